@@ -1,0 +1,1 @@
+"""What things are: the values that travel through the house. No I/O here."""

@@ -1,0 +1,89 @@
+"""Everything Segue can raise on purpose, with the exit code each one ends in.
+
+    SegueError                    1   unexpected
+    ├── UsageError                2   wrong words on the command line or in the configuration
+    │   └── SourceError           2   the plan (or other source) cannot be read
+    ├── WorkspaceError            2   the repository is not fit to start in
+    ├── NeedsHuman                3   a task stopped the run
+    ├── CredentialsError          4   a key is missing or was rejected
+    ├── ToolMissing               5   a program that is needed cannot be found
+    ├── Locked                    6   another run holds the lock
+    ├── StoreError                1   the database cannot be used
+    │   └── LeaseLost             6   somebody else drives this run now
+    ├── TimeLimit               124   the run's own time limit
+    └── Interrupted             130   Ctrl-C or `segue stop`; the state is saved
+"""
+
+
+class SegueError(Exception):
+    """A failure a user can understand: what happened, what was kept, what to do next."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, kept: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.kept = kept
+        self.hint = hint
+
+
+class UsageError(SegueError):
+    """The command line or the configuration is wrong."""
+
+    exit_code = 2
+
+
+class SourceError(UsageError):
+    """The source of tasks is missing or cannot be understood."""
+
+
+class WorkspaceError(SegueError):
+    """The repository is not fit to start in."""
+
+    exit_code = 2
+
+
+class NeedsHuman(SegueError):
+    """A task could not be finished; a person decides how it goes on."""
+
+    exit_code = 3
+
+
+class CredentialsError(SegueError):
+    """A key is missing or was rejected."""
+
+    exit_code = 4
+
+
+class ToolMissing(SegueError):
+    """A program that is needed cannot be found."""
+
+    exit_code = 5
+
+
+class Locked(SegueError):
+    """Another run holds the repository or the run."""
+
+    exit_code = 6
+
+
+class StoreError(SegueError):
+    """The database cannot be opened, read or written."""
+
+
+class LeaseLost(StoreError):
+    """Another process took the run over; this one must stop at once."""
+
+    exit_code = 6
+
+
+class TimeLimit(SegueError):
+    """The whole run reached its time limit."""
+
+    exit_code = 124
+
+
+class Interrupted(SegueError):
+    """Ctrl-C or `segue stop`."""
+
+    exit_code = 130

@@ -1,0 +1,59 @@
+"""An event: one thing observed. Store, terminal and log all subscribe to the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from segue.domain.outcome import Outcome
+
+Json = Mapping[str, Any]
+
+
+class EventType(StrEnum):
+    """Every kind of event. Agents emit those that start with `agent.`; the flow emits the rest."""
+
+    RUN_STARTED = "run.started"
+    RUN_RESUMED = "run.resumed"
+    RUN_PARKED = "run.parked"
+    RUN_ENDED = "run.ended"
+    STATE_IMPORTED = "state.imported"
+    NOTICE = "notice"
+    TASK_STARTED = "task.started"
+    TASK_ENDED = "task.ended"
+    STEP_STARTED = "step.started"
+    STEP_ADOPTED = "step.adopted"
+    STEP_ENDED = "step.ended"
+    PROMPT = "prompt"
+    COMMIT = "commit"
+    AGENT_STARTED = "agent.started"
+    AGENT_TEXT = "agent.text"
+    AGENT_TOOL = "agent.tool"
+    AGENT_OUTPUT = "agent.output"
+    AGENT_USAGE = "agent.usage"
+    AGENT_RAW = "agent.raw"
+    AGENT_ENDED = "agent.ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing observed. The last event of an agent's run carries its outcome."""
+
+    type: EventType
+    data: Json
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event with its place in the log: the unit that observers see and the store holds."""
+
+    run: str
+    seq: int
+    ts: int
+    """Milliseconds since the epoch."""
+    step: str | None
+    type: str
+    data: Json

@@ -1,0 +1,38 @@
+"""How work fails, in words that every agent shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FailureKind(StrEnum):
+    """Why an attempt did not succeed."""
+
+    USAGE_LIMIT = "usage_limit"
+    RATE_LIMIT = "rate_limit"
+    AUTH = "auth"
+    CRASH = "crash"
+    REFUSED = "refused"
+    HANG = "hang"
+    TIMEOUT = "timeout"
+    TRUNCATED = "truncated"
+    NO_RESULT = "no_result"
+    NO_CHANGE = "no_change"
+    OUTPUT_LIMIT = "output_limit"
+    INTERRUPTED = "interrupted"
+    LOST = "lost"
+    NOT_STARTED = "not_started"
+    COMMIT = "commit"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt failed: for people a sentence, for programs a kind."""
+
+    kind: FailureKind
+    message: str
+    stderr_tail: str = ""
+    until: float | None = None
+    """When a usage limit ends, as seconds since the epoch, if the agent said so."""

@@ -1,0 +1,45 @@
+"""A job: what an agent is asked to do, where, how, and within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from segue.domain.prompt import Prompt
+
+
+class Mode(StrEnum):
+    """What the agent may do."""
+
+    PLAN = "plan"
+    EDIT = "edit"
+    ASK = "ask"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one launch may use. Seconds and bytes."""
+
+    wall: float = 1800.0
+    idle: float = 600.0
+    grace: float = 3.0
+    output_bytes: int = 2 * 1024**3
+    kept_bytes: int = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One launch of an agent. Running a job again with the same token adopts the first launch."""
+
+    token: str
+    prompt: Prompt
+    workspace: Path
+    mode: Mode = Mode.EDIT
+    model: str | None = None
+    session: str | None = None
+    base: str | None = None
+    limits: Limits = Limits()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """`run`, `task`, `phase`, `attempt`: given to the agent's process as SEGUE_* variables."""

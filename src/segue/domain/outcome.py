@@ -1,0 +1,41 @@
+"""An outcome: how a launch of an agent ended, and what it used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from segue.domain.failure import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money, as far as the agent reports them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost_usd + other.cost_usd,
+        )
+
+    @property
+    def tokens(self) -> int:
+        """All tokens together."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a launch ended. `failure is None` is the agent's claim of success, not yet proof."""
+
+    text: str = ""
+    failure: Failure | None = None
+    exit_code: int | None = None
+    session: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    duration: float = 0.0

@@ -1,0 +1,76 @@
+"""A run: one execution of a flow over a source, and the steps it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class RunState(StrEnum):
+    """Where a run stands."""
+
+    RUNNING = "running"
+    PARKED = "parked"
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    NEEDS_HUMAN = "needs_human"
+
+
+class StepState(StrEnum):
+    """Where a step stands: intent recorded, or outcome recorded."""
+
+    STARTED = "started"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """What was asked for: enough to drive the run again from another process."""
+
+    source_kind: str
+    source: str
+    repo: str
+    agent: str
+    flow: str
+    model: str | None = None
+    tasks: tuple[str, ...] = ()
+    """The keys this run is limited to (`--task`, `--from`); empty means all."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The settings given on the command line or in the environment, so that `resume` uses them too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One row of `orchestrator_runs`."""
+
+    id: str
+    source_key: str
+    """Names the (source, repository) pair, so that the same command finds its unfinished run."""
+    spec: RunSpec
+    state: RunState
+    owner: str | None
+    created: int
+    updated: int
+    wake: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of `orchestrator_steps`: one attempt at one phase of one task."""
+
+    run: str
+    key: str
+    gen: int
+    state: StepState
+    token: str
+    task: str | None
+    phase: str | None
+    attempt: int
+    input: dict[str, Any]
+    output: dict[str, Any]
+    started: int
+    ended: int | None

@@ -1,0 +1,54 @@
+"""A task: one piece of work, and what a source understood of its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class TaskStatus(StrEnum):
+    """What the source says about a task."""
+
+    PENDING = "pending"
+    DONE = "done"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work."""
+
+    key: str
+    title: str
+    text: str
+    status: TaskStatus = TaskStatus.PENDING
+    line: int | None = None
+    story: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something in the source that a person should know about."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskList:
+    """The tasks of a source in the order in which they are carried, and the notices."""
+
+    tasks: tuple[Task, ...]
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What is written back to the source when a task ends."""
+
+    status: TaskStatus
+    run: str
+    seq: int
+    commit: str | None = None
+    plan: str | None = None

@@ -1,0 +1,30 @@
+"""A verdict: what is concluded about an attempt, from evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Result(StrEnum):
+    """Did the attempt do what was asked?"""
+
+    PASS = "PASS"  # noqa: S105 - not a password
+    FAIL = "FAIL"
+    PARTIAL = "PARTIAL"
+
+
+class Action(StrEnum):
+    """What follows from a verdict."""
+
+    PROCEED = "PROCEED"
+    RETRY = "RETRY"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is concluded about an attempt, with the reason."""
+
+    result: Result
+    action: Action
+    reason: str

@@ -1,0 +1,182 @@
+"""Every socket of the house, on one page. Read this first.
+
+Data goes one way: source → flow → agent → events → store → report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from segue.domain.event import Event, Recorded
+from segue.domain.job import Job
+from segue.domain.run import Run, RunSpec, RunState, Step
+from segue.domain.task import Completion, Task, TaskList
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that keeps a part from working, and the command or setting that mends it."""
+
+    message: str
+    fix: str = ""
+    exit_code: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an agent can do. Caps that need a report are refused for agents that give none."""
+
+    edits: bool = True
+    plan_mode: bool = False
+    ask_mode: bool = False
+    follow_up: bool = False
+    cloud: bool = False
+    streams: bool = False
+    reports_usage: bool = False
+    reports_cost: bool = False
+
+
+class Agent(Protocol):
+    """Who does the work."""
+
+    @property
+    def name(self) -> str:
+        """The name it is configured by."""
+
+    @property
+    def can(self) -> Capabilities:
+        """What it can do."""
+
+    def check(self) -> list[Problem]:
+        """What keeps it from working here and now; empty when all is well."""
+
+    def run(self, job: Job) -> AsyncIterator[Event]:
+        """Do the job and yield what is seen; the last event carries the outcome.
+
+        A second call with the same token adopts the first launch; it never starts another one.
+        Closing the iterator early ends the agent with all its children.
+        """
+
+
+class Source(Protocol):
+    """Where tasks come from, and where completion is written back."""
+
+    @property
+    def kind(self) -> str:
+        """`planfile` and so on."""
+
+    @property
+    def key(self) -> str:
+        """A stable name of this source in this repository."""
+
+    def tasks(self) -> TaskList:
+        """Read the source anew."""
+
+    def context(self, task: Task) -> str:
+        """What the agent should know beside the task's own text; untrusted, may be empty."""
+
+    def mark(self, task: Task, completion: Completion) -> None:
+        """Write completion back, atomically. Marking twice is the same as marking once."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """What the journal writes down of a step before it begins."""
+
+    task: str | None = None
+    phase: str | None = None
+    attempt: int = 1
+    agent: str | None = None
+    model: str | None = None
+    input: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What the journal writes down of a step when it has ended."""
+
+    ok: bool
+    output: dict[str, Any] = field(default_factory=dict)
+
+
+Work = Callable[[str], Awaitable[StepResult]]
+"""The effect of a step. It is given the step's token and must carry it to the outside world."""
+
+Reconcile = Callable[[str], Awaitable[StepResult | None]]
+"""Looks the token of an interrupted step up in the outside world; None means: it never happened."""
+
+
+class Journal(Protocol):
+    """Durable execution of one run: what was done once is not done again."""
+
+    @property
+    def run(self) -> Run:
+        """The run this journal belongs to."""
+
+    def steps(self, prefix: str = "") -> list[Step]:
+        """The current generation of steps whose key starts with the prefix, in order of their start."""
+
+    async def step(
+        self, key: str, work: Work, reconcile: Reconcile | None = None, facts: StepFacts | None = None
+    ) -> StepResult:
+        """Return the recorded result, or record the intent, do the work and record its result.
+
+        A step that was interrupted is entered again with the same token: first `reconcile`, if
+        given; if that finds nothing, `work`. Events emitted inside are committed with the result.
+        """
+
+    async def emit(self, event: Event, step: str | None = None) -> Recorded:
+        """Append an event. It is stored in order, in batches, at the latest with the step's result."""
+
+    async def redo(self, prefix: str) -> None:
+        """Start a new generation for the steps under the prefix; the old rows stay."""
+
+    async def sleep(self, name: str, until: float) -> None:
+        """Sleep until the instant (seconds since the epoch), across restarts."""
+
+    async def wait(self, topic: str, timeout: float | None = None) -> dict[str, Any] | None:
+        """Wait for a signal on the topic, also one sent before; None after the timeout."""
+
+    async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
+        """Say where the run stands."""
+
+    def slot(self, backend: str, limit: int) -> AbstractAsyncContextManager[None]:
+        """Hold one of the backend's slots, counted across all processes that share the store."""
+
+
+class Observer(Protocol):
+    """Whoever wants to see events as they happen: the live table, the log, JSON lines."""
+
+    def __call__(self, event: Recorded) -> None:
+        """See one event. Must return quickly and never raise."""
+
+
+class Store(Protocol):
+    """Where runs, steps and events live."""
+
+    def create(self, source_key: str, spec: RunSpec) -> Run:
+        """Add a run."""
+
+    async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
+        """Claim the run and open its journal. Raises Locked while its owner lives."""
+
+    async def close(self, journal: Journal) -> None:
+        """Flush, release the run."""
+
+    def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
+        """Leave a signal for a run; False if a signal with this id was left before."""
+
+    def run(self, run_id: str) -> Run | None:
+        """One run by its id or a unique beginning of it."""
+
+    def runs(self, source_key: str | None = None, limit: int | None = None) -> list[Run]:
+        """Runs, newest first."""
+
+    def steps(self, run_id: str) -> list[Step]:
+        """All steps of a run, all generations, in order of their start."""
+
+    def events(self, run_id: str, after: int = 0, limit: int | None = None) -> Iterable[Recorded]:
+        """Events of a run with a sequence number above `after`, in order."""
