@@ -1,0 +1,300 @@
+"""The error classifier: limits are seen, prose about limits is not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segue.domain.classify import classify
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.resets import FARTHEST, reset_time
+
+ROME = ZoneInfo("Europe/Rome")
+NOW = datetime(2026, 3, 10, 12, 0, tzinfo=ROME).timestamp()  # a Tuesday
+
+
+def after(
+    out: str = "",
+    err: str = "",
+    *,
+    code: int | None = 0,
+    signal: int | None = None,
+    reason: str | None = None,
+) -> Failure | None:
+    return classify(code, signal, reason, "", out, err, NOW)
+
+
+def kind(failure: Failure | None) -> FailureKind | None:
+    return failure.kind if failure else None
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("not_started", FailureKind.NOT_STARTED),
+        ("wall", FailureKind.TIMEOUT),
+        ("idle", FailureKind.HANG),
+        ("output", FailureKind.OUTPUT_LIMIT),
+        ("disk", FailureKind.CRASH),
+        ("ended", FailureKind.INTERRUPTED),
+        ("lost", FailureKind.LOST),
+        ("something new", FailureKind.CRASH),
+    ],
+)
+def test_how_the_process_was_ended_decides_first(reason: str, expected: FailureKind) -> None:
+    failure = after("done\n", "rate limit\n", code=None, reason=reason)
+    assert failure is not None
+    assert failure.kind is expected
+    assert failure.message
+    assert failure.stderr_tail == "rate limit"
+
+
+def test_the_supervisors_own_message_is_kept() -> None:
+    failure = classify(None, None, "disk", "no space left on device", "", "", NOW)
+    assert failure == Failure(FailureKind.CRASH, "no space left on device", "")
+
+
+LIMITS = [
+    "Claude AI usage limit reached|1773160000",
+    "Claude usage limit reached. Your limit will reset at 3pm (Europe/Rome).",
+    "You've hit your usage limit",
+    "You’ve hit your usage limit.",
+    "You've reached your usage limit. Try again at 3:45 PM",
+    "Usage limit reached … resets 3pm (Europe/Rome)",
+    "usage limit reached · resets 3pm (Europe/Rome)",
+    "usage limit reached, resets at 15:00",
+    "[resource_exhausted]",
+    "[resource_exhausted] Error",
+    "ConnectError: [resource_exhausted] Error",
+    "Error: You've hit your limit … resets at 2026-03-10T20:00:00Z",
+    "You've hit your limit · resets 3pm (Europe/Rome)",
+    "You've hit your session limit · resets 3pm (Europe/Rome)",
+    "You've hit your weekly limit · resets Oct 9, 3pm (Europe/Rome)",
+    "You've hit your usage limit. Upgrade to Pro, or try again in 2 hours 5 minutes.",
+    "You've hit your usage limit for Claude Sonnet. Switch to another model.",
+    "■ You've hit your usage limit. Upgrade to Plus to continue using Codex.",
+    "⚠️ Error: You have exceeded your monthly quota.",
+    "5-hour limit reached ∙ resets 3pm",
+    "Weekly limit reached ∙ resets Oct 9 at 10:30am",
+    "try again in 2 hours 5 minutes",
+    "Please try again in 30m.",
+    "quota exceeded",
+    "Error: Quota exceeded.",
+    "Quota exceeded for quota metric 'Generate Content API requests per minute'",
+    "You exceeded your current quota, please check your plan and billing details.",
+    "Credit balance is too low",
+    "stream error: You've hit your usage limit.",
+    "\x1b[33mYou've hit your usage limit\x1b[0m",
+    "T: You've hit your free requests limit. Upgrade to Pro.",
+]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize("line", LIMITS)
+def test_a_usage_limit_is_seen_on_either_stream_whatever_the_exit_code(line: str, code: int) -> None:
+    assert kind(after(f"working\n{line}\n\n", code=code)) is FailureKind.USAGE_LIMIT
+    assert kind(after("working\n", f"{line}\nbye\n", code=code)) is FailureKind.USAGE_LIMIT
+
+
+PROSE = [
+    "I added a message 'usage limit reached' to the rate limiter.",
+    "Usage limit reached is now logged once per day.",
+    "Usage limit reached errors are retried after the reset.",
+    '"You\'ve hit your usage limit" is shown in the dialog.',
+    "- You've hit your usage limit: shown when the counter is used up",
+    "+    You've hit your usage limit.",
+    "> usage limit reached",
+    "    usage limit reached",
+    "# usage limit reached",
+    "`usage limit reached`",
+    "The usage limit reached by a user is stored in the table.",
+    "When you've hit your usage limit, the button is disabled.",
+    "Users see: You've hit your usage limit.",
+    "Handles [resource_exhausted] from the server.",
+    "[resource_exhausted] is mapped to status 429.",
+    "Quota exceeded responses now carry a Retry-After header.",
+    "Quota exceeded is tested in test_quota.py.",
+    "The client will try again in 2 hours 5 minutes.",
+    "Try again in 5 minutes is what the banner says.",
+    "Daily limit reached handling: done.",
+    "You exceeded your expectations, quota and all.",
+    "Rate limit handling, 429 and 401 are tested; not logged in users get a 401 Unauthorized.",
+    "Overloaded functions are documented.",
+    '{"type": "text", "text": "You\'ve hit your usage limit"}',
+]
+
+
+@pytest.mark.parametrize("line", PROSE)
+def test_prose_about_limits_is_not_a_limit(line: str) -> None:
+    assert after(f"Working on it.\n{line}\n") is None
+    assert after("Done.\n", f"{line}\n") is None
+
+
+def test_a_limit_quoted_in_a_code_block_is_not_a_limit() -> None:
+    assert after("The banner now says:\n```\nYou've hit your usage limit.\n```\n") is None
+    assert after("~~~text\nUsage limit reached\n~~~\nDone.\n") is None
+
+
+def test_work_that_went_on_after_the_sentence_outweighs_it() -> None:
+    lines = "You've hit your usage limit.\nstep one\nstep two\nstep three\n"
+    assert after(lines) is None
+
+
+def test_the_reset_time_may_stand_on_the_next_line() -> None:
+    failure = after("Usage limit reached.\nYour limit resets at 3pm (Europe/Rome).\n")
+    assert failure is not None
+    assert failure.message == "Usage limit reached."
+    assert failure.until == datetime(2026, 3, 10, 15, 0, tzinfo=ROME).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Error: Authentication required. Please run 'agent login'", FailureKind.AUTH),
+        ("\x1b[33mWarning: The provided API key is invalid.\x1b[0m", FailureKind.AUTH),
+        ("Invalid API key · Please run /login", FailureKind.AUTH),
+        ("error: unexpected status 401 Unauthorized", FailureKind.AUTH),
+        ("API Error: 401 {}", FailureKind.AUTH),
+        ("You are not logged in.", FailureKind.AUTH),
+        ("API Error: 429 {}", FailureKind.RATE_LIMIT),
+        ("HTTP 429 Too Many Requests", FailureKind.RATE_LIMIT),
+        ("exceeded retry limit, last status: 429", FailureKind.RATE_LIMIT),
+        ("API Error: 529 overloaded_error", FailureKind.RATE_LIMIT),
+        ("The service is overloaded", FailureKind.RATE_LIMIT),
+        ("rate limit exceeded", FailureKind.RATE_LIMIT),
+    ],
+)
+def test_keys_and_pace_count_only_after_a_failing_exit(text: str, expected: FailureKind) -> None:
+    assert kind(after("", text + "\n", code=1)) is expected
+    assert kind(after(text + "\n", "", code=1)) is expected
+    assert after("done\n", text + "\n") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["429 passed, 1 failed", "401 files read", "see line 529", "port 4290 is busy"]
+)
+def test_a_number_alone_is_neither_a_key_nor_a_pace_problem(text: str) -> None:
+    assert kind(after("", text + "\n", code=1)) is FailureKind.CRASH
+
+
+def test_the_last_complaint_decides() -> None:
+    assert kind(after("", "rate limit, retrying\nError: invalid API key\n", code=1)) is FailureKind.AUTH
+
+
+def test_a_rate_limit_says_when_to_come_back() -> None:
+    failure = after("", "rate limit: retry after 20s\n", code=1)
+    assert failure is not None
+    assert failure.until == NOW + 20
+
+
+def test_a_crash_names_exit_code_and_last_words() -> None:
+    failure = after("", "Traceback\nValueError: no such model\n", code=3)
+    assert failure is not None
+    assert failure.kind is FailureKind.CRASH
+    assert "exit code 3" in failure.message
+    assert "no such model" in failure.message
+    assert failure.stderr_tail.startswith("Traceback")
+
+
+def test_a_signal_is_a_crash_and_is_named() -> None:
+    failure = after("all fine\n", code=None, signal=9)
+    assert failure is not None
+    assert failure.kind is FailureKind.CRASH
+    assert "SIGKILL" in failure.message
+
+
+def test_exit_without_complaint_is_no_failure() -> None:
+    assert after("I did it.\n", "warning: something noisy\n") is None
+    assert after() is None
+
+
+def at(*parts: int, zone: ZoneInfo = ROME) -> float:
+    return datetime(*parts, tzinfo=zone).timestamp()  # type: ignore[arg-type, misc]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("reached|1773160000", 1773160000.0),
+        ("reached|1773160000000", 1773160000.0),
+        ("resets at 2026-03-10T20:00:00Z", datetime(2026, 3, 10, 20, tzinfo=UTC).timestamp()),
+        ("resets at 2026-03-10T20:00:00.123+02:00", datetime(2026, 3, 10, 18, tzinfo=UTC).timestamp()),
+        ("until 2026-03-10 20:00 (Europe/Rome)", at(2026, 3, 10, 20)),
+        ("resets 3pm (Europe/Rome)", at(2026, 3, 10, 15)),
+        ("resets 11am (Europe/Rome)", at(2026, 3, 11, 11)),
+        ("resets at 12am (Europe/Rome)", at(2026, 3, 11, 0)),
+        ("Try again at 12:30 p.m. (Europe/Rome)", at(2026, 3, 10, 12, 30)),
+        ("resets 15:04 UTC", datetime(2026, 3, 10, 15, 4, tzinfo=UTC).timestamp()),
+        ("resets 9am (America/New_York)", at(2026, 3, 10, 9, zone=ZoneInfo("America/New_York"))),
+        ("resets Oct 9, 3pm (Europe/Rome)", at(2026, 10, 9, 15)),
+        ("resets Jan 2 at 3pm (Europe/Rome)", at(2027, 1, 2, 15)),
+        ("try again at Mar 12th, 2026 3:45 PM (Europe/Rome)", at(2026, 3, 12, 15, 45)),
+        ("resets Monday at 3pm (Europe/Rome)", at(2026, 3, 16, 15)),
+        ("resets Tue 11am (Europe/Rome)", at(2026, 3, 17, 11)),
+        ("try again in 2 hours 5 minutes", NOW + 7500),
+        ("try again in 1 day, 2 hours and 3 minutes", NOW + 86400 + 7200 + 180),
+        ("resets in 2h 5m 10s", NOW + 7510),
+        ("Please wait 90 seconds", NOW + 90),
+        ("resets after 3 attempts", None),
+        ("reached|1573160000", None),
+        ("resets Feb 31 at 3pm", None),
+        ("resets at 25:61", None),
+        ("resets soon", None),
+        ("in 999999999 days", None),
+    ],
+)
+def test_reset_times(text: str, expected: float | None) -> None:
+    assert reset_time(text, NOW) == expected
+
+
+def test_an_unknown_zone_means_local_time() -> None:
+    assert reset_time("resets 3pm (Middle/Earth)", NOW) == reset_time("resets 3pm", NOW) is not None
+
+
+def test_a_clock_time_keeps_to_the_wall_clock_when_summer_time_begins() -> None:
+    evening = at(2026, 3, 28, 22)
+    assert reset_time("resets 3pm (Europe/Rome)", evening) == at(2026, 3, 29, 15)
+
+
+words = st.sampled_from(
+    "resets at in try-again until on Oct Mon 9 3pm 12:30 25:99 2h 5minutes |1773160000 2026-02-30T10:00:00Z "
+    "2026-03-11T10:00 (Europe/Rome) (X/Y) UTC pm 31 2027".split()
+)
+instants = st.floats(min_value=0, max_value=4e9, allow_nan=False)
+
+
+@settings(deadline=None)
+@given(st.lists(words | st.text(max_size=8), max_size=12).map(" ".join), instants)
+def test_any_text_gives_a_future_instant_or_none(text: str, now: float) -> None:
+    instant = reset_time(text, now)
+    assert instant is None or now < instant <= now + FARTHEST
+
+
+@settings(deadline=None)
+@given(st.integers(0, 23), st.integers(0, 59), instants)
+def test_a_clock_time_is_its_next_occurrence(hour: int, minute: int, now: float) -> None:
+    instant = reset_time(f"resets at {hour:02}:{minute:02} UTC", now)
+    assert instant is not None
+    assert 0 < instant - now <= 86400
+    assert (datetime.fromtimestamp(instant, UTC).hour, datetime.fromtimestamp(instant, UTC).minute) == (
+        hour,
+        minute,
+    )
+
+
+@settings(deadline=None)
+@given(st.integers(0, 40), st.integers(0, 23), st.integers(1, 59), instants)
+def test_a_duration_is_the_sum_of_its_parts(days: int, hours: int, minutes: int, now: float) -> None:
+    instant = reset_time(f"try again in {days} days, {hours} hours and {minutes} minutes", now)
+    assert instant == now + days * 86400 + hours * 3600 + minutes * 60
+
+
+@settings(deadline=None)
+@given(st.text(), st.text(), st.sampled_from([0, 1, None]))
+def test_no_output_breaks_the_classifier(out: str, err: str, code: int | None) -> None:
+    failure = after(out, err, code=code)
+    assert failure is not None or code == 0
