@@ -261,8 +261,9 @@ def test_a_clock_time_keeps_to_the_wall_clock_when_summer_time_begins() -> None:
 
 
 words = st.sampled_from(
-    "resets at in try-again until on Oct Mon 9 3pm 12:30 25:99 2h 5minutes |1773160000 2026-02-30T10:00:00Z "
-    "2026-03-11T10:00 (Europe/Rome) (X/Y) UTC pm 31 2027".split()
+    ["resets", "at", "in", "until", "on", "Oct", "Mon", "9", "3pm", "12:30", "25:99", "2h", "5 minutes", "pm"]
+) | st.sampled_from(
+    ["|1773160000", "2026-02-30T10:00:00Z", "2026-03-11T10:00", "(Europe/Rome)", "(X/Y)", "UTC", "31", "2027"]
 )
 instants = st.floats(min_value=0, max_value=4e9, allow_nan=False)
 

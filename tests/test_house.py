@@ -1,0 +1,100 @@
+"""Rules of the house that a linter cannot state: who builds prompts, who starts programs, who prints."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import segue
+
+ROOT = Path(segue.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+STARTERS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"}
+
+
+def prompts_built(tree: ast.AST) -> Iterator[int]:
+    """Lines that construct a Prompt, or rename it so that this test would not see it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _name(node.func) == "Prompt":
+            yield node.lineno
+        if isinstance(node, ast.alias) and node.name == "Prompt" and node.asname:
+            yield node.lineno
+
+
+def programs_started(tree: ast.AST) -> Iterator[int]:
+    """Lines that start a program by themselves, or ask for a shell."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = any(alias.name == "subprocess" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found = node.module == "subprocess"
+        else:
+            found = isinstance(node, ast.Call) and _starts_program(node)
+        if found:
+            yield node.lineno
+
+
+def printed(tree: ast.AST) -> Iterator[int]:
+    """Lines that print."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            yield node.lineno
+
+
+def _starts_program(call: ast.Call) -> bool:
+    if any(
+        k.arg == "shell" and not (isinstance(k.value, ast.Constant) and k.value.value is False)
+        for k in call.keywords
+    ):
+        return True
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    owner, name = _name(call.func.value), call.func.attr
+    if owner == "os":
+        return name in STARTERS or name.startswith(("exec", "spawn"))
+    return name.startswith("create_subprocess") or name in ("subprocess_exec", "subprocess_shell")
+
+
+def _name(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else None
+
+
+def _relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_relative)
+def test_the_rules_of_the_house(path: Path) -> None:
+    place = _relative(path)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if not place.startswith("prompts/"):
+        assert not list(prompts_built(tree)), "a Prompt is built under segue/prompts alone"
+    if not place.startswith("system/") and not place.endswith("_child.py"):
+        assert not list(programs_started(tree)), "programs are started by segue/system alone"
+    if not place.startswith("cli/"):
+        assert not list(printed(tree)), "only segue/cli prints"
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        ("Prompt('x')", prompts_built),
+        ("prompt.Prompt(text)", prompts_built),
+        ("from segue.domain.prompt import Prompt as P", prompts_built),
+        ("import subprocess", programs_started),
+        ("from subprocess import run", programs_started),
+        ("os.system('x')", programs_started),
+        ("os.execvp('x', [])", programs_started),
+        ("await_(asyncio.create_subprocess_exec('x'))", programs_started),
+        ("run('x', shell=True)", programs_started),
+        ("print('x')", printed),
+    ],
+)
+def test_the_rules_see_what_they_forbid(code: str, rule: object) -> None:
+    assert callable(rule)
+    assert list(rule(ast.parse(code)))
