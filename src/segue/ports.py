@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from segue.domain.event import Event, Recorded
 from segue.domain.job import Job
-from segue.domain.run import Run, RunSpec, RunState, Step
+from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.domain.task import Completion, Task, TaskList
+from segue.domain.workspace import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,34 @@ class Source(Protocol):
     def tasks(self) -> TaskList:
         """Read the source anew."""
 
+    def stamp(self) -> object:
+        """Equal to the last stamp as long as nobody but this object has changed the source."""
+
     def context(self, task: Task) -> str:
         """What the agent should know beside the task's own text; untrusted, may be empty."""
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Write completion back, atomically. Marking twice is the same as marking once."""
+
+
+class Workspace(Protocol):
+    """The repository an agent works in: where evidence comes from and results are committed."""
+
+    @property
+    def root(self) -> Path:
+        """Its folder."""
+
+    async def snapshot(self) -> Snapshot:
+        """What it looks like now."""
+
+    async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
+        """The paths that differ between two snapshots."""
+
+    async def commit(self, message: str) -> str | None:
+        """Commit everything and return the commit, or None when there was nothing to commit."""
+
+    async def find_commit(self, base: str, mark: str) -> str | None:
+        """The commit after `base` whose message holds the mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +144,9 @@ class Journal(Protocol):
     def steps(self, prefix: str = "") -> list[Step]:
         """The current generation of steps whose key starts with the prefix, in order of their start."""
 
+    def state(self, key: str) -> StepState | None:
+        """Where a step stands in the current generation; None when it was never begun."""
+
     async def step(
         self, key: str, work: Work, reconcile: Reconcile | None = None, facts: StepFacts | None = None
     ) -> StepResult:
@@ -130,6 +158,9 @@ class Journal(Protocol):
 
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
         """Append an event. It is stored in order, in batches, at the latest with the step's result."""
+
+    async def respec(self, spec: RunSpec) -> None:
+        """Write down that the run is driven with other options from now on."""
 
     async def redo(self, prefix: str) -> None:
         """Start a new generation for the steps under the prefix; the old rows stay."""
@@ -156,6 +187,12 @@ class Observer(Protocol):
 
 class Store(Protocol):
     """Where runs, steps and events live."""
+
+    def __enter__(self) -> Store:
+        """Use the store as a context: it is closed at the end."""
+
+    def __exit__(self, *exc: object) -> None:
+        """Close the connections."""
 
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""

@@ -1,0 +1,1 @@
+"""Typed settings, and the layers they come from."""

@@ -19,6 +19,7 @@ class Action(StrEnum):
 
     PROCEED = "PROCEED"
     RETRY = "RETRY"
+    STOP = "STOP"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,68 @@
+"""Options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from segue.cli.output import Output
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def options(*names: str) -> Callable[[Command], Command]:
+    """Add shared options by name."""
+
+    def add(command: Command) -> Command:
+        for name in reversed(names):
+            command = SHARED[name](command)
+        return command
+
+    return add
+
+
+SHARED: dict[str, Callable[[Any], Any]] = {
+    "json": click.option("--json", "as_json", is_flag=True, help="JSON on stdout, for programs."),
+    "quiet": click.option("-q", "--quiet", is_flag=True, help="Only results and errors."),
+    "color": click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Colour on a terminal; NO_COLOR is obeyed.",
+    ),
+    "repo": click.option(
+        "-C",
+        "--repo",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=None,
+        help="The repository to work in (default: the current folder).",
+    ),
+    "config": click.option(
+        "--config",
+        "config_file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        help="Use this file instead of the project's segue.toml.",
+    ),
+    "database": click.option(
+        "--database-url",
+        metavar="URL",
+        default=None,
+        help="Postgres URL or SQLite file that holds the runs.",
+    ),
+    "plan_format": click.option(
+        "--plan-format",
+        type=click.Choice(["strict", "lenient"]),
+        default=None,
+        help="lenient also reads headings such as `### Task 3: Title`.",
+    ),
+}
+
+
+def make_output(as_json: bool = False, quiet: bool = False, color: str = "auto") -> Output:
+    """The sink for a command's results."""
+    return Output(json=as_json, quiet=quiet or as_json, color=color)

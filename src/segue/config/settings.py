@@ -1,0 +1,72 @@
+"""Every setting with its type, default and one-line meaning. `segue config schema` prints this."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from segue.domain.budget import Budget
+from segue.domain.job import Limits
+
+
+class LimitSettings(BaseModel):
+    """What a launch and a whole run may use."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    phase_timeout: float = Field(1800, gt=0, description="Seconds one launch of an agent may take.")
+    idle_timeout: float = Field(900, gt=0, description="Seconds an agent may print nothing.")
+    run_timeout: float | None = Field(None, gt=0, description="Seconds the whole run may take.")
+    kill_grace: float = Field(
+        3, ge=0, description="Seconds between the rungs of the ladder: interrupt, terminate, kill."
+    )
+    attempts: int = Field(1, ge=1, description="Launches per task before it needs a human.")
+    launches: int | None = Field(None, ge=1, description="Launches per run.")
+    tokens: int | None = Field(None, ge=1, description="Tokens per run; needs an agent that reports them.")
+    cost_usd: float | None = Field(
+        None, gt=0, description="US dollars per run; needs an agent that reports cost."
+    )
+    output_bytes: int = Field(2 * 1024**3, ge=1, description="Bytes one launch may print before it is ended.")
+    kept_bytes: int = Field(
+        1024**2, ge=1024, description="Bytes of each output stream kept as events; the rest is counted."
+    )
+
+    def launch(self) -> Limits:
+        """The limits of one launch."""
+        return Limits(
+            self.phase_timeout, self.idle_timeout, self.kill_grace, self.output_bytes, self.kept_bytes
+        )
+
+    def budget(self) -> Budget:
+        """The caps of a whole run."""
+        return Budget(self.launches, self.tokens, self.cost_usd)
+
+
+class Settings(BaseModel):
+    """All settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    agent: str | None = Field(None, description="Who does the work: see `segue agent list`.")
+    model: str | None = Field(None, description="The model the agent should use; its own default if unset.")
+    flow: str = Field("execute", description="How each task is carried.")
+    commit: Literal["task", "phase", "never"] = Field(
+        "task", description="When Segue commits what the agent changed."
+    )
+    allow_dirty: bool = Field(False, description="Start although the work tree has uncommitted changes.")
+    allow_no_change: bool = Field(False, description="A task may succeed without changing anything.")
+    plan_format: Literal["strict", "lenient"] = Field(
+        "strict", description="`lenient` also reads headings such as `### Task 3: Title`."
+    )
+    state_dir: Path | None = Field(
+        None, description="Where Segue keeps its files; the user's state folder if unset."
+    )
+    database_url: SecretStr | None = Field(
+        None, description="`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."
+    )
+    limits: LimitSettings = LimitSettings()  # type: ignore[call-arg]
+    agents: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="Options per agent: see `segue agent schema NAME`."
+    )

@@ -1,0 +1,73 @@
+"""What a flow works with: the sockets, filled, and the policy in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from segue.domain.budget import Budget
+from segue.domain.event import Event, EventType
+from segue.domain.job import Limits
+from segue.domain.outcome import Usage
+from segue.domain.run import Step
+from segue.ports import Agent, Journal, Source, Workspace
+
+FLOWS: dict[str, tuple[str, ...]] = {"execute": ("execute",)}
+"""How a task is carried: the phases of each flow, in order."""
+
+MAX_PARKS = 5
+"""How often one task may wait for a usage limit to end before a person is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the flow may and must do."""
+
+    attempts: int = 1
+    commit: Literal["task", "phase", "never"] = "task"
+    allow_no_change: bool = False
+    model: str | None = None
+    limits: Limits = Limits()
+    budget: Budget = Budget()
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the run has used so far, counted over all its attempts."""
+
+    launches: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    @classmethod
+    def of(cls, steps: list[Step]) -> Spent:
+        """Count what earlier processes used."""
+        spent = cls()
+        for step in steps:
+            if step.phase == "execute":
+                spent.launches += 1
+                spent.add_usage(step.output)
+        return spent
+
+    def add_usage(self, output: dict[str, Any]) -> None:
+        """Count what one launch used, from what its step wrote down."""
+        usage = output.get("usage")
+        if isinstance(usage, dict):
+            self.usage = self.usage + Usage(**usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """The filled sockets of one run."""
+
+    journal: Journal
+    source: Source
+    agent: Agent
+    workspace: Workspace
+    policy: Policy
+    spent: Spent
+    redact: Callable[[str], str] = str
+
+    async def emit(self, kind: EventType, step: str | None = None, **data: object) -> int:
+        """Emit an event of the flow and return its number."""
+        return (await self.journal.emit(Event(kind, data), step)).seq

@@ -1,0 +1,244 @@
+"""One process driving one run: what is checked before it, what guards it, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from segue.app import App, make_agent
+from segue.domain.errors import Interrupted, LeaseLost, NeedsHuman, SegueError, TimeLimit, UsageError
+from segue.domain.event import EventType
+from segue.domain.run import Run, RunSpec, RunState
+from segue.flow.drive import drive
+from segue.flow.kit import FLOWS, Kit, Policy, Spent
+from segue.flow.start import check_agent_ready, check_caps, check_clean, pending, select
+from segue.ports import Journal, Observer, Store
+from segue.sources.planfile import PlanFile
+from segue.system.git import Repository
+from segue.system.lock import RepoLock
+from segue.system.process import Processes
+from segue.system.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that may begin: everything a user could have got wrong has been checked."""
+
+    app: App
+    run: Run
+    spec: RunSpec
+    repo: Repository
+    source: PlanFile
+    lock: RepoLock
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a session ended."""
+
+    run: str
+    state: RunState
+    done: int
+    error: SegueError | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the process."""
+        return self.error.exit_code if self.error else 0
+
+
+@asynccontextmanager
+async def prepared(
+    app: App, source: str, only: Sequence[str] = (), start: str | None = None
+) -> AsyncIterator[Prepared | None]:
+    """Check everything, take the repository, find or create the run; None when there is nothing to do."""
+    app.planfile(Path(source), app.repo).look()
+    repo = await Repository.open(app.repo)
+    plan = app.planfile(Path(source), repo.root)
+    listing = plan.tasks()
+    chosen = select(listing, only, start)
+    if not pending(listing, chosen):
+        yield None
+        return
+    spec = _spec(app, plan, repo, chosen)
+    _check_agent(app, spec.agent)
+    with app.store() as store:
+        run = _unfinished(store, plan.key)
+        with _locked(repo, run.id if run else "") as lock:
+            fresh = run is None
+            if run is None:
+                check_clean(await repo.snapshot(), app.loaded.settings.allow_dirty)
+                run = store.create(plan.key, spec)
+                lock.sign(run.id)
+            yield Prepared(app, run, spec, repo, plan, lock, fresh)
+
+
+@asynccontextmanager
+async def reopened(app: App, run: Run) -> AsyncIterator[Prepared]:
+    """Prepare a run that exists, with the settings it was started with."""
+    repo = await Repository.open(Path(run.spec.repo))
+    _check_agent(app, run.spec.agent)
+    with _locked(repo, run.id) as lock:
+        plan = app.planfile(Path(run.spec.source), repo.root)
+        yield Prepared(app, run, run.spec, repo, plan, lock, fresh=False)
+
+
+@contextlib.contextmanager
+def _locked(repo: Repository, run: str) -> Iterator[RepoLock]:
+    lock = RepoLock.take(repo.git_dir, run)
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def _check_agent(app: App, name: str) -> None:
+    if app.loaded.settings.flow not in FLOWS:
+        known = ", ".join(FLOWS)
+        raise UsageError(f"There is no flow {app.loaded.settings.flow!r}.", hint=f"Known flows: {known}")
+    agent = make_agent(name, app.loaded, Processes(app.state_dir), Redactor([]))
+    check_agent_ready(agent)
+    check_caps(app.loaded.settings.limits.budget(), agent.can, name)
+
+
+def _spec(app: App, plan: PlanFile, repo: Repository, chosen: tuple[str, ...]) -> RunSpec:
+    settings = app.loaded.settings
+    return RunSpec(
+        source_kind=plan.kind,
+        source=str(plan.path),
+        repo=str(repo.root),
+        agent=app.agent_name(),
+        flow=settings.flow,
+        model=settings.model,
+        tasks=chosen,
+        settings=app.loaded.overrides,
+    )
+
+
+def _unfinished(store: Store, key: str) -> Run | None:
+    runs = store.runs(source_key=key, limit=1)
+    return runs[0] if runs and runs[0].state is not RunState.DONE else None
+
+
+async def carry_out(ready: Prepared, observers: Sequence[Observer] = ()) -> Ended:
+    """Claim the run, drive it to its end and say how it ended."""
+    with ready.app.store() as store:
+        journal = await store.open(ready.run.id, observers)
+        try:
+            return await _watched(ready, store, journal)
+        finally:
+            await store.close(journal)
+
+
+async def _watched(ready: Prepared, store: Store, journal: Journal) -> Ended:
+    """Drive, and turn whatever ends it into a state of the run."""
+    before = len([s for s in journal.steps() if s.phase == "end"])
+    error: SegueError | None = None
+    try:
+        await _until_stopped(ready, store, journal)
+    except LeaseLost as lost:
+        return Ended(ready.run.id, RunState.RUNNING, 0, lost)
+    except SegueError as caught:
+        error = caught
+    except Exception as caught:
+        await _close(journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
+        raise
+    state = _state_after(error)
+    await _close(journal, state, error.message if error else "")
+    done = len([s for s in journal.steps() if s.phase == "end"]) - before
+    return Ended(ready.run.id, state, done, error)
+
+
+def _state_after(error: SegueError | None) -> RunState:
+    if error is None:
+        return RunState.DONE
+    if isinstance(error, NeedsHuman):
+        return RunState.NEEDS_HUMAN
+    return RunState.STOPPED if isinstance(error, Interrupted | TimeLimit) else RunState.FAILED
+
+
+async def _close(journal: Journal, state: RunState, note: str) -> None:
+    from segue.domain.event import Event
+
+    await journal.emit(Event(EventType.RUN_ENDED, {"state": state, "note": note}))
+    await journal.set_state(state, note)
+
+
+async def _until_stopped(ready: Prepared, store: Store, journal: Journal) -> None:
+    """Drive until the end, Ctrl-C, `segue stop`, or the time limit of the run; leave nothing running."""
+    work = asyncio.create_task(_drive(ready, store, journal))
+    stop = asyncio.create_task(journal.wait("stop"))
+    limit = ready.app.loaded.settings.limits.run_timeout
+    with _signals(work):
+        finished, _ = await asyncio.wait({work, stop}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if work not in finished:
+            work.cancel()
+    try:
+        await work
+    except asyncio.CancelledError:
+        run = ready.run.id
+        kept, hint = "Everything recorded so far is saved.", f"Go on with: segue resume {run}"
+        if not finished:
+            raise TimeLimit(f"The run reached its time limit of {limit:g} s.", kept=kept, hint=hint) from None
+        raise Interrupted(f"Run {run} was stopped; its agent was ended.", kept=kept, hint=hint) from None
+
+
+@contextlib.contextmanager
+def _signals(work: asyncio.Task[None]) -> Iterator[None]:
+    """Ctrl-C and termination end the work in an orderly way."""
+    loop = asyncio.get_running_loop()
+    caught = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    with contextlib.suppress(NotImplementedError):
+        for number in caught:
+            loop.add_signal_handler(number, work.cancel)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(NotImplementedError):
+            for number in caught:
+                loop.remove_signal_handler(number)
+
+
+async def _drive(ready: Prepared, store: Store, journal: Journal) -> None:
+    app, settings = ready.app, ready.app.loaded.settings
+    await _announce(ready, journal)
+    redactor = app.redactor()
+    async with Processes(app.run_folder(ready.run.id), ready.lock.ensure) as processes:
+        kit = Kit(
+            journal=journal,
+            source=ready.source,
+            agent=make_agent(ready.spec.agent, app.loaded, processes, redactor),
+            workspace=ready.repo,
+            policy=Policy(
+                attempts=settings.limits.attempts,
+                commit=settings.commit,
+                allow_no_change=settings.allow_no_change,
+                model=ready.spec.model,
+                limits=settings.limits.launch(),
+                budget=settings.limits.budget(),
+            ),
+            spent=Spent.of(store.steps(ready.run.id)),
+            redact=redactor.text,
+        )
+        await drive(kit, ready.spec.tasks)
+
+
+async def _announce(ready: Prepared, journal: Journal) -> None:
+    from segue.domain.event import Event
+
+    spec = ready.spec
+    await journal.set_state(RunState.RUNNING)
+    if spec != ready.run.spec:
+        await journal.respec(spec)
+    kind = EventType.RUN_STARTED if ready.fresh else EventType.RUN_RESUMED
+    facts = {"source": spec.source, "repo": spec.repo, "agent": spec.agent, "flow": spec.flow}
+    await journal.emit(Event(kind, {**facts, "model": spec.model, "tasks": list(spec.tasks)}))
+    for notice in ready.source.look().notices:
+        await journal.emit(Event(EventType.NOTICE, {"line": notice.line, "text": notice.text}))

@@ -1,0 +1,166 @@
+"""Git as Segue uses it: snapshots for evidence, commits with trailers. Always the user's own `git`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from segue.domain.errors import ToolMissing, WorkspaceError
+from segue.domain.workspace import Snapshot
+from segue.system.process import Captured, capture, child_environment
+
+NOT_A_REPOSITORY = "Target path is not a git repository"
+_TIMEOUT = 300.0
+_FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+@dataclass(slots=True)
+class Repository:
+    """One work tree."""
+
+    root: Path
+    git_dir: Path
+    _identity: tuple[str, ...] | None = field(default=None, repr=False)
+
+    @classmethod
+    async def open(cls, path: Path) -> Repository:
+        """Find the work tree that holds the path."""
+        if shutil.which("git") is None:
+            raise ToolMissing("git was not found on PATH.", hint="Install git: https://git-scm.com/downloads")
+        if not path.is_dir():
+            raise WorkspaceError(f"{NOT_A_REPOSITORY}: {path} is not a folder.")
+        done = await _git(path, "rev-parse", "--show-toplevel", "--absolute-git-dir")
+        lines = done.out.decode("utf-8", "surrogateescape").splitlines()
+        if done.exit_code != 0 or len(lines) != 2:
+            why = done.err.decode("utf-8", "replace").strip().splitlines()
+            detail = why[0] if why and "not a git repository" not in why[0] else ""
+            raise WorkspaceError(
+                f"{NOT_A_REPOSITORY}: {path}" + (f" ({detail})" if detail else ""),
+                hint=f"Make it one with: git init {path}   or name another with --repo",
+            )
+        return cls(Path(lines[0]), Path(lines[1]))
+
+    async def snapshot(self) -> Snapshot:
+        """What the work tree looks like now."""
+        done = await self._run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
+        return await asyncio.to_thread(_parse_status, self.root, done.out)
+
+    async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
+        """The paths that differ between two snapshots."""
+        committed: list[str] = []
+        if base.head and now.head and base.head != now.head:
+            done = await self._run("diff", "--name-only", "-z", base.head, now.head)
+            committed = [path for path in done.out.decode("utf-8", "replace").split("\0") if path]
+        return tuple(dict.fromkeys([*committed, *now.files]))
+
+    async def commit(self, message: str) -> str | None:
+        """Commit everything and return the commit, or None when there was nothing to commit."""
+        await self._run("add", "--all")
+        staged = await _git(self.root, "diff", "--cached", "--quiet")
+        if staged.exit_code == 0:
+            return None
+        identity = await self._identity_options()
+        await self._run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
+        return await self.head()
+
+    async def head(self) -> str:
+        """The current commit; empty in a repository without commits."""
+        done = await _git(self.root, "rev-parse", "--verify", "--quiet", "HEAD")
+        return done.out.decode().strip()
+
+    async def find_commit(self, base: str, mark: str) -> str | None:
+        """The commit after `base` whose message holds the mark."""
+        if not await self.head():
+            return None
+        span = f"{base}..HEAD" if base else "HEAD"
+        done = await self._run("log", "--format=%H", "--fixed-strings", f"--grep={mark}", span)
+        found = done.out.decode().split()
+        return found[0] if found else None
+
+    async def _identity_options(self) -> tuple[str, ...]:
+        if self._identity is None:
+            known = await _git(self.root, "var", "GIT_COMMITTER_IDENT")
+            self._identity = () if known.exit_code == 0 else _FALLBACK_IDENTITY
+        return self._identity
+
+    async def _run(self, *args: str, stdin: bytes = b"") -> Captured:
+        """Run git; wait for an index lock that another git holds for a moment."""
+        for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, None):
+            done = await _git(self.root, *args, stdin=stdin)
+            if done.exit_code == 0:
+                return done
+            if b"index.lock" not in done.err or pause is None:
+                break
+            await asyncio.sleep(pause)
+        raise WorkspaceError(
+            f"git {_verb(args)} failed in {self.root}: {_said(done)}",
+            kept="The work tree is as git left it; nothing was deleted.",
+            hint="Mend what git complains about, then: segue resume",
+        )
+
+
+async def _git(where: Path, *args: str, stdin: bytes = b"") -> Captured:
+    environment = child_environment(passed=_git_variables(), extra=_ENVIRONMENT)
+    return await capture(["git", *args], cwd=where, env=environment, timeout=_TIMEOUT, stdin=stdin)
+
+
+def _git_variables() -> list[str]:
+    """Hooks and signing need what the user's own git has; but not a repository named from outside."""
+    foreign = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"}
+    wanted = ("GIT_", "GPG_", "GNUPG", "SSH_", "VIRTUAL_ENV")
+    return [name for name in os.environ if name.startswith(wanted) and name not in foreign]
+
+
+def _verb(args: tuple[str, ...]) -> str:
+    return next((arg for arg in args if arg.isalpha()), "")
+
+
+def _said(done: Captured) -> str:
+    text = (done.err or done.out).decode("utf-8", "replace").strip()
+    return text[-2000:] or f"exit code {done.exit_code}"
+
+
+def _parse_status(root: Path, raw: bytes) -> Snapshot:
+    head = branch = ""
+    entries: list[bytes] = []
+    paths: list[bytes] = []
+    fields = iter(raw.split(b"\0"))
+    for entry in fields:
+        if entry.startswith(b"# branch.oid "):
+            head = entry[13:].decode().replace("(initial)", "")
+        elif entry.startswith(b"# branch.head "):
+            branch = entry[14:].decode("utf-8", "replace").replace("(detached)", "")
+        elif entry[:2] in (b"1 ", b"2 ", b"u ", b"? "):
+            if entry[:2] == b"2 ":
+                paths.append(next(fields))
+            paths.append(_path_of(entry))
+            entries.append(entry)
+    return Snapshot(head, branch, _fingerprint(root, entries, paths), tuple(map(_shown, paths)))
+
+
+def _path_of(entry: bytes) -> bytes:
+    """The path is the last field: after 8 others for ordinary, 9 for renamed, 10 for unmerged entries."""
+    count = {b"1": 8, b"2": 9, b"u": 10, b"?": 1}[entry[:1]]
+    return entry.split(b" ", count)[count]
+
+
+def _shown(path: bytes) -> str:
+    return path.decode("utf-8", "replace")
+
+
+def _fingerprint(root: Path, entries: list[bytes], paths: list[bytes]) -> str:
+    if not entries:
+        return ""
+    digest = hashlib.sha256(b"\0".join(entries))
+    for path in paths:
+        try:
+            stat = os.lstat(os.path.join(os.fsencode(root), path))  # noqa: PTH118 - bytes paths
+            digest.update(b"%d %d %d\0" % (stat.st_mtime_ns, stat.st_size, stat.st_mode))
+        except OSError:
+            digest.update(b"gone\0")
+    return digest.hexdigest()[:32]

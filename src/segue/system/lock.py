@@ -1,0 +1,118 @@
+"""One run per repository: a lock the operating system releases by itself when its holders are gone.
+
+The lock lies in the git folder of the work tree, so that runs with different databases exclude each
+other too. The supervisor inherits it: while an agent works, the repository stays taken even if Segue died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from segue.domain.errors import Locked
+from segue.system import identity
+
+
+@dataclass(slots=True)
+class RepoLock:
+    """The lock of one repository; `held` tells whether this process has it yet."""
+
+    path: Path
+    run: str
+    fd: int
+    held: bool = False
+
+    @classmethod
+    def take(cls, git_dir: Path, run: str) -> RepoLock:
+        """Take the lock or raise Locked. A run may enter while only its own orphaned agent holds it."""
+        path = git_dir / "segue.lock"
+        lock = cls(path, run, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        if lock._try():
+            return lock
+        holder = lock._holder()
+        if holder.get("run") == run and identity.is_dead(holder.get("owner", "")):
+            return lock
+        os.close(lock.fd)
+        raise _locked(holder)
+
+    def sign(self, run: str) -> None:
+        """Write down which run holds the lock, once it has a name."""
+        self.run = run
+        if self.held:
+            self._write()
+
+    async def ensure(self) -> int:
+        """Have the lock before a launch: an orphaned agent of this run may just be ending."""
+        deadline = asyncio.get_running_loop().time() + 30
+        while not self.held and not self._try():
+            if asyncio.get_running_loop().time() > deadline:
+                raise _locked(self._holder())
+            await asyncio.sleep(0.02)
+        return self.fd
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self.held:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self.fd, 0)
+        os.close(self.fd)
+
+    def _try(self) -> bool:
+        self.held = _lock_now(self.fd)
+        if self.held:
+            self._write()
+        return self.held
+
+    def _write(self) -> None:
+        os.ftruncate(self.fd, 0)
+        os.lseek(self.fd, 0, os.SEEK_SET)
+        os.write(self.fd, json.dumps({"run": self.run, "owner": identity.me()}).encode())
+
+    def _holder(self) -> dict[str, Any]:
+        try:
+            data = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+
+def _lock_now(fd: int) -> bool:
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            os.lseek(fd, 1 << 20, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _locked(holder: dict[str, Any]) -> Locked:
+    run, owner = holder.get("run"), holder.get("owner", "")
+    if not run:
+        return Locked("Another run works in this repository.", hint="Look with: segue status")
+    if identity.is_dead(owner):
+        return Locked(
+            f"An agent of run {run} still works in this repository (its Segue process is gone).",
+            kept="Its work is kept by its supervisor.",
+            hint=f"Go on with: segue resume {run}   or end it with: segue stop {run}",
+        )
+    pid = identity.pid_of(owner) if owner.count("/") == 3 else "?"
+    return Locked(
+        f"Run {run} (pid {pid} on {owner.split('/')[0]}) works in this repository.",
+        hint=f"Watch it with: segue logs -f {run}   or end it with: segue stop {run}",
+    )
