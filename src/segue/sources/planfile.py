@@ -1,0 +1,189 @@
+"""Tasks from a plan file: `## Task N` headings, completion in a state file of the (plan, repository) pair."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from segue.domain.errors import SourceError
+from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
+from segue.sources import planstate
+from segue.sources.planstate import PlanState
+from segue.sources.plantext import INVALID, ParsedPlan, decode, listing, parse
+
+CONTEXT_BYTES = 8 * 1024
+_KEPT = "Nothing was changed."
+_Signature = tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One reading of the plan file, so that an unchanged file is not parsed again."""
+
+    data: bytes
+    digest: str
+    plan: ParsedPlan
+    done: dict[str, Task]
+    """Each task as it looks once completed, by its key."""
+
+
+class PlanFile:
+    """A plan file carried out in one repository."""
+
+    kind = "planfile"
+
+    def __init__(self, path: Path, repo: Path, state_path: Path, lenient: bool = False) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.repo = Path(os.path.realpath(repo))
+        self.state_path = state_path
+        self.key = planstate.pair_key(path, repo)
+        self._lenient = lenient
+        self._last: _Reading | None = None
+        self._seen: tuple[_Signature, _Signature] = (None, None)
+        self._changes = 0
+
+    def tasks(self) -> TaskList:
+        """Read plan and state anew; a plan with sections that no task would carry is refused."""
+        reading = self._read()
+        if reading.plan.lost or not reading.plan.tasks:
+            raise self._refusal(reading)
+        return self._list(reading)
+
+    def look(self) -> TaskList:
+        """What was understood, for showing: what `tasks` would refuse is among the notices."""
+        return self._list(self._read())
+
+    def stamp(self) -> object:
+        """Equal to the last stamp as long as nobody but this object has changed plan or state."""
+        now = (_signature(self.path), _signature(self.state_path))
+        if now != self._seen:
+            self._seen = now
+            self._changes += 1
+        return self._changes
+
+    def context(self, task: Task) -> str:  # noqa: ARG002 - the preamble is for all tasks
+        """What stands before the first task: whole paragraphs, up to 8 KiB."""
+        kept: list[str] = []
+        room = CONTEXT_BYTES
+        for paragraph in self._read().plan.preamble.split("\n\n"):
+            room -= len(paragraph.encode("utf-8", "surrogatepass")) + 2
+            if room < 0:
+                break
+            kept.append(paragraph)
+        return "\n\n".join(kept).strip("\n")
+
+    def mark(self, task: Task, completion: Completion) -> None:
+        """Record the completion in the state file, together with what others recorded meanwhile."""
+        if completion.status not in (TaskStatus.DONE, TaskStatus.PENDING):
+            raise SourceError(
+                f"The state of a plan knows tasks that are done and pending, not {completion.status}."
+            )
+        # The reading the task was taken from decides: the agent may have rewritten the plan since.
+        reading = self._last or self._read()
+        if task.key not in reading.done:
+            raise SourceError(
+                f"There is no Task {task.key} in {self.path}.", kept=_KEPT, hint="See: segue task list"
+            )
+        plan_hash = self._current_hash(reading)
+
+        foreign = False
+
+        def change(old: PlanState | None) -> PlanState:
+            nonlocal foreign
+            foreign = _signature(self.state_path) != self._seen[1]
+            base = replace(
+                old or PlanState("", ""),
+                plan_path=str(self.path),
+                repo_path=str(self.repo),
+                plan_hash=plan_hash,
+            )
+            return base.after(task.key, completion)
+
+        planstate.update(self.state_path, change)
+        if not foreign:
+            self._seen = (self._seen[0], _signature(self.state_path))
+
+    def state(self) -> PlanState | None:
+        """What the state file says now; its `edited` tells whether somebody else wrote it."""
+        return planstate.load(self.state_path)
+
+    @property
+    def text_hash(self) -> str:
+        """The SHA-256 of the plan file as it is now."""
+        return self._read().digest
+
+    def _read(self) -> _Reading:
+        data = _bytes_of(self.path)
+        if self._last is None or self._last.data != data:
+            plan = parse(decode(data, str(self.path)), self._lenient)
+            done = {task.key: replace(task, status=TaskStatus.DONE) for task in plan.tasks}
+            self._last = _Reading(data, hashlib.sha256(data).hexdigest(), plan, done)
+        return self._last
+
+    def _list(self, reading: _Reading) -> TaskList:
+        state = self.state()
+        if state is None:
+            return TaskList(reading.plan.tasks, reading.plan.notices)
+        completed = state.completed
+        tasks = tuple(
+            reading.done[task.key] if task.key in completed else task for task in reading.plan.tasks
+        )
+        return TaskList(tasks, (*_state_notices(state, reading), *reading.plan.notices))
+
+    def _current_hash(self, known: _Reading) -> str:
+        try:
+            return hashlib.sha256(self.path.read_bytes()).hexdigest()
+        except OSError:
+            return known.digest
+
+    def _refusal(self, reading: _Reading) -> SourceError:
+        lost = reading.plan.lost
+        if not lost:
+            message = f"{INVALID} No `## Task N` heading was found in {self.path}."
+            return SourceError(message, kept=_KEPT, hint="Give each task a heading such as `## Task 1`.")
+        hint = "Mend these headings; `segue task list` shows what is understood."
+        lenient = parse(decode(reading.data, str(self.path)), lenient=True)
+        if not self._lenient and lenient.tasks and not lenient.lost:
+            hint = f"--plan-format lenient reads these headings ({len(lenient.tasks)} tasks in all)."
+        message = f"{INVALID} In {self.path} these parts would be carried by no task:\n{listing(lost)}"
+        return SourceError(message, kept=_KEPT, hint=hint)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        # Only a regular file: a pipe or a device would keep us waiting for ever.
+        if path.exists() and not path.is_file():
+            raise SourceError(
+                f"{INVALID} {path} is not a file.", kept=_KEPT, hint="Name the Markdown file itself."
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"{INVALID} {path}: {reason}."
+        raise SourceError(message, kept=_KEPT, hint="Check the path and who may read it.") from error
+    if not data.strip():
+        raise SourceError(f"{INVALID} {path} is empty.", kept=_KEPT, hint="Write `## Task 1` and what to do.")
+    return data
+
+
+def _state_notices(state: PlanState, reading: _Reading) -> list[Notice]:
+    notices = []
+    completed = state.completed
+    if completed and state.plan_hash not in (None, reading.digest):
+        text = "The plan was changed since a task was last completed; tasks are known by their numbers."
+        notices.append(Notice(1, text))
+    gone = sorted(completed.difference(reading.done))
+    if gone:
+        text = f"The state file counts tasks as done that are not in the plan: {', '.join(gone[:20])}."
+        notices.append(Notice(1, text))
+    return notices
+
+
+def _signature(path: Path) -> _Signature:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

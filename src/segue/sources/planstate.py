@@ -1,0 +1,267 @@
+"""The state file of a plan: which tasks of it are completed in one repository, as readable JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import count, filterfalse
+from pathlib import Path
+from typing import Any
+
+from segue.domain.errors import SourceError
+from segue.domain.task import Completion, TaskStatus
+from segue.sources.plantext import order
+from segue.system.files import exclusive, private_folder, write_atomic, write_error
+
+SCHEMA = 1
+KEPT_PLANS = 100
+"""How many tasks' plan texts the file keeps: it is rewritten for every task and must stay small."""
+
+_INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
+_KEY = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})*[a-z]?")
+_OPTIONAL = {
+    "last_completed_ref": (str, type(None)),
+    "plan_hash": (str, type(None)),
+    "run": (str, type(None)),
+    "digest": (str, type(None)),
+    "seq": (int,),
+}
+
+
+class CorruptState(SourceError):  # noqa: N818 - said as the others of the tree
+    """The state file cannot be understood; `path` says which."""
+
+    def __init__(self, path: Path, reason: str, hint: str = "") -> None:
+        super().__init__(
+            f"The state file {path} is corrupted: {reason}.",
+            kept="The file was left as it is.",
+            hint=hint or "Mend it, or move it away: then the plan starts from its first task.",
+        )
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class PlanState:
+    """What has been achieved of a plan."""
+
+    plan_path: str
+    repo_path: str
+    indices: tuple[int, ...] = ()
+    """The completed tasks with plain numbers, ascending."""
+    others: tuple[str, ...] = ()
+    """The completed tasks with keys such as 2.1 and 4b."""
+    last_plan_by_task: Mapping[str, str] = field(default_factory=dict)
+    last_completed_ref: str | None = None
+    plan_hash: str | None = None
+    run: str | None = None
+    seq: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of others, kept when the file is written again."""
+    origin: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """The document as it was read; None for a state that has not been in a file yet."""
+
+    @property
+    def edited(self) -> bool:
+        """Whether somebody other than Segue wrote the file it was read from."""
+        return self.origin is not None and self.origin.get("digest") != _digest(_serialised(self.origin))
+
+    @property
+    def completed(self) -> frozenset[str]:
+        """The keys of all completed tasks."""
+        return frozenset(self.others).union(map(str, self.indices))
+
+    def after(self, key: str, completion: Completion) -> PlanState:
+        """The state once the completion is recorded."""
+        run, seq = completion.run, completion.seq
+        is_done = self._has(key)
+        if completion.status is TaskStatus.PENDING:
+            return replace(self._without(key) if is_done else self, run=run, seq=seq)
+        # The record of a later task is not undone when an earlier step is repeated after a crash.
+        if is_done and run == self.run and seq < self.seq:
+            return self
+        plans = self._plans_with(key, completion.plan)
+        return replace(
+            self if is_done else self._with(key),
+            last_plan_by_task=plans,
+            last_completed_ref=completion.commit,
+            run=run,
+            seq=seq,
+        )
+
+    def _has(self, key: str) -> bool:
+        return int(key) in self.indices if _INDEX.fullmatch(key) else key in self.others
+
+    def _with(self, key: str) -> PlanState:
+        if _INDEX.fullmatch(key):
+            return replace(self, indices=tuple(sorted((*self.indices, int(key)))))
+        return replace(self, others=tuple(sorted((*self.others, key), key=order)))
+
+    def _without(self, key: str) -> PlanState:
+        if _INDEX.fullmatch(key):
+            return replace(self, indices=tuple(index for index in self.indices if index != int(key)))
+        return replace(self, others=tuple(other for other in self.others if other != key))
+
+    def _plans_with(self, key: str, plan: str | None) -> Mapping[str, str]:
+        if plan is None:
+            return self.last_plan_by_task
+        plans = {name: text for name, text in self.last_plan_by_task.items() if name != key}
+        plans[key] = plan
+        return dict(list(plans.items())[-KEPT_PLANS:])
+
+    def document(self) -> dict[str, Any]:
+        """The fields of the file, but for the digest."""
+        return {
+            "schema": SCHEMA,
+            "plan_path": self.plan_path,
+            "repo_path": self.repo_path,
+            "completed_task_indices": self.indices,
+            "completed_task_keys": [*map(str, self.indices), *self.others],
+            "last_plan_by_task": dict(self.last_plan_by_task),
+            "last_completed_ref": self.last_completed_ref,
+            "plan_hash": self.plan_hash,
+            "run": self.run,
+            "seq": self.seq,
+            **self.extra,
+        }
+
+
+def pair_key(plan: Path, repo: Path) -> str:
+    """The name of a (plan, repository) pair, the same for every way to write the two paths."""
+    paths = (os.path.realpath(plan), os.path.realpath(repo))
+    digest = hashlib.sha256(b"\0".join(os.fsencode(path) for path in paths)).hexdigest()[:12]
+    stem = re.sub(r"[^\w.-]+", "-", Path(paths[0]).stem).strip("-.")[:40]
+    return f"{stem or 'plan'}-{digest}"
+
+
+def state_path(state_dir: Path, plan: Path, repo: Path) -> Path:
+    """Where the state of the pair stands."""
+    return state_dir / "plans" / f"{pair_key(plan, repo)}.json"
+
+
+def load(path: Path) -> PlanState | None:
+    """Read a state file; None if there is none, CorruptState if it cannot be understood."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CorruptState(path, f"it cannot be read ({error.strerror or error})") from error
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise CorruptState(path, f"it is not JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise CorruptState(path, "it is not a JSON object")
+    _check(path, document)
+    return _from_document(document)
+
+
+def save(path: Path, state: PlanState) -> None:
+    """Write the state file, whole or not at all, with one field on each line."""
+    private_folder(path.parent)
+    fields = _serialised(state.document())
+    fields["digest"] = json.dumps(_digest(fields))
+    rows = [f"  {json.dumps(name)}: {value}" for name, value in fields.items()]
+    write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode())
+
+
+def update(path: Path, change: Callable[[PlanState | None], PlanState]) -> PlanState:
+    """Change what is in the file now, alone; a file that is already as it should be is not touched."""
+    private_folder(path.parent)
+    with exclusive(path.with_name(path.name + ".lock")):
+        old = load(path)
+        new = change(old)
+        if old is None or new != old or old.edited:
+            save(path, new)
+    return new
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a corrupt file so that it is kept but no longer in the way; says its new name."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    try:
+        for number in count(1):
+            suffix = f"-{number}" if number > 1 else ""
+            target = path.with_name(f"{path.name}.corrupt-{stamp}{suffix}")
+            try:
+                # Taking the name first, the rename can only replace this empty file of our own.
+                target.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            return path.replace(target)
+    except OSError as error:
+        raise write_error(error, path) from error
+    raise AssertionError("unreachable")
+
+
+def _serialised(document: Mapping[str, Any]) -> dict[str, str]:
+    # ASCII only: a path may hold bytes that are no text, which other encodings cannot carry.
+    return {name: json.dumps(value, sort_keys=True) for name, value in document.items()}
+
+
+def _digest(fields: Mapping[str, str]) -> str:
+    """The SHA-256 of the canonical JSON of all fields but the digest itself."""
+    rows = (f"{json.dumps(name)}: {fields[name]}" for name in sorted(fields) if name != "digest")
+    return hashlib.sha256(("{" + ", ".join(rows) + "}").encode()).hexdigest()
+
+
+def _check(path: Path, document: dict[str, Any]) -> None:
+    schema = document.get("schema", SCHEMA)
+    if isinstance(schema, int) and schema > SCHEMA:
+        reason = f"it has schema {schema}, this version of Segue knows {SCHEMA}"
+        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.")
+    right = {
+        "schema": schema == SCHEMA and not isinstance(schema, bool),
+        "plan_path": isinstance(document.get("plan_path"), str),
+        "repo_path": isinstance(document.get("repo_path"), str),
+        "completed_task_indices": _are_indices(document.get("completed_task_indices")),
+        "completed_task_keys": _are_keys(document.get("completed_task_keys", [])),
+        "last_plan_by_task": _are_plans(document.get("last_plan_by_task", {})),
+    }
+    for name, types in _OPTIONAL.items():
+        value = document.get(name, 0 if name == "seq" else None)
+        right[name] = isinstance(value, types) and not isinstance(value, bool)
+    wrong = [name for name, is_right in right.items() if not is_right]
+    if wrong:
+        raise CorruptState(path, f"`{wrong[0]}` is missing or has the wrong type")
+
+
+def _are_indices(value: object) -> bool:
+    # By sets and extremes, not one by one: a state of ten thousand tasks is read before each of them.
+    return isinstance(value, list) and (
+        not value or (set(map(type, value)) == {int} and min(value) >= 0 and max(value) < 10**18)
+    )
+
+
+def _are_keys(value: object) -> bool:
+    if not isinstance(value, list) or not set(map(type, value)) <= {str}:
+        return False
+    return all(_KEY.fullmatch(key) for key in filterfalse(str.isdecimal, value))
+
+
+def _are_plans(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+def _from_document(document: dict[str, Any]) -> PlanState:
+    own = PlanState("", "").document().keys() | {"digest"}
+    # For plain numbers the list of indices decides: it is the one people and other tools edit.
+    others = set(filterfalse(str.isdecimal, document.get("completed_task_keys", [])))
+    return PlanState(
+        plan_path=document["plan_path"],
+        repo_path=document["repo_path"],
+        indices=tuple(sorted(set(document["completed_task_indices"]))),
+        others=tuple(sorted(others, key=order)),
+        last_plan_by_task=document.get("last_plan_by_task", {}),
+        last_completed_ref=document.get("last_completed_ref"),
+        plan_hash=document.get("plan_hash"),
+        run=document.get("run"),
+        seq=document.get("seq", 0),
+        extra={name: value for name, value in document.items() if name not in own},
+        origin=document,
+    )

@@ -1,0 +1,118 @@
+"""Files of our own: written whole or not at all, private, and changed by one process at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from segue.domain.errors import SegueError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_FULL = "The disk or the quota is full: free some space, then run the same command again."
+_READ_ONLY = "This place is read-only: choose another folder or make it writable."
+_DENIED = "Check who owns the file and its folder, and that you may write to both."
+_HINTS = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EROFS: _READ_ONLY,
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+}
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Put the bytes in the file so that a reader, or a crash, sees the old content or the new one."""
+    # A link is followed: replacing it by a file would cut it off from what it points to.
+    target = Path(os.path.realpath(path))
+    try:
+        _replace(target, data)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise write_error(error, path) from error
+
+
+def private_folder(path: Path) -> Path:
+    """Make the folder, with its parents, readable by its owner alone; one that exists is left as it is."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        for folder in reversed(missing):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if not path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    except OSError as error:
+        raise write_error(error, path) from error
+    return path
+
+
+@contextlib.contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Keep other processes and threads out of a short read-change-write; `path` is the lock file."""
+    try:
+        handle = path.open("ab")
+    except OSError as error:
+        raise write_error(error, path) from error
+    with handle:
+        _lock(handle.fileno())
+        yield
+
+
+def write_error(error: OSError, path: Path) -> SegueError:
+    """Say in words for people why a file could not be written."""
+    return SegueError(
+        f"Cannot write {path}: {error.strerror or error}.",
+        kept="What was there before is unchanged.",
+        hint=_HINTS.get(error.errno or 0, "Check the path, then run the same command again."),
+    )
+
+
+def _replace(target: Path, data: bytes) -> None:
+    mode = target.stat().st_mode & 0o7777 if target.exists() else None
+    # A rename asks only for rights on the folder; a file its owner made read-only stays as it is.
+    if mode is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    handle, name = tempfile.mkstemp(prefix=".segue-", suffix=".tmp", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            if mode is not None:
+                temporary.chmod(mode)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    # Not every system can open or sync a folder; the file itself is safe by then.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    """Wait for the lock; it is given back when the file is closed, also by a crash."""
+    if sys.platform == "win32":
+        # Gives up after ten seconds by itself, so it is asked again until it has it.
+        while True:
+            with contextlib.suppress(OSError):
+                msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+                return
+    else:
+        # Some network file systems know no locks; the run's own lock still keeps a second run away.
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
