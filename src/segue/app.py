@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,8 @@ class App:
     loaded: Loaded
     repo: Path
     """Where the user stands or points; not yet checked to be a repository."""
+    config: Path | None = None
+    """The configuration file the user named."""
 
     @classmethod
     def load(
@@ -81,7 +83,8 @@ class App:
     ) -> App:
         """Read the settings that hold for a repository."""
         where = (repo or Path.cwd()).absolute()
-        return cls(load(where, config=config, command_line=command_line, stored=stored), where)
+        named = config.absolute() if config else None
+        return cls(load(where, config=named, command_line=command_line, stored=stored), where, named)
 
     @property
     def state_dir(self) -> Path:
@@ -138,3 +141,30 @@ def own_folder(path: Path) -> None:
         (path / ".gitignore").write_text("*\n")
 
 
+
+
+def agent_report(app: App) -> list[dict[str, Any]]:
+    """For every agent: is it ready here, what can it do, what is missing."""
+    return [_report(app, name) for name in agent_names()]
+
+
+def _report(app: App, name: str) -> dict[str, Any]:
+    from segue.domain.errors import SegueError
+    from segue.ports import Problem
+    from segue.system.process import Processes
+
+    can: list[str] = []
+    try:
+        agent = make_agent(name, app.loaded, Processes(app.state_dir), Redactor([]))
+        can = [ability for ability, has in asdict(agent.can).items() if has]
+        problems = agent.check()
+    except SegueError as error:
+        problems = [Problem(error.message, error.hint, error.exit_code)]
+    return {
+        "name": name,
+        "ready": not problems,
+        "can": can,
+        "problems": [problem.message for problem in problems],
+        "fix": problems[0].fix if problems else "",
+        "exit_code": problems[0].exit_code if problems else 0,
+    }

@@ -194,6 +194,9 @@ class Store(Protocol):
     def __exit__(self, *exc: object) -> None:
         """Close the connections."""
 
+    def version(self) -> int:
+        """The number of the newest migration that was applied."""
+
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
 
@@ -205,6 +208,9 @@ class Store(Protocol):
 
     def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
         """Leave a signal for a run; False if a signal with this id was left before."""
+
+    def wait_for_change(self, timeout: float) -> None:
+        """Return when somebody has written to the store, or after the timeout."""
 
     def run(self, run_id: str) -> Run | None:
         """One run by its id or a unique beginning of it."""

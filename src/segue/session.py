@@ -11,18 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segue.app import App, make_agent
-from segue.domain.errors import Interrupted, LeaseLost, NeedsHuman, SegueError, TimeLimit, UsageError
-from segue.domain.event import EventType
-from segue.domain.run import Run, RunSpec, RunState
+from segue.domain.errors import Interrupted, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit, UsageError
+from segue.domain.event import Event, EventType
+from segue.domain.run import Run, RunSpec, RunState, StepState
 from segue.flow.drive import drive
 from segue.flow.kit import FLOWS, Kit, Policy, Spent
 from segue.flow.start import check_agent_ready, check_caps, check_clean, pending, select
 from segue.ports import Journal, Observer, Store
 from segue.sources.planfile import PlanFile
+from segue.system import identity
 from segue.system.git import Repository
 from segue.system.lock import RepoLock
-from segue.system.process import Processes
+from segue.system.process import Processes, end_orphans
 from segue.system.redact import Redactor
+
+
+_STOP_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ async def prepared(
     if not pending(listing, chosen):
         yield None
         return
-    spec = _spec(app, plan, repo, chosen)
+    spec = _spec(app, plan, repo, chosen, {task.key: task.title for task in pending(listing, chosen)})
     _check_agent(app, spec.agent)
     with app.store() as store:
         run = _unfinished(store, plan.key)
@@ -107,7 +111,9 @@ def _check_agent(app: App, name: str) -> None:
     check_caps(app.loaded.settings.limits.budget(), agent.can, name)
 
 
-def _spec(app: App, plan: PlanFile, repo: Repository, chosen: tuple[str, ...]) -> RunSpec:
+def _spec(
+    app: App, plan: PlanFile, repo: Repository, chosen: tuple[str, ...], titles: dict[str, str]
+) -> RunSpec:
     settings = app.loaded.settings
     return RunSpec(
         source_kind=plan.kind,
@@ -117,6 +123,8 @@ def _spec(app: App, plan: PlanFile, repo: Repository, chosen: tuple[str, ...]) -
         flow=settings.flow,
         model=settings.model,
         tasks=chosen,
+        titles=titles,
+        config=str(app.config) if app.config else None,
         settings=app.loaded.overrides,
     )
 
@@ -138,7 +146,7 @@ async def carry_out(ready: Prepared, observers: Sequence[Observer] = ()) -> Ende
 
 async def _watched(ready: Prepared, store: Store, journal: Journal) -> Ended:
     """Drive, and turn whatever ends it into a state of the run."""
-    before = len([s for s in journal.steps() if s.phase == "end"])
+    before = _done(journal)
     error: SegueError | None = None
     try:
         await _until_stopped(ready, store, journal)
@@ -151,8 +159,11 @@ async def _watched(ready: Prepared, store: Store, journal: Journal) -> Ended:
         raise
     state = _state_after(error)
     await _close(journal, state, error.message if error else "")
-    done = len([s for s in journal.steps() if s.phase == "end"]) - before
-    return Ended(ready.run.id, state, done, error)
+    return Ended(ready.run.id, state, _done(journal) - before, error)
+
+
+def _done(journal: Journal) -> int:
+    return sum(step.phase == "end" and step.state is StepState.DONE for step in journal.steps())
 
 
 def _state_after(error: SegueError | None) -> RunState:
@@ -164,8 +175,6 @@ def _state_after(error: SegueError | None) -> RunState:
 
 
 async def _close(journal: Journal, state: RunState, note: str) -> None:
-    from segue.domain.event import Event
-
     await journal.emit(Event(EventType.RUN_ENDED, {"state": state, "note": note}))
     await journal.set_state(state, note)
 
@@ -231,8 +240,6 @@ async def _drive(ready: Prepared, store: Store, journal: Journal) -> None:
 
 
 async def _announce(ready: Prepared, journal: Journal) -> None:
-    from segue.domain.event import Event
-
     spec = ready.spec
     await journal.set_state(RunState.RUNNING)
     if spec != ready.run.spec:
@@ -242,3 +249,29 @@ async def _announce(ready: Prepared, journal: Journal) -> None:
     await journal.emit(Event(kind, {**facts, "model": spec.model, "tasks": list(spec.tasks)}))
     for notice in ready.source.look().notices:
         await journal.emit(Event(EventType.NOTICE, {"line": notice.line, "text": notice.text}))
+
+
+async def stop_run(app: App, run: Run) -> Run:
+    """End a run from another process: ask its owner; without one, end what it left behind."""
+    with app.store() as store:
+        if _driven(run):
+            store.send(run.id, "stop", {})
+            deadline = asyncio.get_running_loop().time() + _STOP_TIMEOUT
+            while _driven(now := store.run(run.id) or run):
+                if asyncio.get_running_loop().time() > deadline:
+                    raise Locked(
+                        f"Run {run.id} was asked to stop but is still working.",
+                        hint=f"End its process: kill {identity.pid_of(str(now.owner))}",
+                    )
+                await asyncio.sleep(0.05)
+        else:
+            await end_orphans(app.run_folder(run.id))
+            journal = await store.open(run.id)
+            await _close(journal, RunState.STOPPED, "stopped by `segue stop`")
+            await store.close(journal)
+        return store.run(run.id) or run
+
+
+def _driven(run: Run) -> bool:
+    """Whether a process may be driving the run."""
+    return run.owner is not None and not identity.is_dead(run.owner.split("#")[0])

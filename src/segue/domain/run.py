@@ -38,6 +38,10 @@ class RunSpec:
     model: str | None = None
     tasks: tuple[str, ...] = ()
     """The keys this run is limited to (`--task`, `--from`); empty means all."""
+    titles: dict[str, str] = field(default_factory=dict)
+    """The tasks that were pending when the run began, in order."""
+    config: str | None = None
+    """The configuration file named with `--config`."""
     settings: dict[str, Any] = field(default_factory=dict)
     """The settings given on the command line or in the environment, so that `resume` uses them too."""
 

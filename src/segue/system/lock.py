@@ -7,7 +7,6 @@ other too. The supervisor inherits it: while an agent works, the repository stay
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import sys
@@ -57,11 +56,13 @@ class RepoLock:
         return self.fd
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Give the lock back; once is enough."""
+        if self.fd < 0:
+            return
         if self.held:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self.fd, 0)
+            os.ftruncate(self.fd, 0)
         os.close(self.fd)
+        self.fd, self.held = -1, False
 
     def _try(self) -> bool:
         self.held = _lock_now(self.fd)

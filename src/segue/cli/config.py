@@ -1,0 +1,51 @@
+"""`segue config`: look at the settings and where they come from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.group()
+def config() -> None:
+    """Look at the settings and where they come from."""
+
+
+@config.command("show")
+@options("repo", "config", "json", "color")
+def show(repo: Path | None, config_file: Path | None, as_json: bool, color: str) -> int:
+    """Print every setting with its value and its origin.
+
+    \b
+    Examples:
+      segue config show
+      SEGUE_LIMITS__PHASE_TIMEOUT=600 segue config show --json
+    """
+    from segue.app import App
+    from segue.config.load import shown
+
+    output = make_output(as_json, color=color)
+    rows = [(path, shown(value), origin) for path, value, origin in App.load(repo, config_file).loaded.rows()]
+    if as_json:
+        output.data([dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows])
+    else:
+        output.table(["setting", "value", "from"], rows)
+    return 0
+
+
+@config.command("schema")
+def schema() -> int:
+    """Print the settings as JSON Schema, for editors.
+
+    \b
+    Examples:
+      segue config schema > segue.schema.json
+    """
+    from segue.config.settings import Settings
+
+    click.echo(json.dumps(Settings.model_json_schema(), indent=2))
+    return 0

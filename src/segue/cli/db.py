@@ -1,0 +1,88 @@
+"""`segue db`: look after the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.group()
+def db() -> None:
+    """Look after the database that holds runs, steps and events."""
+
+
+@db.command("path")
+@options("repo", "config", "database", "json")
+def path(repo: Path | None, config_file: Path | None, as_json: bool, **settings: Any) -> int:
+    """Print where the data lies (passwords masked).
+
+    \b
+    Examples:
+      sqlite3 "$(segue db path)" 'select * from orchestrator_runs'
+    """
+    from segue.app import App
+
+    app = App.load(repo, config_file, settings)
+    output = make_output(as_json)
+    where = app.redactor().text(app.database())
+    if as_json:
+        output.data({"path": where})
+    else:
+        output.text(where)
+    return 0
+
+
+@db.command("migrate")
+@options("repo", "config", "database", "json")
+def migrate(repo: Path | None, config_file: Path | None, as_json: bool, **settings: Any) -> int:
+    """Create or update the tables; safe to repeat.
+
+    \b
+    Examples:
+      segue db migrate --database-url postgresql://me@host/segue
+    """
+    from segue.app import App
+
+    with App.load(repo, config_file, settings).store() as store:
+        version = store.version()
+    output = make_output(as_json)
+    if as_json:
+        output.data({"version": version})
+    else:
+        output.text(f"The database is at version {version}.")
+    return 0
+
+
+@db.command("export")
+@click.argument("table", type=click.Choice(["runs", "steps", "events", "signals", "prompts"]))
+@click.option(
+    "--format", "kind", type=click.Choice(["jsonl", "csv", "parquet"]), default="jsonl", show_default=True
+)
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Default: stdout.")
+@options("repo", "config", "database")
+def export(
+    table: str, kind: str, out: Path | None, repo: Path | None, config_file: Path | None, **settings: Any
+) -> int:
+    """Write TABLE as JSON lines, CSV or Parquet.
+
+    \b
+    Examples:
+      segue db export events > events.jsonl
+      segue db export steps --format csv -o steps.csv
+      segue db export events --format parquet -o events.parquet
+    """
+    from segue.app import App
+    from segue.store.export import export as write
+
+    with App.load(repo, config_file, settings).store(read_only=True) as store:
+        if out is None:
+            write(store, table, kind, click.get_binary_stream("stdout"))
+            return 0
+        with out.open("wb") as file:
+            count = write(store, table, kind, file)
+    click.echo(f"{count} rows written to {out}", err=True)
+    return 0

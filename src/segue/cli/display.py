@@ -1,0 +1,216 @@
+"""What a person sees while a run works: a live table on a terminal, one line per event otherwise."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.output import Output, animated, one_line
+from segue.cli.show import duration
+from segue.domain.event import EventType, Recorded
+from segue.ports import Observer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_ROWS = 20
+"""How many tasks the live table shows at once; the rest is counted in its footer."""
+
+
+def sentence(event: Recorded) -> str | None:
+    """An event as one line for people; None when it is of no interest to them."""
+    make = _SENTENCES.get(event.type)
+    return make(event.data) if make else None
+
+
+def _finished(data: Any) -> str:
+    if data.get("done"):
+        commit = data.get("commit")
+        return f"task {data['task']} done" + (f" ({commit[:10]})" if commit else "")
+    return f"task {data['task']} needs a human: {data.get('reason', '')}"
+
+
+def _ended(data: Any) -> str:
+    failure = data.get("failure")
+    if failure:
+        return f"agent ended: {failure.get('kind')}: {failure.get('message', '')}"
+    return "agent ended: exit code " + str(data.get("exit_code"))
+
+
+_SENTENCES: dict[str, Any] = {
+    EventType.RUN_STARTED: lambda d: f"run started: {d['source']} with {d['agent']}",
+    EventType.RUN_RESUMED: lambda d: f"run goes on: {d['source']} with {d['agent']}",
+    EventType.RUN_PARKED: lambda d: (
+        f"usage limit: task {d['task']} waits until {time.strftime('%H:%M:%S', time.localtime(d['until']))}"
+    ),
+    EventType.RUN_ENDED: lambda d: f"run ended: {d['state']}",
+    EventType.STATE_IMPORTED: lambda d: f"state adopted: {d['text']}",
+    EventType.NOTICE: lambda d: f"line {d['line']}: {d['text']}" if "line" in d else None,
+    EventType.TASK_STARTED: lambda d: f"task {d['task']} started: {d['title']}",
+    EventType.TASK_ENDED: _finished,
+    EventType.STEP_ADOPTED: lambda d: f"goes on where it was interrupted: {d.get('key', '')}",
+    EventType.COMMIT: lambda d: f"committed {d['commit'][:10]}",
+    EventType.AGENT_STARTED: lambda d: f"agent started (pid {d.get('pid')})",
+    EventType.AGENT_TEXT: lambda d: f"agent: {d.get('text', '')}",
+    EventType.AGENT_TOOL: lambda d: f"agent uses {d.get('name')} {d.get('input', '')}",
+    EventType.AGENT_OUTPUT: lambda d: f"agent prints: {d.get('text', '')}" if d.get("text") else None,
+    EventType.AGENT_ENDED: _ended,
+}
+
+
+@dataclass(slots=True)
+class Lines:
+    """One timestamped line per event, on stderr."""
+
+    verbose: bool = False
+
+    def __call__(self, event: Recorded) -> None:
+        """Print the event if it interests a person."""
+        chatter = event.type in (EventType.AGENT_OUTPUT, EventType.AGENT_TOOL, EventType.AGENT_TEXT)
+        text = None if chatter and not self.verbose else sentence(event)
+        if text:
+            stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
+            click.echo(f"{stamp} {one_line(text, 200)}", err=True)
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class JsonLines:
+    """One JSON record per event, on stdout."""
+
+    output: Output
+
+    def __call__(self, event: Recorded) -> None:
+        """Print the event."""
+        record = {"type": "event", "run": event.run, "seq": event.seq, "ts": event.ts, "step": event.step}
+        self.output.record({**record, "event": event.type, "data": dict(event.data)})
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class _Row:
+    key: str
+    title: str
+    state: str = "pending"
+    attempt: int = 0
+    started: float | None = None
+    ended: float | None = None
+    last: str = ""
+
+
+@dataclass(slots=True)
+class LiveTable:
+    """A row per task, redrawn while the run works, on stderr."""
+
+    titles: dict[str, str]
+    run: str
+    rows: dict[str, _Row] = field(default_factory=dict)
+    current: _Row | None = None
+    _live: Any = None
+
+    def __call__(self, event: Recorded) -> None:
+        """Take the event into the table."""
+        data = event.data
+        if event.type == EventType.TASK_STARTED:
+            self.current = self.rows.setdefault(data["task"], _Row(data["task"], data["title"]))
+            self.current.state, self.current.started = "running", event.ts / 1000
+        if self.current is None:
+            return
+        if event.type == EventType.STEP_STARTED and "/execute/" in (event.step or ""):
+            self.current.attempt += 1
+        if event.type == EventType.TASK_ENDED:
+            self.current.state = "done" if data["done"] else "needs_human"
+            self.current.ended = event.ts / 1000
+        if event.type == EventType.RUN_PARKED:
+            self.current.state = "parked"
+        elif event.type == EventType.AGENT_STARTED:
+            self.current.state = "running"
+        self.current.last = sentence(event) or self.current.last
+
+    def __enter__(self) -> LiveTable:
+        from rich.console import Console
+        from rich.live import Live
+
+        self.rows = {key: _Row(key, title) for key, title in self.titles.items()}
+        console = Console(stderr=True)
+        self._live = Live(
+            get_renderable=self.render, console=console, refresh_per_second=8, transient=True
+        )
+        self._live.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._live.stop()
+
+    def render(self) -> RenderableType:
+        """The table as it is now."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        from segue.cli.output import STYLES
+
+        table = Table("task", "title", "state", "attempt", "time", "last activity", box=box.SIMPLE_HEAD)
+        for row in self._window():
+            until = row.ended or time.time()
+            elapsed = duration(until - row.started) if row.started else ""
+            table.add_row(
+                row.key,
+                Text(one_line(row.title, 40)),
+                Text(row.state, style=STYLES.get(row.state, "")),
+                str(row.attempt or ""),
+                elapsed,
+                Text(one_line(row.last, 60), style="dim"),
+            )
+        counts = Counter(row.state for row in self.rows.values())
+        said = " · ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+        table.caption = f"run {self.run} · {said} · Ctrl-C stops and saves"
+        return table
+
+    def _window(self) -> list[_Row]:
+        """The rows around the current task."""
+        rows = list(self.rows.values())
+        if len(rows) <= _ROWS or self.current is None:
+            return rows[:_ROWS]
+        place = next((i for i, row in enumerate(rows) if row is self.current), 0)
+        first = max(0, min(place - _ROWS // 2, len(rows) - _ROWS))
+        return rows[first : first + _ROWS]
+
+
+def observer(output: Output, titles: dict[str, str], run: str, verbose: bool) -> Any:
+    """The display that fits where the output goes; a context manager that is an Observer."""
+    if output.json:
+        return JsonLines(output)
+    if output.quiet:
+        return Silent()
+    if animated(sys.stderr) and not verbose:
+        return LiveTable(titles, run)
+    return Lines(verbose)
+
+
+class Silent:
+    """Shows nothing."""
+
+    def __call__(self, event: Recorded) -> None:
+        """See nothing."""
+
+    def __enter__(self) -> Observer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass

@@ -1,0 +1,121 @@
+"""What `run`, `resume` and `demo` share: show a session while it works and say how it ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from segue.app import App
+from segue.cli.display import observer
+from segue.cli.output import Output, error_text
+from segue.cli.show import task_table
+from segue.flow.start import NO_TASKS, pending, select
+from segue.session import Ended, Prepared, carry_out, prepared
+from segue.store.projections import task_views
+from segue.system.background import start_in_background
+from segue.system.files import private_folder
+
+
+def dry_run(app: App, source: str, only: Sequence[str], start: str | None, output: Output) -> int:
+    """Print every prompt a run would send."""
+    from segue.prompts.execute import execute_prompt
+
+    plan = app.planfile(Path(source), app.repo)
+    listing = plan.tasks()
+    tasks = pending(listing, select(listing, only, start))
+    redact = app.redactor().text
+    for task in tasks:
+        prompt = execute_prompt(task, redact(plan.context(task)), nonce="dry-run").text
+        if output.json:
+            output.record({"type": "prompt", "task": task.key, "phase": "execute", "prompt": redact(prompt)})
+        else:
+            output.text(f"──── task {task.key}: {task.title} · execute ────\n{redact(prompt)}\n")
+    output.note(f"{len(tasks)} prompts; nothing was launched." if tasks else NO_TASKS)
+    return 0
+
+
+async def start(
+    app: App,
+    source: str,
+    only: Sequence[str],
+    start: str | None,
+    output: Output,
+    *,
+    detach: bool,
+    verbose: bool,
+) -> int:
+    """Run a source from the command line."""
+    async with prepared(app, source, only, start) as ready:
+        if ready is None:
+            if output.json:
+                output.record({"type": "done", "run": None, "state": "done", "exit_code": 0, "note": NO_TASKS})
+            output.text(NO_TASKS)
+            return 0
+        if not ready.fresh:
+            output.note(f"Run {ready.run.id} did not finish; it goes on.")
+        if not detach:
+            return await show_session(ready, output, verbose)
+        ready.lock.release()
+        return await _detach(ready, output)
+
+
+async def show_session(ready: Prepared, output: Output, verbose: bool) -> int:
+    """Drive a run in this process and show it."""
+    if output.json:
+        output.record(_launch(ready, os.getpid()))
+    display = observer(output, ready.spec.titles, ready.run.id, verbose)
+    with display:
+        ended = await carry_out(ready, [display])
+    _summary(ready, ended, output)
+    return ended.exit_code
+
+
+def _launch(ready: Prepared, pid: int) -> dict[str, object]:
+    store = ready.app.redactor().text(ready.app.database())
+    return {"type": "launch", "schema": 1, "run": ready.run.id, "pid": pid, "store": store}
+
+
+def _summary(ready: Prepared, ended: Ended, output: Output) -> None:
+    error = ended.error
+    if output.json:
+        record = {"type": "done", "run": ended.run, "state": ended.state, "exit_code": ended.exit_code}
+        record |= {"error": {"message": error.message, "kept": error.kept, "hint": error.hint}} if error else {}
+        output.record(record)
+    elif not output.quiet:
+        with ready.app.store(read_only=True) as store:
+            run = store.run(ended.run)
+            assert run is not None
+            task_table(output, task_views(run, store.steps(run.id)), f"Run {run.id}: {ended.state}")
+    if error:
+        click.echo(error_text(error), err=True)
+
+
+async def _detach(ready: Prepared, output: Output) -> int:
+    """Hand the run to a `segue resume` in the background."""
+    await _write_spec(ready)
+    folder = ready.app.run_folder(ready.run.id)
+    private_folder(folder)
+    pid = start_in_background(
+        ["resume", ready.run.id],
+        log=folder / "segue.log",
+        cwd=ready.repo.root,
+        variables={"SEGUE_DATABASE_URL": ready.app.database(), "SEGUE_STATE_DIR": str(ready.app.state_dir)},
+    )
+    if output.json:
+        output.record({**_launch(ready, pid), "log": str(folder / "segue.log")})
+    else:
+        output.text(f"Run {ready.run.id} works in the background (pid {pid}).")
+        output.note(f"Follow it: segue logs -f {ready.run.id}   End it: segue stop {ready.run.id}")
+    return 0
+
+
+async def _write_spec(ready: Prepared) -> None:
+    """The options of this command must be the ones the background process finds."""
+    if ready.spec != ready.run.spec:
+        with ready.app.store() as store:
+            journal = await store.open(ready.run.id)
+            await journal.respec(ready.spec)
+            await store.close(journal)

@@ -1,0 +1,87 @@
+"""How runs and tasks look: the same words and columns in every command."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from segue.cli.output import Output, one_line
+from segue.domain.run import Run, RunState
+from segue.store.projections import TaskView
+from segue.system import identity
+
+
+def state_of(run: Run) -> RunState:
+    """Where the run really stands: a run whose process is gone does not run."""
+    if run.state in (RunState.RUNNING, RunState.PARKED) and (run.owner is None or owner_is_dead(run)):
+        return RunState.STOPPED
+    return run.state
+
+
+def owner_is_dead(run: Run) -> bool:
+    """Whether the process that drove the run is known to be gone."""
+    return run.owner is not None and identity.is_dead(run.owner.split("#")[0])
+
+
+def duration(seconds: float | None) -> str:
+    """A duration as people say it."""
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s"
+
+
+def moment(ms: int | None) -> str:
+    """An instant in local time."""
+    return "" if ms is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
+
+
+def task_table(output: Output, views: list[TaskView], title: str = "") -> None:
+    """The tasks of a run: phases, durations and verdicts."""
+    spends = any(view.tokens for view in views)
+    columns = ["task", "title", "state", "phase", "attempts", "time", "verdict", "commit"]
+    if spends:
+        columns += ["tokens", "cost"]
+    rows = [_row(view, spends) for view in views]
+    output.table(columns, rows, title)
+
+
+def _row(view: TaskView, spends: bool) -> list[object]:
+    row: list[object] = [
+        view.key,
+        one_line(view.title, 48),
+        view.state,
+        view.phase,
+        view.attempts or "",
+        duration(view.seconds),
+        view.verdict or "",
+        (view.commit or "")[:10],
+    ]
+    return [*row, view.tokens or "", f"${view.cost_usd:.4f}" if view.cost_usd else ""] if spends else row
+
+
+def run_data(run: Run, views: list[TaskView]) -> dict[str, Any]:
+    """The machine contract of one run."""
+    return {
+        "id": run.id,
+        "state": state_of(run),
+        "flow": run.spec.flow,
+        "agent": run.spec.agent,
+        "model": run.spec.model,
+        "source": run.spec.source,
+        "repo": run.spec.repo,
+        "created": run.created,
+        "updated": run.updated,
+        "wake": run.wake,
+        "note": run.note,
+        "tasks": [_task_data(view) for view in views],
+    }
+
+
+def _task_data(view: TaskView) -> dict[str, Any]:
+    names = ("key", "title", "state", "phase", "attempts", "verdict", "reason", "branch", "commit")
+    data = {name: getattr(view, name) for name in names}
+    return {**data, "seconds": view.seconds, "tokens": view.tokens, "cost_usd": view.cost_usd}

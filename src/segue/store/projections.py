@@ -1,0 +1,72 @@
+"""What the steps of a run say about its tasks: the view that `status` and the summary show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from segue.domain.run import Run, RunState, Step, StepState
+
+
+@dataclass(slots=True)
+class TaskView:
+    """One task of a run."""
+
+    key: str
+    title: str
+    state: str = "pending"
+    phase: str = ""
+    attempts: int = 0
+    verdict: str | None = None
+    reason: str = ""
+    branch: str | None = None
+    commit: str | None = None
+    started: int | None = None
+    ended: int | None = None
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the task took, once it has ended."""
+        if self.started is None or self.ended is None:
+            return None
+        return (self.ended - self.started) / 1000
+
+
+def task_views(run: Run, steps: Iterable[Step]) -> list[TaskView]:
+    """The tasks of a run in the order in which they are carried."""
+    views = {key: TaskView(key, title) for key, title in run.spec.titles.items()}
+    for step in steps:
+        if step.task is not None:
+            _read(views.setdefault(step.task, TaskView(step.task, f"Task {step.task}")), step)
+    for view in views.values():
+        if view.state == "running" and run.state not in (RunState.RUNNING, RunState.PARKED):
+            view.state = "stopped"
+    return list(views.values())
+
+
+def _read(view: TaskView, step: Step) -> None:
+    view.started = view.started or step.started
+    view.ended = None
+    view.state = "running"
+    if step.phase == "execute":
+        _read_attempt(view, step)
+    elif step.phase == "park" and step.state is StepState.STARTED:
+        view.state = "parked"
+    elif step.phase == "commit":
+        view.commit = step.output.get("commit")
+    elif step.phase == "end" and step.state is not StepState.STARTED:
+        view.state = "done" if step.state is StepState.DONE else "needs_human"
+        view.ended = step.ended
+        view.reason = str(step.output.get("reason", ""))
+
+
+def _read_attempt(view: TaskView, step: Step) -> None:
+    view.attempts += 1
+    view.phase = "execute"
+    view.verdict = (step.output.get("verdict") or {}).get("result")
+    view.branch = step.output.get("branch") or view.branch
+    usage = step.output.get("usage") or {}
+    view.tokens += usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
+    view.cost_usd += usage.get("cost_usd", 0.0)
