@@ -1,0 +1,72 @@
+"""Frames lines of any length from chunks of any size, in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of text; `cut` is the number of bytes dropped beyond the cap."""
+
+    text: str
+    cut: int = 0
+
+
+class Lines:
+    """Turns bytes into lines, keeping at most `cap` bytes of each."""
+
+    def __init__(self, cap: int) -> None:
+        self._cap = cap
+        self._kept = bytearray()
+        self._cut = 0
+        self._pending_return = False
+
+    def feed(self, data: bytes) -> list[Line]:
+        """The lines that these bytes complete."""
+        *ends, rest = data.split(b"\n")
+        lines = []
+        for end in ends:
+            self._keep(end)
+            lines.append(self._finish())
+        self._keep(rest)
+        return lines
+
+    def close(self) -> list[Line]:
+        """What is left without a line end; the framer is empty afterwards."""
+        if not self._kept and not self._cut and not self._pending_return:
+            return []
+        return [self._finish()]
+
+    def _keep(self, data: bytes) -> None:
+        if not data:
+            return
+        # A return is held back until it is known whether it ends the line, so that it never counts as cut.
+        if self._pending_return:
+            self._append(b"\r")
+        self._pending_return = data.endswith(b"\r")
+        self._append(data[:-1] if self._pending_return else data)
+
+    def _append(self, data: bytes) -> None:
+        room = self._cap - len(self._kept)
+        self._kept += data[:room]
+        self._cut += max(0, len(data) - room)
+
+    def _finish(self) -> Line:
+        kept = _whole_characters(bytes(self._kept)) if self._cut else bytes(self._kept)
+        cut = self._cut + len(self._kept) - len(kept)
+        text = kept.decode("utf-8", "replace")
+        self._kept, self._cut, self._pending_return = bytearray(), 0, False
+        return Line(f"{text}…[{cut} bytes cut]" if cut else text, cut)
+
+
+def _whole_characters(data: bytes) -> bytes:
+    """Leave out a character that the cap cut in two: it is dropped, not shown as damage."""
+    for back in range(1, min(4, len(data)) + 1):
+        lead = data[-back]
+        if lead < 0x80:
+            return data
+        if lead >= 0xC0:
+            size = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            return data[:-back] if size > back else data
+    return data

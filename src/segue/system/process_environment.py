@@ -1,0 +1,73 @@
+"""The environment a child process gets: an allow-list, so that keys stay where they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+_NAMES = frozenset(
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "TEMP",
+        "TMP",
+        "TERM",
+        "COLORTERM",
+        "NO_COLOR",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "NODE_EXTRA_CA_CERTS",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "SSH_AUTH_SOCK",
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+        "GIT_SSL_CAINFO",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_CONFIG_NOSYSTEM",
+        "SYSTEMROOT",
+        "SYSTEMDRIVE",
+        "WINDIR",
+        "COMSPEC",
+        "PATHEXT",
+        "APPDATA",
+        "LOCALAPPDATA",
+        "PROGRAMDATA",
+        "PROGRAMFILES",
+        "PROGRAMFILES(X86)",
+        "USERPROFILE",
+        "USERNAME",
+        "USERDOMAIN",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "NUMBER_OF_PROCESSORS",
+        "PROCESSOR_ARCHITECTURE",
+        "OS",
+    ]
+)
+_PREFIXES = ("LC_", "XDG_")
+
+
+def child_environment(passed: Iterable[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What a child may know of our environment: the allow-list, the names passed, and what is added."""
+    names = set(passed)
+    kept = {name: value for name, value in os.environ.items() if name in names or _allowed(name.upper())}
+    return {**kept, **(extra or {})}
+
+
+def _allowed(name: str) -> bool:
+    return name in _NAMES or name.startswith(_PREFIXES)
