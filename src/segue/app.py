@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from segue.config.load import Loaded, load
 from segue.domain.errors import UsageError
 from segue.ports import Agent, Store
+from segue.sources import planstate
 from segue.sources.planfile import PlanFile
 from segue.system.redact import Redactor, secrets_of
 
@@ -115,14 +116,16 @@ class App:
     def planfile(self, path: Path, repo: Path) -> PlanFile:
         """The plan as a source of tasks."""
         lenient = self.loaded.settings.plan_format == "lenient"
-        return PlanFile(path.absolute(), repo, self.state_dir, lenient=lenient)
+        state = planstate.state_path(self.state_dir, path, repo)
+        return PlanFile(path, repo, state, lenient=lenient)
 
     def agent_name(self) -> str:
         """The agent that was chosen."""
         name = self.loaded.settings.agent
         if name is None:
             raise UsageError(
-                "No agent was chosen.", hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue agent list`'
+                "No agent was chosen.",
+                hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue agent list`',
             )
         agent_class(name)
         return name
@@ -139,8 +142,6 @@ def own_folder(path: Path) -> None:
     if not path.exists():
         private_folder(path)
         (path / ".gitignore").write_text("*\n")
-
-
 
 
 def agent_report(app: App) -> list[dict[str, Any]]:

@@ -31,7 +31,9 @@ async def examine(app: App) -> list[Finding]:
 
 
 def _python() -> Finding:
-    return Finding("Python", sys.version_info >= (3, 11), platform.python_version(), "Segue needs Python 3.11+")
+    return Finding(
+        "Python", sys.version_info >= (3, 11), platform.python_version(), "Segue needs Python 3.11+"
+    )
 
 
 def _git() -> Finding:

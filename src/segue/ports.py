@@ -5,7 +5,7 @@ Data goes one way: source → flow → agent → events → store → report.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,12 +55,15 @@ class Agent(Protocol):
     def check(self) -> list[Problem]:
         """What keeps it from working here and now; empty when all is well."""
 
-    def run(self, job: Job) -> AsyncIterator[Event]:
+    def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Do the job and yield what is seen; the last event carries the outcome.
 
         A second call with the same token adopts the first launch; it never starts another one.
         Closing the iterator early ends the agent with all its children.
         """
+
+    def forget(self, token: str) -> None:
+        """The outcome is written down: what was kept so that the launch could be adopted may go."""
 
 
 class Source(Protocol):

@@ -18,13 +18,13 @@ from segue.flow.drive import drive
 from segue.flow.kit import FLOWS, Kit, Policy, Spent
 from segue.flow.start import check_agent_ready, check_caps, check_clean, pending, select
 from segue.ports import Journal, Observer, Store
+from segue.sources import planstate
 from segue.sources.planfile import PlanFile
 from segue.system import identity
 from segue.system.git import Repository
 from segue.system.lock import RepoLock
 from segue.system.process import Processes, end_orphans
 from segue.system.redact import Redactor
-
 
 _STOP_TIMEOUT = 60.0
 
@@ -40,6 +40,7 @@ class Prepared:
     source: PlanFile
     lock: RepoLock
     fresh: bool
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,18 @@ async def reopened(app: App, run: Run) -> AsyncIterator[Prepared]:
     _check_agent(app, run.spec.agent)
     with _locked(repo, run.id) as lock:
         plan = app.planfile(Path(run.spec.source), repo.root)
-        yield Prepared(app, run, run.spec, repo, plan, lock, fresh=False)
+        warning = _mended(plan)
+        yield Prepared(app, run, run.spec, repo, plan, lock, fresh=False, warning=warning)
+
+
+def _mended(plan: PlanFile) -> str:
+    """A corrupt state file is put aside: the plan then starts from its first task, and the user is told."""
+    try:
+        plan.state()
+    except planstate.CorruptState as error:
+        aside = planstate.set_aside(plan.state_path)
+        return f"{error.message} It was kept as {aside}; the plan starts from its first task."
+    return ""
 
 
 @contextlib.contextmanager
@@ -217,7 +229,7 @@ def _signals(work: asyncio.Task[None]) -> Iterator[None]:
 
 async def _drive(ready: Prepared, store: Store, journal: Journal) -> None:
     app, settings = ready.app, ready.app.loaded.settings
-    await _announce(ready, journal)
+    await _announce(ready, store, journal)
     redactor = app.redactor()
     async with Processes(app.run_folder(ready.run.id), ready.lock.ensure) as processes:
         kit = Kit(
@@ -239,7 +251,7 @@ async def _drive(ready: Prepared, store: Store, journal: Journal) -> None:
         await drive(kit, ready.spec.tasks)
 
 
-async def _announce(ready: Prepared, journal: Journal) -> None:
+async def _announce(ready: Prepared, store: Store, journal: Journal) -> None:
     spec = ready.spec
     await journal.set_state(RunState.RUNNING)
     if spec != ready.run.spec:
@@ -247,8 +259,25 @@ async def _announce(ready: Prepared, journal: Journal) -> None:
     kind = EventType.RUN_STARTED if ready.fresh else EventType.RUN_RESUMED
     facts = {"source": spec.source, "repo": spec.repo, "agent": spec.agent, "flow": spec.flow}
     await journal.emit(Event(kind, {**facts, "model": spec.model, "tasks": list(spec.tasks)}))
+    imported = _imported(ready, store, journal)
+    if imported:
+        await journal.emit(Event(EventType.STATE_IMPORTED, {"text": imported}))
     for notice in ready.source.look().notices:
         await journal.emit(Event(EventType.NOTICE, {"line": notice.line, "text": notice.text}))
+
+
+def _imported(ready: Prepared, store: Store, journal: Journal) -> str:
+    """Say so when the state file does not continue what this database knows."""
+    state = ready.source.state()
+    if state is None:
+        done = [step.task for step in journal.steps() if step.phase == "end" and step.state is StepState.DONE]
+        return "The state file is missing: the plan starts from its first task." if done else ""
+    if not state.edited and (state.run is None or store.run(state.run) is not None):
+        return ""
+    tasks = ", ".join(sorted(state.completed)) or "none"
+    return (
+        f"{ready.source.state_path} was edited or comes from elsewhere. Tasks done according to it: {tasks}."
+    )
 
 
 async def stop_run(app: App, run: Run) -> Run:

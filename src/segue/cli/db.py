@@ -62,7 +62,9 @@ def migrate(repo: Path | None, config_file: Path | None, as_json: bool, **settin
 @click.option(
     "--format", "kind", type=click.Choice(["jsonl", "csv", "parquet"]), default="jsonl", show_default=True
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Default: stdout.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Default: stdout."
+)
 @options("repo", "config", "database")
 def export(
     table: str, kind: str, out: Path | None, repo: Path | None, config_file: Path | None, **settings: Any

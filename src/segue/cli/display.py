@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,7 +56,7 @@ _SENTENCES: dict[str, Any] = {
     EventType.TASK_ENDED: _finished,
     EventType.STEP_ADOPTED: lambda d: f"goes on where it was interrupted: {d.get('key', '')}",
     EventType.COMMIT: lambda d: f"committed {d['commit'][:10]}",
-    EventType.AGENT_STARTED: lambda d: f"agent started (pid {d.get('pid')})",
+    EventType.AGENT_STARTED: lambda d: f"agent started: {Path(str(d.get('argv0', ''))).name}",
     EventType.AGENT_TEXT: lambda d: f"agent: {d.get('text', '')}",
     EventType.AGENT_TOOL: lambda d: f"agent uses {d.get('name')} {d.get('input', '')}",
     EventType.AGENT_OUTPUT: lambda d: f"agent prints: {d.get('text', '')}" if d.get("text") else None,
@@ -148,9 +149,7 @@ class LiveTable:
 
         self.rows = {key: _Row(key, title) for key, title in self.titles.items()}
         console = Console(stderr=True)
-        self._live = Live(
-            get_renderable=self.render, console=console, refresh_per_second=8, transient=True
-        )
+        self._live = Live(get_renderable=self.render, console=console, refresh_per_second=8, transient=True)
         self._live.start()
         return self
 

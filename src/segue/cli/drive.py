@@ -51,7 +51,9 @@ async def start(
     async with prepared(app, source, only, start) as ready:
         if ready is None:
             if output.json:
-                output.record({"type": "done", "run": None, "state": "done", "exit_code": 0, "note": NO_TASKS})
+                output.record(
+                    {"type": "done", "run": None, "state": "done", "exit_code": 0, "note": NO_TASKS}
+                )
             output.text(NO_TASKS)
             return 0
         if not ready.fresh:
@@ -66,6 +68,8 @@ async def show_session(ready: Prepared, output: Output, verbose: bool) -> int:
     """Drive a run in this process and show it."""
     if output.json:
         output.record(_launch(ready, os.getpid()))
+    if ready.warning:
+        output.warn(ready.warning)
     display = observer(output, ready.spec.titles, ready.run.id, verbose)
     with display:
         ended = await carry_out(ready, [display])
@@ -82,7 +86,9 @@ def _summary(ready: Prepared, ended: Ended, output: Output) -> None:
     error = ended.error
     if output.json:
         record = {"type": "done", "run": ended.run, "state": ended.state, "exit_code": ended.exit_code}
-        record |= {"error": {"message": error.message, "kept": error.kept, "hint": error.hint}} if error else {}
+        record |= (
+            {"error": {"message": error.message, "kept": error.kept, "hint": error.hint}} if error else {}
+        )
         output.record(record)
     elif not output.quiet:
         with ready.app.store(read_only=True) as store:

@@ -36,6 +36,10 @@ def init(repo: Path | None, dry_run: bool) -> int:
     except FileExistsError:
         raise UsageError(f"{target} exists already.", kept="It was not touched.") from None
     output.text(f"Wrote {target}")
-    plans = [path.name for path in sorted(folder.glob("*.md")) if "\n## Task " in path.read_text("utf-8", "replace")]
+    plans = [
+        path.name
+        for path in sorted(folder.glob("*.md"))
+        if "\n## Task " in path.read_text("utf-8", "replace")
+    ]
     output.note(f"Next: segue run {plans[0] if plans else 'plan.md'} --agent scripted")
     return 0

@@ -113,7 +113,12 @@ def report_error(error: Exception, *, as_json: bool) -> int:
     if not isinstance(error, SegueError):
         return _unexpected(error)
     if as_json:
-        body = {"message": error.message, "kept": error.kept, "hint": error.hint, "exit_code": error.exit_code}
+        body = {
+            "message": error.message,
+            "kept": error.kept,
+            "hint": error.hint,
+            "exit_code": error.exit_code,
+        }
         click.echo(json.dumps({"schema": 1, "error": body}, ensure_ascii=False))
     click.echo(error_text(error), err=True)
     return error.exit_code

@@ -70,7 +70,14 @@ def _list(runs: list[Any], output: Any) -> int:
         output.text(_NONE)
         return 0
     rows = [
-        (run.id, show.state_of(run), run.spec.agent, Path(run.spec.source).name, run.spec.repo, show.moment(run.created))
+        (
+            run.id,
+            show.state_of(run),
+            run.spec.agent,
+            Path(run.spec.source).name,
+            run.spec.repo,
+            show.moment(run.created),
+        )
         for run in runs
     ]
     output.table(["run", "state", "agent", "source", "repository", "started"], rows)

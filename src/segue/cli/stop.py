@@ -15,7 +15,12 @@ from segue.cli.options import make_output, options
 @click.argument("run_id", metavar="[RUN]", required=False)
 @options("repo", "config", "database", "json", "quiet")
 def stop(
-    run_id: str | None, repo: Path | None, config_file: Path | None, as_json: bool, quiet: bool, **settings: Any
+    run_id: str | None,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
 ) -> int:
     """End RUN (or the newest unfinished one) with its agent and all the agent's children.
 

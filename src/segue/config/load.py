@@ -1,4 +1,4 @@
-"""Settings from their layers: default < user file < project file < stored run < environment < command line."""
+"""Settings from their layers: default < user file < project < stored run < environment < command line."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
 
@@ -26,7 +27,11 @@ async def execute(kit: Kit, task: Task, attempt: int, base: Snapshot, feedback: 
     key = f"task/{task.key}/execute/{attempt}"
     prompt = execute_prompt(task, kit.redact(kit.source.context(task)), feedback=feedback)
 
+    token_used = ""
+
     async def work(token: str) -> StepResult:
+        nonlocal token_used
+        token_used = token
         await kit.emit(EventType.PROMPT, key, digest=prompt.digest, text=prompt.text, length=len(prompt.text))
         job = Job(
             token=token,
@@ -54,6 +59,7 @@ async def execute(kit: Kit, task: Task, attempt: int, base: Snapshot, feedback: 
     result = await kit.journal.step(key, work, facts=facts)
     if state in (None, StepState.STARTED):
         kit.spent.add_usage(result.output)
+        kit.agent.forget(token_used)
     return result
 
 
@@ -71,10 +77,10 @@ def refuse_over_budget(kit: Kit, task: Task) -> None:
 async def launch(kit: Kit, job: Job, key: str) -> Outcome:
     """Run the agent, pass its events on, and return how it ended."""
     outcome: Outcome | None = None
-    stream = kit.agent.run(job)
-    async for event in stream:
-        await kit.journal.emit(event, key)
-        outcome = event.outcome or outcome
+    async with aclosing(kit.agent.run(job)) as events:
+        async for event in events:
+            await kit.journal.emit(event, key)
+            outcome = event.outcome or outcome
     assert outcome is not None, f"agent {kit.agent.name} ended without an outcome"
     return outcome
 

@@ -47,7 +47,11 @@ async def make(folder: Path | None = None) -> Throwaway:
     with as_file(files("segue.sim") / "demo") as source:
         shutil.copy(source / "plan.md", place.plan)
         shutil.copy(source / "script.toml", place.script)
-    for arguments in (["init", "--quiet"], ["add", "--all"], [*_IDENTITY, "commit", "--quiet", "-m", "The plan"]):
+    for arguments in (
+        ["init", "--quiet"],
+        ["add", "--all"],
+        [*_IDENTITY, "commit", "--quiet", "-m", "The plan"],
+    ):
         done = await capture(["git", *arguments], cwd=place.repo, env=child_environment())
         assert done.exit_code == 0, done.err
     return place
