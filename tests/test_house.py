@@ -27,14 +27,13 @@ def prompts_built(tree: ast.AST) -> Iterator[int]:
 def programs_started(tree: ast.AST) -> Iterator[int]:
     """Lines that start a program by themselves, or ask for a shell."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found = any(alias.name == "subprocess" for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            found = node.module == "subprocess"
-        else:
-            found = isinstance(node, ast.Call) and _starts_program(node)
-        if found:
-            yield node.lineno
+        match node:
+            case ast.Import(names=names) if any(alias.name == "subprocess" for alias in names):
+                yield node.lineno
+            case ast.ImportFrom(module="subprocess"):
+                yield node.lineno
+            case ast.Call() if _starts_program(node):
+                yield node.lineno
 
 
 def printed(tree: ast.AST) -> Iterator[int]:

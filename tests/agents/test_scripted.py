@@ -1,0 +1,316 @@
+"""The scripted agent: a real process that does what its script says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from segue.agents.scripted import Entry, ScriptedAgent, ScriptedOptions, load_script
+from segue.domain.errors import UsageError
+from segue.domain.event import Event, EventType
+from segue.domain.failure import FailureKind
+from segue.domain.job import Job, Limits, Mode
+from segue.domain.outcome import Outcome, Usage
+from segue.domain.prompt import Prompt
+from segue.domain.task import Task
+from segue.prompts.execute import execute_prompt
+from segue.system.process import Processes
+from segue.system.redact import Redactor
+
+SECRET = "sk-not-for-your-eyes-0123456789"
+PROMPT = execute_prompt(Task("2", "Say hello", ""), "", nonce="test")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    path = tmp_path / "repo"
+    path.mkdir()
+    git(path, "init", "--quiet")
+    git(
+        path,
+        "-c",
+        "user.name=T",
+        "-c",
+        "user.email=t@localhost",
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "-m",
+        "Start",
+    )
+    return path
+
+
+def git(repo: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=repo, check=True, capture_output=True, text=True).stdout
+
+
+def play(
+    repo: Path,
+    script: str | None = None,
+    *,
+    mode: Mode = Mode.EDIT,
+    attempt: int = 1,
+    task: str = "2",
+    limits: Limits | None = None,
+    token: str = "token",
+    prompt: Prompt = PROMPT,
+) -> list[Event]:
+    path = None
+    if script is not None:
+        path = repo.parent / "script.toml"
+        path.write_text(script)
+    labels = {"run": "r", "task": task, "phase": "execute", "attempt": str(attempt)}
+    job = Job(token, prompt, repo, mode, limits=limits or Limits(wall=60, idle=60, grace=0.5), labels=labels)
+
+    async def collect() -> list[Event]:
+        async with Processes(repo.parent / f"run-{token}") as processes:
+            agent = ScriptedAgent(ScriptedOptions(script=path), processes, Redactor([SECRET]))
+            return [event async for event in agent.run(job)]
+
+    return asyncio.run(collect())
+
+
+def outcome(events: list[Event]) -> Outcome:
+    assert events[-1].outcome is not None
+    return events[-1].outcome
+
+
+def failure(events: list[Event]) -> FailureKind | None:
+    found = outcome(events).failure
+    return found.kind if found else None
+
+
+def output(events: list[Event], stream: str = "out") -> str:
+    kept = [e.data for e in events if e.type is EventType.AGENT_OUTPUT and e.data["stream"] == stream]
+    return "".join(data.get("text", "") for data in kept)
+
+
+def test_without_a_script_it_writes_the_same_note_each_time(repo: Path) -> None:
+    events = play(repo, task="US1/T 3")
+    note = repo / "notes" / "task-US1-T-3.md"
+    first = note.read_text()
+    assert failure(events) is None
+    assert PROMPT.digest in first
+    note.unlink()
+    play(repo, task="US1/T 3", token="again")
+    assert note.read_text() == first
+    other = execute_prompt(Task("2", "Something else", ""), "", nonce="test")
+    play(repo, task="US1/T 3", token="other", prompt=other)
+    assert note.read_text() != first
+
+
+def test_events_tell_what_it_did(repo: Path) -> None:
+    script = """
+    [[on]]
+    say = "Hello from {task}/{attempt} {other}"
+    write = { "a/b.txt" = "task {task}, attempt {attempt}, {brace}" }
+    usage = { input_tokens = 10, output_tokens = 5, cost_usd = 0.25 }
+    """
+    events = play(repo, script, attempt=3)
+    assert (repo / "a" / "b.txt").read_text() == "task 2, attempt 3, {brace}"
+    types = [event.type for event in events]
+    assert types == [
+        EventType.AGENT_STARTED,
+        EventType.AGENT_TEXT,
+        EventType.AGENT_TOOL,
+        EventType.AGENT_USAGE,
+        EventType.AGENT_ENDED,
+    ]
+    assert events[2].data["name"] == "Write"
+    assert outcome(events).text == "Hello from 2/3 {other}"
+    assert outcome(events).usage == Usage(10, 5, 0.25)
+    assert outcome(events).exit_code == 0
+
+
+def test_the_first_entry_that_fits_is_played(repo: Path) -> None:
+    script = """
+    [[on]]
+    task = "1"
+    say = "one"
+    [[on]]
+    phase = "plan"
+    say = "plan"
+    [[on]]
+    task = 2
+    attempt = 1
+    say = "first try"
+    [[on]]
+    task = "2"
+    say = "later"
+    """
+    assert outcome(play(repo, script, token="a")).text == "first try"
+    assert outcome(play(repo, script, token="b", attempt=2)).text == "later"
+    assert "done" in outcome(play(repo, script, token="c", task="9")).text
+    assert (repo / "notes" / "task-9.md").exists()
+
+
+def test_append_delete_and_commit(repo: Path) -> None:
+    (repo / "log").write_text("old\n")
+    (repo / "gone").write_text("x")
+    script = '[[on]]\nappend = { "log" = "new\\n" }\ndelete = ["gone"]\ncommit = "By {task}"\n'
+    assert failure(play(repo, script)) is None
+    assert (repo / "log").read_text() == "old\nnew\n"
+    assert not (repo / "gone").exists()
+    assert git(repo, "log", "-1", "--format=%s").strip() == "By 2"
+    assert git(repo, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("mode", [Mode.PLAN, Mode.ASK])
+def test_plan_and_ask_edit_nothing(repo: Path, mode: Mode) -> None:
+    script = '[[on]]\nwrite = { "x" = "y" }\ncommit = "no"\nplan = "1. Do {task}."\nsay = "Because."\n'
+    head = git(repo, "rev-parse", "HEAD")
+    events = play(repo, script, mode=mode)
+    assert failure(events) is None
+    assert outcome(events).text == ("1. Do 2." if mode is Mode.PLAN else "Because.")
+    assert git(repo, "status", "--porcelain") == ""
+    assert git(repo, "rev-parse", "HEAD") == head
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ("exit_code = 3", FailureKind.CRASH),
+        ("no_result = true", FailureKind.NO_RESULT),
+        ("truncate = true", FailureKind.TRUNCATED),
+        ('limit = "You\'ve hit your usage limit. Try again in 2 hours."', FailureKind.USAGE_LIMIT),
+        ('stderr = "Error: Authentication required."\nexit_code = 1', FailureKind.AUTH),
+        ('stderr = "429 Too Many Requests"\nexit_code = 1', FailureKind.RATE_LIMIT),
+        ('stderr = "429 Too Many Requests"', None),
+        ('say = "You\'ve hit your usage limit"', None),
+        ('say = "rate limit 429 handled"\nexit_code = 1', FailureKind.CRASH),
+    ],
+)
+def test_each_way_to_fail(repo: Path, action: str, expected: FailureKind | None) -> None:
+    assert failure(play(repo, f"[[on]]\n{action}\n")) is expected
+
+
+def test_a_usage_limit_says_until_when(repo: Path) -> None:
+    found = outcome(play(repo, '[[on]]\nlimit = "Claude AI usage limit reached|4102444800"\n')).failure
+    assert found is not None
+    assert found.kind is FailureKind.USAGE_LIMIT
+    assert found.until is None, "decades away is a misreading"
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (Limits(wall=0.5, idle=60, grace=0.2), FailureKind.TIMEOUT),
+        (Limits(wall=60, idle=0.5, grace=0.2), FailureKind.HANG),
+    ],
+)
+def test_a_hanging_agent_is_ended(repo: Path, limits: Limits, expected: FailureKind) -> None:
+    assert failure(play(repo, "[[on]]\nhang = true\n", limits=limits)) is expected
+
+
+def test_too_much_output_ends_it(repo: Path) -> None:
+    limits = Limits(wall=60, idle=60, grace=0.2, output_bytes=100_000)
+    events = play(repo, "[[on]]\noutput_bytes = 5_000_000\nhang = true\n", limits=limits)
+    assert failure(events) is FailureKind.OUTPUT_LIMIT
+
+
+def test_output_beyond_the_limit_is_counted_and_the_result_still_read(repo: Path) -> None:
+    limits = Limits(wall=60, idle=60, grace=0.5, kept_bytes=100_000)
+    events = play(repo, '[[on]]\noutput_bytes = 3_000_000\nsay = "x"\n', limits=limits)
+    assert failure(events) is None
+    assert outcome(events).text == "x"
+    texts = [e.data for e in events if e.type is EventType.AGENT_OUTPUT]
+    assert all(len(data.get("text", "")) <= 32 * 1024 for data in texts)
+    assert len(output(events)) <= 100_000
+    (cut,) = [data["cut_bytes"] for data in texts if "cut_bytes" in data]
+    assert 2_890_000 < cut < 2_920_000
+
+
+def test_an_orphan_does_not_outlive_the_job(repo: Path) -> None:
+    assert failure(play(repo, "[[on]]\norphan = true\n", token="orphaned")) is None
+    left = [
+        path
+        for path in Path("/proc").glob("[0-9]*/environ")
+        if os.access(path, os.R_OK) and b"SEGUE_JOB=orphaned" in _bytes(path)
+    ]
+    assert left == []
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_secrets_reach_neither_events_nor_outcome(repo: Path) -> None:
+    script = f'[[on]]\nsay = "key {SECRET}"\nstderr = "{SECRET}"\nexit_code = 1\n'
+    events = play(repo, script)
+    assert SECRET not in repr(events)
+    assert output(events, "err")
+
+
+def test_the_same_token_is_not_played_twice(repo: Path) -> None:
+    script = '[[on]]\nappend = { "log" = "once\\n" }\n'
+    first = outcome(play(repo, script))
+    second = outcome(play(repo, script))
+    assert first == second
+    assert (repo / "log").read_text() == "once\n"
+
+
+def test_a_link_that_leads_out_of_the_workspace_is_refused(repo: Path) -> None:
+    outside = repo.parent / "outside"
+    outside.mkdir()
+    (repo / "link").symlink_to(outside)
+    events = play(repo, '[[on]]\nwrite = { "link/x" = "y" }\n')
+    assert failure(events) is FailureKind.CRASH
+    assert "link/x" in str(outcome(events).failure)
+    assert list(outside.iterdir()) == []
+
+
+def test_gits_own_files_are_refused_but_not_its_neighbours(repo: Path) -> None:
+    assert failure(play(repo, '[[on]]\nwrite = { ".git/hooks/pre-commit" = "y" }\n')) is FailureKind.CRASH
+    assert failure(play(repo, '[[on]]\nwrite = { ".gitignore" = "y" }\n', token="b")) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "named"),
+    [
+        ("[[on]]\nwrote = 1\n", "on[1].wrote"),
+        ('[[on]]\n[[on]]\ndelay = "long"\n', "on[2].delay"),
+        ('[[on]]\nwrite = { "/etc/passwd" = "x" }\n', "workspace"),
+        ('[[on]]\ndelete = ["a/../../b"]\n', "on[1].delete[1]"),
+        ("[[on]]\nexit_code = 999\n", "on[1].exit_code"),
+        ("off = 1\n", "off"),
+        ("[[on\n", "TOML"),
+        ("[[on]]\nusage = { tokens = 1 }\n", "on[1].usage.tokens"),
+    ],
+)
+def test_a_malformed_script_is_refused_by_name(tmp_path: Path, script: str, named: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(script)
+    with pytest.raises(UsageError) as error:
+        ScriptedAgent(ScriptedOptions(script=path), Processes(tmp_path), Redactor([]))
+    assert named in error.value.message
+    assert str(path) in error.value.message
+
+
+def test_a_missing_script_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.toml"):
+        load_script(tmp_path / "none.toml")
+
+
+def test_the_documentation_names_every_key_in_the_order_of_play() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "scripted-agent.md").read_text()
+    documented = re.findall(r"^\| `(\w+)(?: = [^`]*)?` \|", page, re.MULTILINE)
+    assert documented == list(Entry.model_fields)
+
+
+def test_a_one_file_build_finds_the_child_behind_its_own_switch(repo: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['segue', '--segue-scripted', 'edit']\n"
+        "from segue.agents import scripted_child; sys.exit(scripted_child.main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=repo, input=b"p", capture_output=True, check=True)
+    assert b'"type": "result", "ok": true' in done.stdout
