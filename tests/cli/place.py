@@ -1,0 +1,153 @@
+"""A place to run the real `segue` command in: a git repository, a plan, a home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SEGUE = [sys.executable, "-m", "segue"]
+DEADLINE = 60.0
+
+PLAN = """# Plan
+
+## Task 1
+Write one.
+
+## Task 2
+Write two.
+
+## Task 3
+Write three.
+"""
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for a condition, with a deadline."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for: {what}"
+        time.sleep(0.01)
+
+
+@dataclass
+class Place:
+    """Where a test works."""
+
+    root: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def repo(self) -> Path:
+        return self.root / "repo"
+
+    @property
+    def database(self) -> Path:
+        return self.root / "state" / "segue" / "segue.db"
+
+    @classmethod
+    def make(cls, root: Path, plan: str = PLAN) -> Place:
+        place = cls(root)
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SEGUE_", "XDG_", "GIT_"))}
+        place.env = {
+            **kept,
+            "HOME": str(root / "home"),
+            "XDG_STATE_HOME": str(root / "state"),
+            "XDG_CONFIG_HOME": str(root / "config"),
+        }
+        place.repo.mkdir(parents=True)
+        (root / "home").mkdir()
+        place.git("init", "--quiet", "--initial-branch=main")
+        place.git("config", "user.name", "Tester")
+        place.git("config", "user.email", "tester@localhost")
+        (place.repo / "plan.md").write_text(plan)
+        place.git("add", "--all")
+        place.git("commit", "--quiet", "-m", "plan")
+        return place
+
+    def git(self, *args: str) -> str:
+        return subprocess.run(
+            ["git", *args], cwd=self.repo, env=self.env, check=True, capture_output=True, text=True
+        ).stdout
+
+    def command(self, *args: str) -> list[str]:
+        return [*SEGUE, *args]
+
+    def segue(self, *args: str, code: int | None = 0, **env: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.command(*args),
+            cwd=self.repo,
+            env={**self.env, **env},
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            stdin=subprocess.DEVNULL,
+        )
+        assert code is None or done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
+        """Start segue and go on; its output goes to files, so that nobody has to read a pipe."""
+        log = (self.root / f"out-{time.monotonic_ns()}").open("w+")
+        return subprocess.Popen(
+            self.command(*args),
+            cwd=self.repo,
+            env={**self.env, **env},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def json(self, *args: str, code: int = 0, **env: str) -> Any:
+        return json.loads(self.segue(*args, "--json", code=code, **env).stdout)["data"]
+
+    def script(self, text: str) -> None:
+        """Give the scripted agent its behaviour, and make it the agent of the project."""
+        (self.root / "script.toml").write_text(text)
+        self.config('agent = "scripted"\n[agents.scripted]\nscript = "script.toml"\n')
+
+    def config(self, text: str) -> None:
+        (self.root / "segue.toml").write_text(text)
+
+    def more_config(self, text: str) -> None:
+        old = (self.root / "segue.toml").read_text()
+        (self.root / "segue.toml").write_text(text + old)
+
+    def subjects(self) -> list[str]:
+        return self.git("log", "--format=%s", "--reverse").splitlines()[1:]
+
+    def rows(self, sql: str, *args: object) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.database)) as connection:
+            return connection.execute(sql, args).fetchall()
+
+    def last_run(self) -> str:
+        run: str = self.json("status")[0]["id"]
+        return run
+
+    def state_file(self) -> Path:
+        found = list((self.database.parent / "plans").glob("*.json"))
+        assert len(found) == 1
+        return found[0]
+
+
+def processes_with(marker: str) -> Iterator[int]:
+    """The pids of living processes whose command line or environment holds the marker."""
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            text = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
+            state = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if marker.encode() in text and state != "Z":
+            yield int(folder.name)
