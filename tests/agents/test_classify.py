@@ -291,7 +291,7 @@ def test_a_clock_time_is_its_next_occurrence(hour: int, minute: int, now: float)
 @given(st.integers(0, 40), st.integers(0, 23), st.integers(1, 59), instants)
 def test_a_duration_is_the_sum_of_its_parts(days: int, hours: int, minutes: int, now: float) -> None:
     instant = reset_time(f"try again in {days} days, {hours} hours and {minutes} minutes", now)
-    assert instant == now + days * 86400 + hours * 3600 + minutes * 60
+    assert instant == now + (days * 86400 + hours * 3600 + minutes * 60)
 
 
 @settings(deadline=None)

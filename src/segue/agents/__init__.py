@@ -1,0 +1,1 @@
+"""Who does the work: one file per agent, and what local processes share."""

@@ -6,7 +6,7 @@ import os
 import shutil
 import string
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
@@ -97,7 +97,7 @@ class CommandAgent:
         fix = "Install it, or set agents.command.argv to the program's full path."
         return [Problem(f"{program} was not found{where}.", fix, ToolMissing.exit_code)]
 
-    async def run(self, job: Job) -> AsyncIterator[Event]:
+    async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Run the program and keep what it prints."""
         env = environment(job, self._options.pass_env, self._options.env)
         stdin = job.prompt.text.encode("utf-8", "replace")
@@ -106,6 +106,10 @@ class CommandAgent:
         async with aclosing(items):
             async for item in items:
                 yield ended_event(item, _outcome(item, job)) if isinstance(item, Ended) else item
+
+    def forget(self, token: str) -> None:
+        """Drop what was kept for an adoption."""
+        self._processes.forget(token)
 
     def _argv(self, job: Job) -> tuple[str, ...]:
         values = {

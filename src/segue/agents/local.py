@@ -58,7 +58,7 @@ async def run_local(
     command: Command,
     read: ReadLine | None = None,
     out_tail_bytes: int = TAIL_BYTES,
-) -> AsyncGenerator[Event | Ended]:
+) -> AsyncGenerator[Event | Ended, None]:
     """Run the command, or adopt it when the token is known; the last thing yielded is how it ended."""
     kept = command.limits.kept_bytes
     streams = {
@@ -66,7 +66,7 @@ async def run_local(
         "err": _Stream("err", redactor, kept, TAIL_BYTES, None),
     }
     yield Event(EventType.AGENT_STARTED, {"argv0": command.argv[0]})
-    items = cast("AsyncGenerator[Chunk | Exit]", processes.run(token, command))
+    items = cast("AsyncGenerator[Chunk | Exit, None]", processes.run(token, command))
     async with aclosing(items):
         async for item in items:
             if isinstance(item, Chunk):
@@ -115,8 +115,11 @@ class _Stream:
 
     @property
     def tail(self) -> str:
-        """The last words, redacted."""
-        return _text(self._tail.decode("utf-8", "replace"))
+        """The last words, redacted; they begin with a whole line, if possible."""
+        tail = self._tail
+        if self._seen > len(tail):
+            tail = tail.partition(b"\n")[2] or tail
+        return _text(tail.decode("utf-8", "replace"))
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """The events in a piece of output."""

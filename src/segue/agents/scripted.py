@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 import time
 import tomllib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -114,7 +114,7 @@ class ScriptedAgent:
         """Nothing can be missing: the agent is part of the package."""
         return []
 
-    async def run(self, job: Job) -> AsyncIterator[Event]:
+    async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Play the script and report what the process prints."""
         argv = (*_child(), job.mode.value, *([str(self._script)] if self._script else []))
         stdin = job.prompt.text.encode("utf-8", "replace")
@@ -127,6 +127,10 @@ class ScriptedAgent:
                     yield ended_event(item, lines.outcome(item, time.time()))
                 else:
                     yield item
+
+    def forget(self, token: str) -> None:
+        """Drop what was kept for an adoption."""
+        self._processes.forget(token)
 
 
 def load_script(path: Path) -> Script:

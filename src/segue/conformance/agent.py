@@ -13,11 +13,10 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import cast
 
 from segue.domain.event import Event, EventType
 from segue.domain.failure import FailureKind
@@ -122,13 +121,15 @@ async def _adopts(trial: _Trial) -> None:
     second = _outcome(await _run(trial.agent, job))
     assert await _state(trial.repo) == before, "the agent worked a second time"
     assert _comparable(first) == _comparable(second), f"first {first}, then {second}"
+    trial.agent.forget(job.token)
+    trial.agent.forget(job.token)
 
 
 async def _ends_when_closed(trial: _Trial) -> None:
     """Closing the iterator early leaves no process behind."""
     job = trial.job()
     agent = trial.hanging or trial.agent
-    async with aclosing(cast("AsyncGenerator[Event]", agent.run(job))) as events:
+    async with aclosing(agent.run(job)) as events:
         await anext(events)
         more = asyncio.ensure_future(anext(events, None))
         if trial.hanging and sys.platform == "linux":

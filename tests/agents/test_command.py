@@ -1,0 +1,244 @@
+"""The command agent: any program, prompt on stdin, work in the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from segue.agents.command import CommandAgent, CommandOptions, fill
+from segue.domain.event import Event, EventType
+from segue.domain.failure import FailureKind
+from segue.domain.job import Job, Limits, Mode
+from segue.domain.outcome import Outcome
+from segue.domain.task import Task
+from segue.ports import Problem
+from segue.prompts.execute import execute_prompt
+from segue.system.process import Processes
+from segue.system.redact import Redactor
+
+SECRET = "sk-not-for-your-eyes-0123456789"
+PROMPT = execute_prompt(Task("1", "Say ‘hello’", ""), "", nonce="test")
+
+
+def options(
+    *argv: str, env: Mapping[str, str] | None = None, pass_env: list[str] | None = None
+) -> CommandOptions:
+    return CommandOptions(argv=list(argv), env=dict(env or {}), pass_env=pass_env or [])
+
+
+def python(code: str, *arguments: str) -> CommandOptions:
+    return options(sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), *arguments)
+
+
+def run(
+    tmp_path: Path, chosen: CommandOptions, limits: Limits | None = None, model: str | None = None
+) -> list[Event]:
+    job = Job(
+        token="token",
+        prompt=PROMPT,
+        workspace=tmp_path,
+        mode=Mode.EDIT,
+        model=model,
+        limits=limits or Limits(wall=60, idle=60, grace=0.5),
+        labels={"run": "r7", "task": "T 1", "phase": "execute", "attempt": "2"},
+    )
+
+    async def collect() -> list[Event]:
+        async with Processes(tmp_path / ".run") as processes:
+            agent = CommandAgent(chosen, processes, Redactor([SECRET]))
+            return [event async for event in agent.run(job)]
+
+    return asyncio.run(collect())
+
+
+def outcome(events: list[Event]) -> Outcome:
+    assert events[-1].outcome is not None
+    return events[-1].outcome
+
+
+def output(events: list[Event], stream: str = "out") -> str:
+    kept = [e.data for e in events if e.type is EventType.AGENT_OUTPUT and e.data["stream"] == stream]
+    return "".join(data.get("text", "") for data in kept)
+
+
+def check(tmp_path: Path, chosen: CommandOptions) -> list[Problem]:
+    return CommandAgent(chosen, Processes(tmp_path), Redactor([])).check()
+
+
+def test_the_prompt_comes_on_stdin_and_the_work_happens_in_the_workspace(tmp_path: Path) -> None:
+    code = "import sys; open('got', 'wb').write(sys.stdin.buffer.read()); print('I did it.')"
+    events = run(tmp_path, python(code))
+    assert (tmp_path / "got").read_bytes() == PROMPT.text.encode()
+    assert outcome(events).failure is None
+    assert outcome(events).text == "I did it."
+    assert outcome(events).usage is None
+    assert [event.type for event in events] == [
+        EventType.AGENT_STARTED,
+        EventType.AGENT_OUTPUT,
+        EventType.AGENT_ENDED,
+    ]
+
+
+def test_placeholders_are_filled_inside_single_arguments(tmp_path: Path) -> None:
+    code = "import sys; print(sys.argv[1:])"
+    chosen = python(code, "--model={model}", "{mode}", "{workspace}/x", "{task}", "{session}", "{{task}}")
+    events = run(tmp_path, chosen, model="big; rm -rf *")
+    expected = ["--model=big; rm -rf *", "edit", f"{tmp_path}/x", "T 1", "", "{task}"]
+    assert output(events).strip() == str(expected)
+
+
+@pytest.mark.parametrize(
+    "argument", ["{nope}", "{}", "{0}", "{model!r}", "{model:>9}", "{model.x}", "{", "}"]
+)
+def test_an_unknown_placeholder_is_a_configuration_error(argument: str) -> None:
+    with pytest.raises(ValidationError):
+        options("tool", argument)
+
+
+@settings(deadline=None)
+@given(st.text(), st.text())
+def test_escaped_text_and_values_come_through_unchanged(text: str, value: str) -> None:
+    escaped = text.replace("{", "{{").replace("}", "}}")
+    assert fill(escaped + "{task}", {"task": value}) == text + value
+
+
+@pytest.mark.parametrize("argv", [[], [""], ["tool\0"]])
+def test_a_command_needs_a_program(argv: list[str]) -> None:
+    with pytest.raises(ValidationError):
+        CommandOptions(argv=argv)
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(ValidationError):
+        CommandOptions.model_validate({"argv": ["x"], "shell": True})
+
+
+def test_the_environment_is_allow_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VENDOR_API_KEY", "hidden")
+    monkeypatch.setenv("WANTED", "seen")
+    code = "import os; print(sorted(n + '=' + v for n, v in os.environ.items()))"
+    chosen = python(code).model_copy(update={"pass_env": ["WANTED"], "env": {"MORE": "1", "SEGUE_TASK": "x"}})
+    seen = output(run(tmp_path, chosen))
+    assert "VENDOR_API_KEY" not in seen
+    for part in (
+        "WANTED=seen",
+        "MORE=1",
+        "SEGUE_RUN=r7",
+        "SEGUE_TASK=T 1",
+        "SEGUE_PHASE=execute",
+        "SEGUE_ATTEMPT=2",
+    ):
+        assert f"'{part}'" in seen
+
+
+def test_a_program_with_a_folder_is_looked_up_in_the_workspace(tmp_path: Path) -> None:
+    script = tmp_path / "agent.sh"
+    script.write_text("#!/bin/sh\ncat > got\necho ok\n")
+    script.chmod(0o755)
+    events = run(tmp_path, options("./agent.sh"))
+    assert outcome(events).failure is None
+    assert (tmp_path / "got").read_bytes() == PROMPT.text.encode()
+
+
+def test_a_program_that_cannot_start_is_said_so(tmp_path: Path) -> None:
+    failure = outcome(run(tmp_path, options("./missing.sh"))).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.NOT_STARTED
+    assert "missing.sh" in failure.message
+
+
+def test_check_names_the_fix(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("#!/bin/sh\n")
+    (nowhere,) = check(tmp_path, options("no-such-program-anywhere"))
+    (not_executable,) = check(tmp_path, options(str(plain)))
+    (missing,) = check(tmp_path, options(str(tmp_path / "missing")))
+    assert nowhere.exit_code == not_executable.exit_code == missing.exit_code == 5
+    assert "PATH" in nowhere.message
+    assert "chmod +x" in not_executable.fix
+    assert "agents.command.argv" in missing.fix
+
+
+def test_check_looks_where_the_program_will_be_looked_up(tmp_path: Path) -> None:
+    tool = tmp_path / "bin" / "my-agent"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho found\n")
+    tool.chmod(0o755)
+    path = f"{tool.parent}{os.pathsep}{os.environ['PATH']}"
+    assert len(check(tmp_path, options("my-agent"))) == 1
+    chosen = options("my-agent", env={"PATH": path})
+    assert check(tmp_path, chosen) == []
+    assert outcome(run(tmp_path, chosen)).text == "found"
+
+
+def test_failures_come_from_exit_code_and_last_words(tmp_path: Path) -> None:
+    code = "import sys; print('boom', file=sys.stderr); sys.exit(4)"
+    failed = outcome(run(tmp_path, python(code)))
+    assert failed.exit_code == 4
+    assert failed.failure is not None
+    assert failed.failure.kind is FailureKind.CRASH
+    assert failed.failure.stderr_tail == "boom"
+
+
+def test_a_usage_limit_behind_exit_code_0_is_a_failure(tmp_path: Path) -> None:
+    failure = outcome(
+        run(tmp_path, python('print("You\'ve hit your usage limit. Try again in 2 hours.")'))
+    ).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.USAGE_LIMIT
+    assert failure.until is not None
+
+
+def test_the_text_is_the_end_of_a_long_output(tmp_path: Path) -> None:
+    code = "for n in range(200_000): print('line', n)"
+    done = outcome(run(tmp_path, python(code)))
+    assert done.failure is None
+    assert done.text.endswith("line 199999")
+    assert len(done.text) <= 64 * 1024
+    assert done.text.startswith("line "), "it begins with a whole line"
+
+
+def test_lines_are_batched_and_nothing_is_lost_within_the_limit(tmp_path: Path) -> None:
+    code = "for n in range(20_000): print('line', n)"
+    events = run(tmp_path, python(code))
+    assert output(events) == "".join(f"line {n}\n" for n in range(20_000))
+    assert len(events) < 200
+    assert all(len(event.data.get("text", "")) <= 32 * 1024 for event in events)
+
+
+def test_the_streams_have_separate_limits_and_cuts_are_counted(tmp_path: Path) -> None:
+    code = "import sys; sys.stdout.write('o' * 50_000); sys.stderr.write('é' * 10_000)"
+    events = run(tmp_path, python(code), Limits(wall=60, idle=60, kept_bytes=30_001))
+    assert output(events) == "o" * 30_001
+    assert output(events, "err") == "é" * 10_000 + "\n"
+    cuts = [event.data for event in events if "cut_bytes" in event.data]
+    assert cuts == [{"stream": "out", "cut_bytes": 19_999}]
+
+
+def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
+    code = "import sys; sys.stdout.buffer.write(b'a\\x00b\\xff\\xfec\\r\\nd')"
+    events = run(tmp_path, python(code))
+    assert output(events).startswith("a\ufffdb")
+    assert "\0" not in outcome(events).text
+
+
+def test_a_secret_printed_in_two_pieces_is_not_kept(tmp_path: Path) -> None:
+    half = len(SECRET) // 2
+    code = (
+        "import sys, time\n"
+        f"for part in ({SECRET[:half]!r}, {SECRET[half:]!r}, ' end'):\n"
+        "    sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.1)\n"
+        f"sys.stderr.write({SECRET!r}); sys.exit(1)"
+    )
+    events = run(tmp_path, python(code))
+    assert SECRET not in repr(events)
+    assert SECRET[:half] not in output(events)
+    assert outcome(events).text.endswith("end")
