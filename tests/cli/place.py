@@ -91,7 +91,9 @@ class Place:
             timeout=DEADLINE,
             stdin=subprocess.DEVNULL,
         )
-        assert code is None or done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert code is None or done.returncode == code, (
+            f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
         return done
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
