@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -227,14 +227,15 @@ def test_output_beyond_the_limit_is_counted_and_the_result_still_read(repo: Path
     assert 2_890_000 < cut < 2_920_000
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_an_orphan_does_not_outlive_the_job(repo: Path) -> None:
     assert failure(play(repo, "[[on]]\norphan = true\n", token="orphaned")) is None
-    left = [
-        path
-        for path in Path("/proc").glob("[0-9]*/environ")
-        if os.access(path, os.R_OK) and b"SEGUE_JOB=orphaned" in _bytes(path)
-    ]
-    assert left == []
+    assert not at_work("orphaned")
+
+
+def at_work(token: str) -> bool:
+    """Whether a process of the job lives."""
+    return any(f"SEGUE_JOB={token}".encode() in _bytes(path) for path in Path("/proc").glob("[0-9]*/environ"))
 
 
 def _bytes(path: Path) -> bytes:
@@ -242,6 +243,35 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import test_scripted
+test_scripted.play(Path(sys.argv[2]), Path(sys.argv[3]).read_text(), token="adopted")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_an_agent_whose_segue_was_killed_is_adopted_and_not_started_again(repo: Path) -> None:
+    script = '[[on]]\ndelay = 1\nappend = { "log" = "once\\n" }\nsay = "adopted"\n'
+    text = repo.parent / "text.toml"
+    text.write_text(script)
+    here = str(Path(__file__).parent)
+    segue = subprocess.Popen([sys.executable, "-c", KILLED, here, str(repo), str(text)])
+    deadline = time.monotonic() + 30
+    while not at_work("adopted"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    segue.kill()
+    segue.wait()
+    events = play(repo, script, token="adopted")
+    assert failure(events) is None
+    assert outcome(events).text == "adopted"
+    assert events[-1].data["adopted"] is True
+    assert (repo / "log").read_text() == "once\n"
 
 
 def test_secrets_reach_neither_events_nor_outcome(repo: Path) -> None:
