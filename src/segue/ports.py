@@ -226,3 +226,6 @@ class Store(Protocol):
 
     def events(self, run_id: str, after: int = 0, limit: int | None = None) -> Iterable[Recorded]:
         """Events of a run with a sequence number above `after`, in order."""
+
+    def table(self, name: str) -> Iterable[list[dict[str, Any]]]:
+        """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches."""

@@ -1,0 +1,85 @@
+"""Who drives a run: one owner at a time, by leases with fencing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from datetime import datetime
+
+from segue.domain.errors import LeaseLost, Locked, UsageError
+from segue.store.database import Database
+from segue.store.rows import process_of
+from segue.system import identity
+
+LEASE_MS = 30_000
+HEARTBEAT_SECONDS = 10.0
+
+
+def new_owner() -> str:
+    """A name for one claim of this process: two claims must not pass each other's fence."""
+    return f"{identity.me()}#{uuid.uuid4().hex}"
+
+
+def is_gone(owner: str, lease: int, now: int) -> bool:
+    """Whether what the owner holds may be taken: it is dead, or nothing was heard of it for too long.
+
+    A process of this machine that is known to live keeps what it holds: the machine may have slept.
+    """
+    process = process_of(owner)
+    if identity.is_dead(process):
+        return True
+    certainly_lives = identity.is_here(process) and not process.endswith("/-")
+    return lease < now and not certainly_lives
+
+
+def claim(database: Database, run_id: str, owner: str) -> None:
+    """Make somebody the owner of the run, or raise Locked. Runs inside a transaction."""
+    rows = database.execute(
+        "SELECT owner, lease, claimed, {now} FROM orchestrator_runs WHERE id = ? {for_update}", run_id
+    )
+    if not rows:
+        raise UsageError(f"There is no run {run_id}.", hint="`segue status` lists the runs.")
+    holder, lease, claimed, now = rows[0]
+    if holder and holder != owner and not is_gone(holder, lease, now):
+        raise _locked(run_id, process_of(holder), claimed)
+    database.execute(
+        "UPDATE orchestrator_runs SET owner = ?, claimed = {now}, lease = {now} + ? WHERE id = ?",
+        *(owner, LEASE_MS, run_id),
+    )
+
+
+def fence(database: Database, run_id: str, owner: str) -> None:
+    """Renew the lease, or raise LeaseLost. Every transaction of an owner begins with this."""
+    sql = "UPDATE orchestrator_runs SET lease = {now} + ?, updated = {now} WHERE id = ? AND owner = ?"
+    if database.change(sql, LEASE_MS, run_id, owner) != 1:
+        raise LeaseLost(
+            f"Run {run_id} is driven by another process now.",
+            kept="Everything up to the last finished step is kept.",
+            hint=f"See `segue status {run_id}`.",
+        )
+
+
+def renew(database: Database, claims: Iterable[tuple[str, str]], slots: Iterable[str]) -> list[str]:
+    """Renew leases of runs and slots; return the owners that lost their run. Runs inside a transaction."""
+    for slot in slots:
+        database.execute("UPDATE orchestrator_slots SET lease = {now} + ? WHERE owner = ?", LEASE_MS, slot)
+    sql = "UPDATE orchestrator_runs SET lease = {now} + ? WHERE id = ? AND owner = ?"
+    return [owner for run_id, owner in claims if database.change(sql, LEASE_MS, run_id, owner) != 1]
+
+
+def release(database: Database, run_id: str, owner: str) -> None:
+    """Give the run up, if it is still held. Runs inside a transaction."""
+    database.execute(
+        "UPDATE orchestrator_runs SET owner = NULL, lease = 0, claimed = NULL WHERE id = ? AND owner = ?",
+        *(run_id, owner),
+    )
+    database.announce()
+
+
+def _locked(run_id: str, process: str, claimed: int) -> Locked:
+    since = datetime.fromtimestamp(claimed / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    host = process.split("/")[0]
+    return Locked(
+        f"Run {run_id} is driven by process {identity.pid_of(process)} on {host} since {since}.",
+        hint=f"Wait for it, or end it with `segue stop {run_id}`.",
+    )

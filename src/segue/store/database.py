@@ -1,0 +1,102 @@
+"""What the journal needs of a database, and how a transaction outlives a broken connection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from segue.domain.errors import StoreError
+from segue.store.address import is_postgres, sqlite_path
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+RETRY_PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0)
+"""Seconds between attempts to reach the database again: less in all than a lease lasts."""
+
+
+class Disconnected(StoreError):
+    """The connection broke: what was under way may or may not have been committed."""
+
+
+class Database(Protocol):
+    """One connection. SQL is written once: `?` is a value, `{now}` the clock, `{for_update}` a row lock."""
+
+    poll_seconds: float
+    """How often it makes sense to ask for the version."""
+
+    def execute(self, sql: str, *values: object) -> list[Row]:
+        """Run one statement and return its rows."""
+
+    def change(self, sql: str, *values: object) -> int:
+        """Run one statement and return the number of rows it changed."""
+
+    def append(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert many rows as fast as the database can."""
+
+    def stream(self, sql: str, size: int) -> Iterator[list[Row]]:
+        """Run a query and yield its rows in batches."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Commit at the end, roll back on any exception. On SQLite only one writer is inside at a time."""
+
+    def lock(self, name: str) -> None:
+        """Keep others from the same lock until the transaction ends."""
+
+    def announce(self) -> None:
+        """Wake whoever watches, in any process, when the transaction is committed."""
+
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` when somebody changed something, until the returned function is called."""
+
+    def version(self) -> int:
+        """A number that changes when somebody else wrote something."""
+
+    def has_table(self, name: str) -> bool:
+        """Whether the table exists."""
+
+    def dialect(self, statement: str) -> str:
+        """A statement of a migration in the words of this database; empty when it has no meaning here."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+def open_database(address: str | Path, read_only: bool = False) -> Database:
+    """Connect to the database at an address."""
+    if is_postgres(address):
+        from segue.store.postgres import Postgres
+
+        return Postgres(str(address))
+    from segue.store.sqlite import Sqlite
+
+    return Sqlite(sqlite_path(address), read_only=read_only)
+
+
+def transact(database: Database, work: Callable[[bool], T]) -> T:
+    """Do the work in a transaction, and again when the connection broke.
+
+    The work is told whether this is a repetition: then the first attempt may have been committed.
+    """
+    for attempt, pause in enumerate(RETRY_PAUSES):
+        try:
+            with database.transaction():
+                return work(attempt > 0)
+        except Disconnected:
+            time.sleep(pause)
+    with database.transaction():
+        return work(True)
+
+
+def ask(database: Database, sql: str, *values: object) -> list[Row]:
+    """Run a query, once more when the connection turns out to be broken."""
+    try:
+        return database.execute(sql, *values)
+    except Disconnected:
+        return database.execute(sql, *values)

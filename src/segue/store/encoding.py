@@ -1,0 +1,69 @@
+"""JSON and text that come back from both databases exactly as they went in.
+
+Postgres refuses U+0000 and lone surrogates, and its jsonb turns 1e+300 into an integer and -0.0 into 0.0.
+They are written as U+0010 (DLE, "data link escape") followed by four hex digits, or by `n` and the number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_DLE = "\x10"
+_REFUSED = re.compile("[\x00\x10\ud800-\udfff]")
+_ESCAPED = re.compile("\x10([0-9a-f]{4})")
+_AWKWARD = ("\\u0000", "\\u0010", "e+", "-0.0")
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def escape(text: str) -> str:
+    """Text that both databases take."""
+    return _REFUSED.sub(lambda match: f"{_DLE}{ord(match[0]):04x}", text)
+
+
+def unescape(text: str) -> str:
+    """The text that was escaped."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if _DLE in text else text
+
+
+def encode(value: Any) -> str:
+    """JSON that both databases take and give back unchanged, but for the order of keys."""
+    if isinstance(value, Mapping) and not isinstance(value, dict):
+        value = dict(value)
+    try:
+        text = _dumps(value)
+        text.encode()
+    except ValueError:  # not a finite number, or a lone surrogate
+        return _dumps(_guard(value))
+    return _dumps(_guard(value)) if any(mark in text for mark in _AWKWARD) else text
+
+
+def decode(text: str) -> Any:
+    """The value that was encoded."""
+    value = json.loads(text)
+    return _unguard(value) if "\\u0010" in text else value
+
+
+def _guard(value: Any) -> Any:
+    if isinstance(value, str):
+        return escape(value)
+    if isinstance(value, float):
+        return f"{_DLE}n{value!r}" if _unsafe(value) else value
+    if isinstance(value, dict):
+        return {escape(key) if isinstance(key, str) else key: _guard(item) for key, item in value.items()}
+    return [_guard(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _unsafe(number: float) -> bool:
+    return not math.isfinite(number) or "e+" in repr(number) or repr(number) == "-0.0"
+
+
+def _unguard(value: Any) -> Any:
+    if isinstance(value, str):
+        return float(value[2:]) if value.startswith(_DLE + "n") else unescape(value)
+    if isinstance(value, dict):
+        return {unescape(key): _unguard(item) for key, item in value.items()}
+    return [_unguard(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,139 @@
+"""The events of one run on their way to the store: numbered at once, written in batches, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from segue.domain.event import EventType, Json, Recorded
+from segue.ports import Observer
+from segue.store.claim import fence
+from segue.store.database import Database, Row, transact
+from segue.store.encoding import encode, escape
+from segue.store.rows import EVENT, now
+from segue.store.writer import Writer
+
+T = TypeVar("T")
+
+FLUSH_SECONDS = 0.05
+FLUSH_EVENTS = 1000
+FLUSH_BYTES = 4 * 1024**2
+FULL_EVENTS = 20_000
+FULL_BYTES = 16 * 1024**2
+
+
+@dataclass(slots=True)
+class Batch:
+    """What the next transaction writes."""
+
+    rows: list[Row] = field(default_factory=list)
+    prompts: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+
+
+class EventLog:
+    """Appends events for the owner of a run, and writes its other changes together with them."""
+
+    def __init__(
+        self, writer: Writer, run_id: str, owner: str, seq: int, observers: Sequence[Observer] = ()
+    ) -> None:
+        self._writer = writer
+        self._run_id = run_id
+        self._owner = owner
+        self._seq = seq
+        self._observers = tuple(observers)
+        self._batch = Batch()
+        self._unwritten_events = 0
+        self._unwritten_bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._failure: BaseException | None = None
+
+    def add(self, type_: EventType, data: Json, step: str | None = None) -> Recorded:
+        """Number an event, show it to the observers and queue it; nothing here waits."""
+        if self._failure is not None:
+            raise self._failure
+        if type_ is EventType.PROMPT:
+            data = self._keep_prompt(data)
+        text = encode(data)
+        self._seq += 1
+        recorded = Recorded(self._run_id, self._seq, now(), step, type_.value, data)
+        name = None if step is None else escape(step)
+        self._batch.rows.append((self._run_id, self._seq, recorded.ts, name, recorded.type, text))
+        self._count(len(text))
+        for observer in self._observers:
+            observer(recorded)
+        return recorded
+
+    async def room(self) -> None:
+        """Wait while far more is queued than the database takes."""
+        if self._unwritten_events > FULL_EVENTS or self._unwritten_bytes > FULL_BYTES:
+            await self.write()
+
+    async def write(self, change: Callable[[Database], T] | None = None) -> T | None:
+        """Write all that is queued, and the change, in one fenced transaction."""
+        return await asyncio.shield(self._submit(change))
+
+    def _keep_prompt(self, data: Json) -> Json:
+        """A prompt's text is stored once, under its digest; the event names the digest only."""
+        text = data.get("text")
+        if isinstance(text, str):
+            self._batch.prompts[data["digest"]] = escape(text)
+            self._count(len(text), events=0)
+        return {name: value for name, value in data.items() if name != "text"}
+
+    def _count(self, size: int, events: int = 1) -> None:
+        self._batch.size += size
+        self._unwritten_bytes += size
+        self._unwritten_events += events
+        if len(self._batch.rows) >= FLUSH_EVENTS or self._batch.size >= FLUSH_BYTES:
+            self._submit(None)
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._submit, None)
+
+    def _submit(self, change: Callable[[Database], T] | None) -> asyncio.Future[T | None]:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch, self._batch = self._batch, Batch()
+        future = self._writer.submit(lambda: self._write(batch, change))
+        future.add_done_callback(lambda done: self._landed(batch, done))
+        return future
+
+    def _landed(self, batch: Batch, done: asyncio.Future[T | None]) -> None:
+        self._unwritten_events -= len(batch.rows)
+        self._unwritten_bytes -= batch.size
+        if not done.cancelled():
+            done.exception()  # seen: whoever adds or writes next raises it
+
+    def _write(self, batch: Batch, change: Callable[[Database], T] | None) -> T | None:
+        """Runs on the writer's thread. After a failure nothing may follow: the log would have a gap."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return transact(self._writer.database, lambda again: self._store(batch, change, again))
+        except BaseException as failure:
+            self._failure = failure
+            raise
+
+    def _store(self, batch: Batch, change: Callable[[Database], T] | None, again: bool) -> T | None:
+        database = self._writer.database
+        fence(database, self._run_id, self._owner)
+        rows = self._missing(batch.rows) if again else batch.rows
+        if rows:
+            database.append("orchestrator_events", EVENT, rows)
+        # In the order of digests, so that two runs that store the same prompts never lock each other out.
+        for digest in sorted(batch.prompts):
+            database.execute(
+                "INSERT INTO orchestrator_prompts (digest, text, created) VALUES (?, ?, ?)"
+                " ON CONFLICT (digest) DO NOTHING",
+                *(digest, batch.prompts[digest], now()),
+            )
+        return change(database) if change else None
+
+    def _missing(self, rows: list[Row]) -> list[Row]:
+        """What was not committed before the connection broke."""
+        sql = "SELECT coalesce(max(seq), 0) FROM orchestrator_events WHERE run_id = ?"
+        [(stored,)] = self._writer.database.execute(sql, self._run_id)
+        return [row for row in rows if row[1] > stored]

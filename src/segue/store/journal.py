@@ -1,0 +1,291 @@
+"""Durable execution of one run: intent before effect, reconcile before repeat, outcome with its events."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from segue.domain.errors import LeaseLost, StoreError
+from segue.domain.event import Event, EventType, Recorded
+from segue.domain.run import Run, RunSpec, RunState, Step, StepState
+from segue.ports import Observer, Reconcile, StepFacts, StepResult, Work
+from segue.store import signals, steps
+from segue.store.claim import new_owner, release
+from segue.store.database import Database, transact
+from segue.store.encoding import decode, encode
+from segue.store.events import EventLog
+from segue.store.keeper import Keeper
+from segue.store.rows import encode_spec, now
+from segue.store.slots import release_slot, take_slot
+
+_NAP_SECONDS = 10.0
+"""The longest sleep without a look at the clock, which jumps when a laptop was closed."""
+
+_token: ContextVar[str | None] = ContextVar("segue_step_token", default=None)
+"""The step inside which code runs: signals are taken in its name, so that its repetition gets them too."""
+
+
+class SqlJournal:
+    """The journal of a claimed run. All its state is touched on the event loop only."""
+
+    def __init__(
+        self, keeper: Keeper, run: Run, owner: str, loaded: steps.Loaded, observers: Sequence[Observer]
+    ) -> None:
+        self._id = run.id
+        self._owner = owner
+        self._keeper = keeper
+        self._run = run
+        self._steps = loaded.steps
+        self._old = loaded.old
+        self._log = EventLog(keeper.writer, run.id, owner, loaded.seq, observers)
+        self._entered: set[str] = set()
+        self._taken: dict[str, dict[str, deque[dict[str, Any]]]] = {}
+        self._naps: dict[str, float] = {}
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._lost = False
+
+    @property
+    def run(self) -> Run:
+        """The run this journal belongs to."""
+        return self._run
+
+    def steps(self, prefix: str = "") -> list[Step]:
+        """The current generation of steps whose key starts with the prefix, in order of their start."""
+        return self._steps.under(prefix)
+
+    def state(self, key: str) -> StepState | None:
+        """Where a step stands in the current generation; None when it was never begun."""
+        step = self._steps.get(key)
+        return step.state if step else None
+
+    async def step(
+        self, key: str, work: Work, reconcile: Reconcile | None = None, facts: StepFacts | None = None
+    ) -> StepResult:
+        """Return the recorded result, or record the intent, do the work and record its result."""
+        known = self._steps.get(key)
+        if known is not None and known.state is not StepState.STARTED:
+            return StepResult(known.state is StepState.DONE, known.output)
+        with self._entering(key):
+            if known is None:
+                step = await asyncio.shield(self._begin(key, facts or StepFacts()))
+                reconcile = None
+            else:
+                step = await asyncio.shield(self._adopt(known))
+            result = await self._work(step.token, work, reconcile)
+            return await asyncio.shield(self._finish(step, result))
+
+    async def emit(self, event: Event, step: str | None = None) -> Recorded:
+        """Append an event. It is stored in order, in batches, at the latest with the step's result."""
+        recorded = self._log.add(event.type, event.data, step)
+        await self._log.room()
+        return recorded
+
+    async def respec(self, spec: RunSpec) -> None:
+        """Write down that the run is driven with other options from now on."""
+        await self._change("UPDATE orchestrator_runs SET spec = ? WHERE id = ?", encode_spec(spec), self._id)
+        self._run = replace(self._run, spec=spec, updated=now())
+
+    async def redo(self, prefix: str) -> None:
+        """Start a new generation for the steps under the prefix; the old rows stay."""
+        if any(key.startswith(prefix) for key in self._entered):
+            raise ValueError(f"steps under {prefix!r} are being worked on")
+        await asyncio.shield(self._redo(prefix))
+
+    async def sleep(self, name: str, until: float) -> None:
+        """Sleep until the instant that was given when the sleep first began, across restarts."""
+        known = self._steps.get(name)
+        instant = float(known.input.get("until", until)) if known else until
+
+        async def doze(_token: str) -> StepResult:
+            async with self._parked(name, instant):
+                while (left := instant - time.time()) > 0:  # noqa: ASYNC110 - nothing but time ends it
+                    await asyncio.sleep(min(left, _NAP_SECONDS))
+            return StepResult(ok=True)
+
+        await self.step(name, doze, facts=StepFacts(phase="sleep", input={"until": until}))
+
+    async def wait(self, topic: str, timeout: float | None = None) -> dict[str, Any] | None:
+        """Wait for a signal on the topic, also one sent before; None after the timeout.
+
+        Inside a step the signal belongs to the step: when that is interrupted, its repetition gets
+        the same signals again. Safe beside steps of the same journal.
+        """
+        token = _token.get()
+        before = self._taken.get(token or "", {}).get(topic)
+        if before:
+            return before.popleft()
+        database, by = self._keeper.writer.database, token or self._owner
+
+        async def take() -> dict[str, Any] | None:
+            return await self._keeper.writer.run(
+                lambda: signals.take(database, self._id, self._owner, topic, by)
+            )
+
+        with self._interruptible():
+            return await self._keeper.changes.until(take, timeout)
+
+    async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
+        """Say where the run stands."""
+        instant = None if wake is None else int(wake * 1000)
+        await self._change(
+            "UPDATE orchestrator_runs SET state = ?, note = ?, wake = ? WHERE id = ?",
+            *(state.value, note, instant, self._id),
+        )
+        self._run = replace(self._run, state=state, note=note, wake=instant, updated=now())
+
+    @asynccontextmanager
+    async def slot(self, backend: str, limit: int) -> AsyncIterator[None]:
+        """Hold one of the backend's slots, counted across all processes that share the store."""
+        owner, writer = new_owner(), self._keeper.writer
+
+        async def take() -> bool | None:
+            return await writer.run(lambda: take_slot(writer.database, backend, limit, owner, self._id))
+
+        try:
+            with self._interruptible():
+                await self._keeper.changes.until(take)
+            self._keeper.slots.add(owner)
+            yield
+        finally:
+            self._keeper.slots.discard(owner)
+            with suppress(StoreError):  # the slot of a dead or silent holder is taken anyway
+                await writer.run(lambda: release_slot(writer.database, owner))
+
+    def lose(self) -> None:
+        """Stop at once: somebody else drives the run."""
+        self._lost = True
+        for task in set(self._tasks):
+            task.cancel()
+
+    async def close(self) -> None:
+        """Write what is queued and release the run; a journal that failed only releases it."""
+        database = self._keeper.writer.database
+
+        def let_go() -> None:
+            transact(database, lambda _again: release(database, self._id, self._owner))
+
+        try:
+            await self._log.write()
+        finally:
+            await self._keeper.writer.run(let_go)
+
+    async def _begin(self, key: str, facts: StepFacts) -> Step:
+        step = Step(
+            run=self._id,
+            key=key,
+            gen=self._old.get(key, 0) + 1,
+            state=StepState.STARTED,
+            token=uuid.uuid4().hex,
+            task=facts.task,
+            phase=facts.phase,
+            attempt=facts.attempt,
+            input=decode(encode(facts.input)),
+            output={},
+            started=now(),
+            ended=None,
+        )
+        data = {"gen": step.gen, "token": step.token, "task": step.task, "phase": step.phase}
+        data |= {"attempt": step.attempt, "agent": facts.agent, "model": facts.model}
+        seq = self._log.add(EventType.STEP_STARTED, data, key).seq
+        await self._log.write(lambda db: steps.write_intent(db, step, facts, seq, self._owner))
+        self._steps.put(step)
+        return step
+
+    async def _adopt(self, step: Step) -> Step:
+        self._log.add(EventType.STEP_ADOPTED, {"gen": step.gen, "token": step.token}, step.key)
+
+        def write(database: Database) -> dict[str, deque[dict[str, Any]]]:
+            steps.write_adoption(database, step, self._owner)
+            return signals.taken(database, self._id, step.token)
+
+        self._taken[step.token] = await self._log.write(write) or {}
+        return step
+
+    async def _work(self, token: str, work: Work, reconcile: Reconcile | None) -> StepResult:
+        inside = _token.set(token)
+        try:
+            with self._interruptible():
+                found = await reconcile(token) if reconcile else None
+                return found if found is not None else await work(token)
+        finally:
+            _token.reset(inside)
+
+    async def _finish(self, step: Step, result: StepResult) -> StepResult:
+        text = encode(result.output)
+        state = StepState.DONE if result.ok else StepState.FAILED
+        # What is returned now is what a later replay returns: tuples are lists already.
+        ended = replace(step, state=state, output=decode(text), ended=now())
+        data = {"gen": step.gen, "ok": result.ok, "ms": (ended.ended or 0) - step.started}
+        self._log.add(EventType.STEP_ENDED, data, step.key)
+        await self._log.write(lambda db: steps.write_outcome(db, ended, text))
+        self._steps.put(ended)
+        self._taken.pop(step.token, None)
+        return StepResult(result.ok, ended.output)
+
+    async def _redo(self, prefix: str) -> None:
+        await self._log.write(lambda db: steps.write_redo(db, self._id, prefix))
+        for step in self._steps.under(prefix):
+            self._old[step.key] = step.gen
+            self._steps.drop(step.key)
+
+    @asynccontextmanager
+    async def _parked(self, name: str, until: float) -> AsyncIterator[None]:
+        """Show the run as parked until the first of its sleeps ends; a cancelled sleep leaves it so."""
+        if until <= time.time():
+            yield
+            return
+        self._naps[name] = until
+        try:
+            await self._show_naps()
+            yield
+        except BaseException:
+            del self._naps[name]
+            raise
+        del self._naps[name]
+        await self._show_naps()
+
+    async def _show_naps(self) -> None:
+        wake = int(min(self._naps.values()) * 1000) if self._naps else None
+        before = RunState.PARKED if wake is None else RunState.RUNNING
+        after = RunState.RUNNING if wake is None else RunState.PARKED
+        await self._change(
+            "UPDATE orchestrator_runs SET state = ?, wake = ? WHERE id = ? AND state IN (?, 'parked')",
+            *(after.value, wake, self._id, before.value),
+        )
+        if self._run.state in (before, RunState.PARKED):
+            self._run = replace(self._run, state=after, wake=wake)
+
+    async def _change(self, sql: str, *values: object) -> None:
+        await self._log.write(lambda db: db.execute(sql, *values))
+
+    @contextmanager
+    def _entering(self, key: str) -> Iterator[None]:
+        if key in self._entered:
+            raise ValueError(f"step {key!r} is being worked on already")
+        self._entered.add(key)
+        try:
+            yield
+        finally:
+            self._entered.discard(key)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """End what runs inside with LeaseLost when the run is lost."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.append(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self._lost and task.uncancel() == 0:
+                raise LeaseLost(f"Run {self._id} is driven by another process now.") from None
+            raise
+        finally:
+            self._tasks.remove(task)

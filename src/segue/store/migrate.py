@@ -1,0 +1,62 @@
+"""Bring a database to the form this version of Segue needs, also when several processes try at once."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from segue.domain.errors import StoreError
+from segue.store.database import Database
+
+VERSION = 1
+"""The number of the newest file under `migrations/`."""
+
+_TABLE = "orchestrator_migrations"
+_CREATE = f"CREATE TABLE IF NOT EXISTS {_TABLE} (version integer PRIMARY KEY, name text, applied bigint)"
+
+
+def version_of(database: Database) -> int:
+    """The number of the last migration applied; 0 for a database without a journal."""
+    if not database.has_table(_TABLE):
+        return 0
+    return int(database.execute(f"SELECT coalesce(max(version), 0) FROM {_TABLE}")[0][0])  # noqa: S608
+
+
+def migrate(database: Database) -> list[str]:
+    """Apply what is missing, and say what was applied."""
+    if refuse_newer(version_of(database)) == VERSION:
+        return []
+    with database.transaction():
+        database.lock("migrations")
+        database.execute(_CREATE)
+        return [_apply(database, name) for name in scripts()[version_of(database) :]]
+
+
+def refuse_newer(version: int) -> int:
+    """Raise for a database that only a newer Segue understands."""
+    if version > VERSION:
+        raise StoreError(
+            f"The database has version {version}, this Segue knows versions up to {VERSION}.",
+            hint="Update Segue: pip install --upgrade segue",
+        )
+    return version
+
+
+def scripts() -> list[str]:
+    """The names of all migrations, in order."""
+    from importlib.resources import files
+
+    names = (entry.name for entry in (files("segue.store") / "migrations").iterdir())
+    return sorted(name for name in names if name.endswith(".sql"))
+
+
+def _apply(database: Database, name: str) -> str:
+    from importlib.resources import files
+
+    text = (files("segue.store") / "migrations" / name).read_text(encoding="utf-8")
+    for part in re.sub(r"(?m)^--.*\n", "", text).split(";\n"):
+        if statement := database.dialect(part.strip()):
+            database.execute(statement)
+    applied = int(time.time() * 1000)
+    database.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?)", int(name.split("_")[0]), name, applied)  # noqa: S608
+    return name

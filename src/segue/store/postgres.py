@@ -1,0 +1,193 @@
+"""The journal's database on a server: Postgres, Supabase and the poolers in front of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from segue.domain.errors import StoreError
+from segue.store.address import masked
+from segue.store.database import Disconnected, Row
+from segue.store.encoding import escape, unescape
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import psycopg
+
+CHANNEL = "segue"
+_NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
+_KEPT = "Everything up to the last finished step is kept."
+
+
+class Postgres:
+    """One connection to a Postgres database; it is made anew when it breaks."""
+
+    poll_seconds = 0.25
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._psycopg = _driver()
+        self._inside = False
+        self._connection = self._connect()
+
+    def execute(self, sql: str, *values: object) -> list[Row]:
+        """Run one statement and return its rows."""
+        with self._troubles():
+            cursor = self._live().execute(_translate(sql), _escaped(values))
+            rows = cursor.fetchall() if cursor.description else []
+        return [_unescaped(row) for row in rows]
+
+    def change(self, sql: str, *values: object) -> int:
+        """Run one statement and return the number of rows it changed."""
+        with self._troubles():
+            return self._live().execute(_translate(sql), _escaped(values)).rowcount
+
+    def append(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert many rows with COPY."""
+        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with self._troubles(), self._live().cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def stream(self, sql: str, size: int) -> Iterator[list[Row]]:
+        """Run a query and yield its rows in batches, held by the server."""
+        with self.transaction(), self._connection.cursor("segue_stream") as cursor:
+            cursor.execute(_translate(sql))
+            while rows := cursor.fetchmany(size):
+                yield [_unescaped(row) for row in rows]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit at the end, roll back on any exception."""
+        with self._troubles():
+            connection = self._live()
+            self._inside = True
+            try:
+                with connection.transaction():
+                    yield
+            finally:
+                self._inside = False
+
+    def lock(self, name: str) -> None:
+        """Hold an advisory lock until the transaction ends; poolers allow this kind."""
+        self.execute("SELECT pg_advisory_xact_lock(hashtext(?))", f"segue {name}")
+
+    def announce(self) -> None:
+        """Notify the watchers of this database when the transaction is committed."""
+        self.execute(f"NOTIFY {CHANNEL}")
+
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
+        """Listen on a connection of its own. Where that cannot work, waiters poll, only more slowly."""
+        try:
+            connection = self._connect()
+        except StoreError:
+            return lambda: None
+        descriptor = connection.fileno()
+
+        def heard() -> None:
+            try:
+                if any(True for _ in connection.notifies(timeout=0)):
+                    wake()
+            except self._psycopg.Error:
+                loop.remove_reader(descriptor)
+
+        def stop() -> None:
+            loop.remove_reader(descriptor)
+            connection.close()
+
+        try:
+            connection.execute(f"LISTEN {CHANNEL}")
+            loop.add_reader(descriptor, heard)
+        except (self._psycopg.Error, NotImplementedError):
+            return connection.close
+        return stop
+
+    def version(self) -> int:
+        """When a run was last written to."""
+        return int(self.execute("SELECT coalesce(max(updated), 0) FROM orchestrator_runs")[0][0])
+
+    def has_table(self, name: str) -> bool:
+        """Whether the table exists."""
+        return self.execute("SELECT to_regclass(?) IS NOT NULL", name) == [(True,)]
+
+    def dialect(self, statement: str) -> str:
+        """The statement itself; views cannot be made to obey row level security before version 15."""
+        old = self._connection.info.server_version < 150000
+        return "" if old and "security_invoker" in statement else statement
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _live(self) -> psycopg.Connection[Row]:
+        if self._connection.closed and not self._inside:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        from psycopg.types.string import TextLoader
+
+        shown = masked(self._url)
+        options = {"connect_timeout": 10, "application_name": "segue"}
+        try:
+            given = self._psycopg.conninfo.conninfo_to_dict(self._url)
+        except self._psycopg.Error:
+            # The driver's own words may quote a password it took for a port.
+            raise StoreError(
+                f"The database URL {shown} cannot be understood.",
+                hint="It reads postgresql://user:password@host:port/name, special characters %-encoded.",
+            ) from None
+        try:
+            # Poolers that hand out a connection per transaction cannot keep prepared statements.
+            connection: psycopg.Connection[Row] = self._psycopg.connect(
+                **{**options, **given}, autocommit=True, prepare_threshold=None
+            )
+        except self._psycopg.OperationalError as error:
+            raise Disconnected(
+                f"The database {shown} cannot be reached: {_first_line(error)}",
+                kept=_KEPT,
+                hint="Check the address, user and password in --database-url or SEGUE_DATABASE_URL.",
+            ) from None
+        connection.adapters.register_loader("jsonb", TextLoader)
+        return connection
+
+    @contextmanager
+    def _troubles(self) -> Iterator[None]:
+        """Say what a failure of the server means for a person."""
+        try:
+            yield
+        except self._psycopg.Error as error:
+            kind = Disconnected if self._connection.closed else StoreError
+            message = f"The database {masked(self._url)} failed: {_first_line(error)}"
+            raise kind(message, kept=_KEPT) from error
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+        import psycopg.conninfo
+    except ImportError as error:
+        raise StoreError(
+            "Postgres needs a driver that is not installed.", hint="pip install 'segue[postgres]'"
+        ) from error
+    return psycopg
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _escaped(values: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(escape(value) if isinstance(value, str) else value for value in values)
+
+
+def _unescaped(row: Row) -> Row:
+    return tuple(unescape(value) if isinstance(value, str) else value for value in row)
+
+
+@cache
+def _translate(sql: str) -> str:
+    return sql.replace("{now}", _NOW).replace("{for_update}", "FOR UPDATE").replace("?", "%s")

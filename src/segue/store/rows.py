@@ -1,0 +1,90 @@
+"""Rows of the database as values of the domain, and back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, fields
+from typing import Any
+
+from segue.domain.event import Recorded
+from segue.domain.run import Run, RunSpec, RunState, Step, StepState
+from segue.store.database import Row
+from segue.store.encoding import decode, encode
+
+RUN = "id, source_key, spec, state, owner, created, updated, wake, note"
+STEP = "run_id, key, gen, state, token, task, phase, attempt, input, output, started, ended"
+EVENT = ("run_id", "seq", "ts", "step", "type", "data")
+TABLES = {
+    "runs": "id source_key spec state note wake owner lease claimed created updated",
+    "steps": "run_id key gen seq task phase attempt agent model state token input output started ended tries"
+    " owner superseded",
+    "events": "run_id seq ts step type data",
+    "signals": "run_id id n topic payload sent consumed consumed_by",
+    "prompts": "digest text created",
+}
+"""The columns of every table of the dataset."""
+
+JSON_COLUMNS = frozenset({"spec", "input", "output", "data", "payload"})
+_ORDER = {"runs": "created, id", "steps": "run_id, seq", "events": "run_id, seq", "signals": "run_id, n, id"}
+_SPEC = {field.name for field in fields(RunSpec)}
+
+
+def now() -> int:
+    """This process' clock, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def process_of(owner: str) -> str:
+    """The process behind an owner: a process may hold several claims, each with a name of its own."""
+    return owner.partition("#")[0]
+
+
+def encode_spec(spec: RunSpec) -> str:
+    """A run's specification as JSON."""
+    return encode(asdict(spec))
+
+
+def to_run(row: Row) -> Run:
+    """A row of `orchestrator_runs`, selected by RUN."""
+    id_, source_key, spec, state, owner, created, updated, wake, note = row
+    known = {name: value for name, value in decode(spec).items() if name in _SPEC}
+    known["tasks"] = tuple(known.get("tasks", ()))
+    process = process_of(owner) if owner else None
+    return Run(id_, source_key, RunSpec(**known), RunState(state), process, created, updated, wake, note)
+
+
+def to_step(row: Row) -> Step:
+    """A row of `orchestrator_steps`, selected by STEP."""
+    run, key, gen, state, token, task, phase, attempt, given, output, started, ended = row
+    return Step(
+        run,
+        key,
+        gen,
+        StepState(state),
+        token,
+        task,
+        phase,
+        attempt,
+        decode(given),
+        decode(output),
+        started,
+        ended,
+    )
+
+
+def select(table: str) -> str:
+    """The query for all rows of a table of the dataset."""
+    columns = ", ".join(TABLES[table].split())
+    return f"SELECT {columns} FROM orchestrator_{table} ORDER BY {_ORDER.get(table, '1')}"  # noqa: S608
+
+
+def to_dict(table: str, row: Row) -> dict[str, Any]:
+    """A row of `select` by the names of its columns."""
+    named = zip(TABLES[table].split(), row, strict=True)
+    return {name: decode(value) if name in JSON_COLUMNS else value for name, value in named}
+
+
+def to_event(row: Row) -> Recorded:
+    """A row of `orchestrator_events`, selected by EVENT."""
+    run, seq, ts, step, type_, data = row
+    return Recorded(run, seq, ts, step, type_, decode(data))

@@ -1,0 +1,203 @@
+"""The journal's database as a file: SQLite in WAL mode, safe against power loss."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from segue.domain.errors import StoreError
+from segue.store.database import Row
+from segue.store.encoding import escape, unescape
+
+if TYPE_CHECKING:
+    import asyncio
+
+FLOOR = (3, 35, 0)
+BUSY_SECONDS = 30.0
+_NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+_KEPT = "Everything up to the last finished step is kept."
+_TROUBLES = (
+    (
+        "not a database",
+        "is not a Segue database",
+        "Name another file with --database-url, or move this one away.",
+    ),
+    ("malformed", "is damaged", "Restore a copy of the file, or move it away to start afresh."),
+    ("unable to open", "cannot be opened", "Check that the folder exists and that you may write to it."),
+    ("readonly", "cannot be written", "Check who owns the file and its folder, or name another one."),
+    ("full", "cannot grow: the disk is full", "Free some space, then `segue resume`."),
+    ("locked", "is held by another process", "End the program that keeps the file open, then try again."),
+)
+
+
+class Sqlite:
+    """One connection to an SQLite file; `None` is a database in memory."""
+
+    poll_seconds = 0.05
+
+    def __init__(self, path: Path | None, read_only: bool = False) -> None:
+        if sqlite3.sqlite_version_info < FLOOR:
+            raise StoreError(
+                f"SQLite {sqlite3.sqlite_version} is too old: Segue needs 3.35 or newer.",
+                hint="Use a Python built with a newer SQLite, or Postgres by --database-url.",
+            )
+        self._path = path
+        self._read_only = read_only
+        with self._troubles():
+            self._connection = self._connect()
+
+    def execute(self, sql: str, *values: object) -> list[Row]:
+        """Run one statement and return its rows."""
+        with self._troubles():
+            rows: list[Row] = self._connection.execute(_translate(sql), _escaped(values)).fetchall()
+        return [_unescaped(row) for row in rows]
+
+    def change(self, sql: str, *values: object) -> int:
+        """Run one statement and return the number of rows it changed."""
+        with self._troubles():
+            return self._connection.execute(_translate(sql), _escaped(values)).rowcount
+
+    def append(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert many rows as fast as the database can."""
+        with self._troubles():
+            self._connection.executemany(_insert(table, tuple(columns)), rows)
+
+    def stream(self, sql: str, size: int) -> Iterator[list[Row]]:
+        """Run a query and yield its rows in batches."""
+        with self._troubles():
+            cursor = self._connection.execute(_translate(sql))
+            while rows := cursor.fetchmany(size):
+                yield [_unescaped(row) for row in rows]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the write lock, commit at the end, roll back on any exception."""
+        with self._troubles():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def lock(self, name: str) -> None:
+        """Nothing to do: a transaction holds the one write lock already."""
+
+    def announce(self) -> None:
+        """Nothing to do: every commit changes the version that watchers poll."""
+
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
+        """Poll the version of the file, which costs some microseconds, on a connection of its own."""
+        watcher = Sqlite(self._path, read_only=True)
+        seen = watcher.version()
+        timer: asyncio.TimerHandle
+
+        def poll() -> None:
+            nonlocal seen, timer
+            timer = loop.call_later(self.poll_seconds, poll)
+            now = watcher.version()
+            if now != seen:
+                seen = now
+                wake()
+
+        def stop() -> None:
+            timer.cancel()
+            watcher.close()
+
+        timer = loop.call_later(self.poll_seconds, poll)
+        return stop
+
+    def version(self) -> int:
+        """What SQLite counts up when another connection has committed."""
+        return int(self.execute("PRAGMA data_version")[0][0])
+
+    def has_table(self, name: str) -> bool:
+        """Whether the table exists."""
+        return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name))
+
+    def dialect(self, statement: str) -> str:
+        """Postgres' words in SQLite's; row level security has no meaning here."""
+        if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
+            return ""
+        statement = re.sub(r"([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
+        statement = re.sub(r"([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)
+        return re.sub(r"\bjsonb\b", "text", re.sub(r"\bbigint\b", "integer", statement))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._path is None:
+            return _raw_connection(":memory:")
+        if self._read_only:
+            return _raw_connection(f"{self._path.absolute().as_uri()}?mode=ro")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise sqlite3.OperationalError(f"unable to open: {error}") from error
+        connection = _raw_connection(str(self._path))
+        _enter_wal(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    @contextmanager
+    def _troubles(self) -> Iterator[None]:
+        """Say what a failure of SQLite means for a person."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            for sign, meaning, hint in _TROUBLES:
+                if sign in str(error):
+                    message = f"The database {self._path} {meaning} ({error})."
+                    raise StoreError(message, kept=_KEPT, hint=hint) from error
+            raise StoreError(f"The database {self._path} failed: {error}", kept=_KEPT) from error
+
+
+def _raw_connection(name: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        name,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=name.startswith("file:"),
+    )
+
+
+def _enter_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite does not wait here by itself when several processes create the file at once."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _escaped(values: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(escape(value) if isinstance(value, str) else value for value in values)
+
+
+def _unescaped(row: Row) -> Row:
+    return tuple(unescape(value) if isinstance(value, str) else value for value in row)
+
+
+@cache
+def _translate(sql: str) -> str:
+    return sql.replace("{now}", _NOW).replace("{for_update}", "")
+
+
+@cache
+def _insert(table: str, columns: tuple[str, ...]) -> str:
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 our own names

