@@ -33,7 +33,7 @@ _OPTIONAL = {
 }
 
 
-class CorruptState(SourceError):  # noqa: N818 - said as the others of the tree
+class CorruptState(SourceError):
     """The state file cannot be understood; `path` says which."""
 
     def __init__(self, path: Path, reason: str, hint: str = "") -> None:
@@ -68,7 +68,7 @@ class PlanState:
     @property
     def edited(self) -> bool:
         """Whether somebody other than Segue wrote the file it was read from."""
-        return self.origin is not None and self.origin.get("digest") != _digest(_serialised(self.origin))
+        return self.origin is not None and self.origin.get("digest") != _digest(self.origin)
 
     @property
     def completed(self) -> frozenset[str]:
@@ -164,9 +164,10 @@ def load(path: Path) -> PlanState | None:
 def save(path: Path, state: PlanState) -> None:
     """Write the state file, whole or not at all, with one field on each line."""
     private_folder(path.parent)
-    fields = _serialised(state.document())
-    fields["digest"] = json.dumps(_digest(fields))
-    rows = [f"  {json.dumps(name)}: {value}" for name, value in fields.items()]
+    fields = state.document()
+    fields["digest"] = _digest(fields)
+    # ASCII only: a path may hold bytes that are no text, which other encodings cannot carry.
+    rows = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()]
     write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode())
 
 
@@ -199,15 +200,11 @@ def set_aside(path: Path) -> Path:
     raise AssertionError("unreachable")
 
 
-def _serialised(document: Mapping[str, Any]) -> dict[str, str]:
-    # ASCII only: a path may hold bytes that are no text, which other encodings cannot carry.
-    return {name: json.dumps(value, sort_keys=True) for name, value in document.items()}
-
-
-def _digest(fields: Mapping[str, str]) -> str:
+def _digest(document: Mapping[str, Any]) -> str:
     """The SHA-256 of the canonical JSON of all fields but the digest itself."""
-    rows = (f"{json.dumps(name)}: {fields[name]}" for name in sorted(fields) if name != "digest")
-    return hashlib.sha256(("{" + ", ".join(rows) + "}").encode()).hexdigest()
+    fields = {name: value for name, value in document.items() if name != "digest"}
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check(path: Path, document: dict[str, Any]) -> None:

@@ -1,0 +1,138 @@
+"""State files are whole or untouched, private, and never lose one of two changes."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import resource
+import stat
+from pathlib import Path
+
+import pytest
+
+from segue.domain.errors import SegueError
+from segue.system.files import exclusive, private_folder, write_atomic, write_error
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_new_file_is_private_and_an_old_one_keeps_its_mode(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    write_atomic(file, b"one")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.chmod(0o664)
+    write_atomic(file, b"two")
+    assert file.read_bytes() == b"two"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o664
+    assert names(tmp_path) == ["state.json"]
+
+
+def test_a_reader_that_has_the_file_open_keeps_the_old_content(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    write_atomic(file, b"old")
+    with file.open("rb") as reader:
+        write_atomic(file, b"new content")
+        assert reader.read() == b"old"
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "real.md", tmp_path / "link.md"
+    target.write_bytes(b"old")
+    link.symlink_to("real.md")
+    write_atomic(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    write_atomic(file, b"old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(SegueError, match="Cannot write") as caught:
+            write_atomic(file, b"x" * 5000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(file) in caught.value.message
+    assert caught.value.kept
+    assert file.read_bytes() == b"old"
+    assert names(tmp_path) == ["state.json"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_made_read_only_is_respected(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    file.write_bytes(b"old")
+    file.chmod(0o444)
+    with pytest.raises(SegueError, match="Permission denied"):
+        write_atomic(file, b"new")
+    assert file.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("place", ["gone/state.json", "file/state.json", "."])
+def test_places_where_no_file_can_be(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(SegueError, match="Cannot write"):
+        write_atomic(tmp_path / place, b"data")
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [(errno.ENOSPC, "full"), (errno.EDQUOT, "quota"), (errno.EROFS, "read-only"), (errno.EACCES, "owns")],
+)
+def test_the_hint_fits_the_failure(number: int, word: str) -> None:
+    error = write_error(OSError(number, os.strerror(number)), Path("a/state.json"))
+    assert word in error.hint
+    assert os.strerror(number) in error.message
+
+
+def test_a_private_folder_is_private_with_the_parents_it_made(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        assert private_folder(tmp_path / "a" / "b") == tmp_path / "a" / "b"
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+
+
+def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    private_folder(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"")
+    for path in (tmp_path / "a", tmp_path / "a" / "b"):
+        with pytest.raises(SegueError, match="Not a directory"):
+            private_folder(path)
+
+
+def test_a_lock_in_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SegueError, match="Cannot write"), exclusive(tmp_path / "gone" / "lock"):
+        pass
+
+
+def count_up(folder: Path, times: int) -> None:
+    for _ in range(times):
+        with exclusive(folder / "lock"):
+            file = folder / "count"
+            write_atomic(file, str(int(file.read_bytes()) + 1).encode())
+
+
+def test_no_change_is_lost_between_processes(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "count", b"0")
+    spawn = multiprocessing.get_context("spawn")
+    workers = [spawn.Process(target=count_up, args=(tmp_path, 50)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+    assert (tmp_path / "count").read_bytes() == b"150"
