@@ -231,7 +231,8 @@ async def _drive(ready: Prepared, store: Store, journal: Journal) -> None:
     app, settings = ready.app, ready.app.loaded.settings
     await _announce(ready, store, journal)
     redactor = app.redactor()
-    async with Processes(app.run_folder(ready.run.id), ready.lock.ensure) as processes:
+    lock = ready.lock
+    async with Processes(app.run_folder(ready.run.id), (lock.fd,), lock.ensure) as processes:
         kit = Kit(
             journal=journal,
             source=ready.source,

@@ -98,16 +98,16 @@ class Place:
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         """Start segue and go on; its output goes to files, so that nobody has to read a pipe."""
-        log = (self.root / f"out-{time.monotonic_ns()}").open("w+")
-        return subprocess.Popen(
-            self.command(*args),
-            cwd=self.repo,
-            env={**self.env, **env},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
+        with (self.root / f"out-{time.monotonic_ns()}").open("w") as log:
+            return subprocess.Popen(
+                self.command(*args),
+                cwd=self.repo,
+                env={**self.env, **env},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                text=True,
+            )
 
     def json(self, *args: str, code: int = 0, **env: str) -> Any:
         return json.loads(self.segue(*args, "--json", code=code, **env).stdout)["data"]

@@ -11,16 +11,21 @@ from segue.store.projections import TaskView
 from segue.system import identity
 
 
+_STARTING = 10.0
+"""Seconds a run may be without a process while one is being started in the background."""
+
+
 def state_of(run: Run) -> RunState:
     """Where the run really stands: a run whose process is gone does not run."""
-    if run.state in (RunState.RUNNING, RunState.PARKED) and (run.owner is None or owner_is_dead(run)):
+    if run.state in (RunState.RUNNING, RunState.PARKED) and _abandoned(run):
         return RunState.STOPPED
     return run.state
 
 
-def owner_is_dead(run: Run) -> bool:
-    """Whether the process that drove the run is known to be gone."""
-    return run.owner is not None and identity.is_dead(run.owner.split("#")[0])
+def _abandoned(run: Run) -> bool:
+    if run.owner is None:
+        return time.time() - run.updated / 1000 > _STARTING
+    return identity.is_dead(run.owner.split("#")[0])
 
 
 def duration(seconds: float | None) -> str:

@@ -1,17 +1,17 @@
 """Everything Segue can raise on purpose, with the exit code each one ends in.
 
-    SegueError                    1   unexpected
-    ├── UsageError                2   wrong words on the command line or in the configuration
-    │   └── SourceError           2   the plan (or other source) cannot be read
-    ├── WorkspaceError            2   the repository is not fit to start in
-    ├── NeedsHuman                3   a task stopped the run
-    ├── CredentialsError          4   a key is missing or was rejected
-    ├── ToolMissing               5   a program that is needed cannot be found
-    ├── Locked                    6   another run holds the lock
-    ├── StoreError                1   the database cannot be used
-    │   └── LeaseLost             6   somebody else drives this run now
-    ├── TimeLimit               124   the run's own time limit
-    └── Interrupted             130   Ctrl-C or `segue stop`; the state is saved
+SegueError                    1   unexpected
+├── UsageError                2   wrong words on the command line or in the configuration
+│   └── SourceError           2   the plan (or other source) cannot be read
+├── WorkspaceError            2   the repository is not fit to start in
+├── NeedsHuman                3   a task stopped the run
+├── CredentialsError          4   a key is missing or was rejected
+├── ToolMissing               5   a program that is needed cannot be found
+├── Locked                    6   another run holds the lock
+├── StoreError                1   the database cannot be used
+│   └── LeaseLost             6   somebody else drives this run now
+├── TimeLimit               124   the run's own time limit
+└── Interrupted             130   Ctrl-C or `segue stop`; the state is saved
 """
 
 

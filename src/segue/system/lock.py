@@ -46,14 +46,13 @@ class RepoLock:
         if self.held:
             self._write()
 
-    async def ensure(self) -> int:
+    async def ensure(self) -> None:
         """Have the lock before a launch: an orphaned agent of this run may just be ending."""
         deadline = asyncio.get_running_loop().time() + 30
         while not self.held and not self._try():
             if asyncio.get_running_loop().time() > deadline:
                 raise _locked(self._holder())
             await asyncio.sleep(0.02)
-        return self.fd
 
     def release(self) -> None:
         """Give the lock back; once is enough."""

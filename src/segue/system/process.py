@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -54,9 +54,16 @@ class Exit:
 class Processes:
     """The agents of one run. Leaving the context ends every one of them, and the supervisor."""
 
-    def __init__(self, folder: Path, hold_fds: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        hold_fds: Sequence[int] = (),
+        before_first: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """The supervisor inherits `hold_fds`; `before_first` is awaited before it is started."""
         self._folder = RunFolder(folder.resolve())
         self._hold_fds = hold_fds
+        self._before_first = before_first
         self._link: Link | None = None
         self._opening = asyncio.Lock()
         self._grace = 0.0
@@ -99,6 +106,8 @@ class Processes:
     async def _supervisor(self) -> Link:
         async with self._opening:
             if self._link is None or self._link.gone:
+                if self._before_first is not None:
+                    await self._before_first()
                 self._link = await Link.open(self._folder, self._hold_fds)
         return self._link
 
