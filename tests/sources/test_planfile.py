@@ -98,6 +98,17 @@ def test_work_is_recorded_although_its_agent_removed_the_plan(tmp_path: Path) ->
     assert statuses(plan_file(tmp_path))["1"] == "done"
 
 
+def test_work_is_recorded_although_its_agent_renumbered_the_plan(tmp_path: Path) -> None:
+    source = plan_file(tmp_path)
+    task = source.tasks().tasks[0]
+    source.path.write_text("## Task 7\n\nSeven.\n")
+    assert [other.key for other in source.tasks().tasks] == ["7"]
+    source.mark(task, done())
+    state = source.state()
+    assert state is not None
+    assert state.completed == {"1"}
+
+
 def test_statuses_a_plan_cannot_hold_are_refused(tmp_path: Path) -> None:
     source = plan_file(tmp_path)
     with pytest.raises(SourceError, match="skipped"):

@@ -10,12 +10,11 @@ from pathlib import Path
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.sources import planstate
-from segue.sources.planstate import PlanState
+from segue.sources.planstate import PlanState, Signature, signature
 from segue.sources.plantext import INVALID, ParsedPlan, decode, listing, parse
 
 CONTEXT_BYTES = 8 * 1024
 _KEPT = "Nothing was changed."
-_Signature = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,8 @@ class PlanFile:
         self.key = planstate.pair_key(path, repo)
         self._lenient = lenient
         self._last: _Reading | None = None
-        self._seen: tuple[_Signature, _Signature] = (None, None)
+        self._known: set[str] = set()
+        self._seen: tuple[Signature, Signature] = (None, None)
         self._changes = 0
 
     def tasks(self) -> TaskList:
@@ -57,7 +57,7 @@ class PlanFile:
 
     def stamp(self) -> object:
         """Equal to the last stamp as long as nobody but this object has changed plan or state."""
-        now = (_signature(self.path), _signature(self.state_path))
+        now = (signature(self.path), signature(self.state_path))
         if now != self._seen:
             self._seen = now
             self._changes += 1
@@ -80,19 +80,14 @@ class PlanFile:
             raise SourceError(
                 f"The state of a plan knows tasks that are done and pending, not {completion.status}."
             )
-        # The reading the task was taken from decides: the agent may have rewritten the plan since.
-        reading = self._last or self._read()
-        if task.key not in reading.done:
+        # What was read before counts too: the task's own agent may have rewritten the plan since.
+        if task.key not in self._known and task.key not in self._read().done:
             raise SourceError(
                 f"There is no Task {task.key} in {self.path}.", kept=_KEPT, hint="See: segue task list"
             )
-        plan_hash = self._current_hash(reading)
-
-        foreign = False
+        plan_hash = self._current_hash()
 
         def change(old: PlanState | None) -> PlanState:
-            nonlocal foreign
-            foreign = _signature(self.state_path) != self._seen[1]
             base = replace(
                 old or PlanState("", ""),
                 plan_path=str(self.path),
@@ -101,9 +96,9 @@ class PlanFile:
             )
             return base.after(task.key, completion)
 
-        planstate.update(self.state_path, change)
-        if not foreign:
-            self._seen = (self._seen[0], _signature(self.state_path))
+        before, after = planstate.update(self.state_path, change)
+        if before == self._seen[1]:
+            self._seen = (self._seen[0], after)
 
     def state(self) -> PlanState | None:
         """What the state file says now; its `edited` tells whether somebody else wrote it."""
@@ -120,6 +115,7 @@ class PlanFile:
             plan = parse(decode(data, str(self.path)), self._lenient)
             done = {task.key: replace(task, status=TaskStatus.DONE) for task in plan.tasks}
             self._last = _Reading(data, hashlib.sha256(data).hexdigest(), plan, done)
+            self._known.update(done)
         return self._last
 
     def _list(self, reading: _Reading) -> TaskList:
@@ -132,11 +128,11 @@ class PlanFile:
         )
         return TaskList(tasks, (*_state_notices(state, reading), *reading.plan.notices))
 
-    def _current_hash(self, known: _Reading) -> str:
+    def _current_hash(self) -> str | None:
         try:
             return hashlib.sha256(self.path.read_bytes()).hexdigest()
         except OSError:
-            return known.digest
+            return self._last.digest if self._last else None
 
     def _refusal(self, reading: _Reading) -> SourceError:
         lost = reading.plan.lost
@@ -179,11 +175,3 @@ def _state_notices(state: PlanState, reading: _Reading) -> list[Notice]:
         text = f"The state file counts tasks as done that are not in the plan: {', '.join(gone[:20])}."
         notices.append(Notice(1, text))
     return notices
-
-
-def _signature(path: Path) -> _Signature:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -33,6 +33,9 @@ _OPTIONAL = {
 }
 
 
+Signature = tuple[int, int, int] | None
+
+
 class CorruptState(SourceError):
     """The state file cannot be understood; `path` says which."""
 
@@ -171,15 +174,28 @@ def save(path: Path, state: PlanState) -> None:
     write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode())
 
 
-def update(path: Path, change: Callable[[PlanState | None], PlanState]) -> PlanState:
-    """Change what is in the file now, alone; a file that is already as it should be is not touched."""
+def update(path: Path, change: Callable[[PlanState | None], PlanState]) -> tuple[Signature, Signature]:
+    """Change what is in the file now, alone; gives the file's signatures from before and after.
+
+    A file that is already as it should be is not touched.
+    """
     private_folder(path.parent)
     with exclusive(path.with_name(path.name + ".lock")):
+        before = signature(path)
         old = load(path)
         new = change(old)
         if old is None or new != old or old.edited:
             save(path, new)
-    return new
+        return before, signature(path)
+
+
+def signature(path: Path) -> Signature:
+    """Differs whenever the file was written in between; None if there is no file."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def set_aside(path: Path) -> Path:
