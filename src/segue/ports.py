@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from segue.domain.event import Event, Recorded
+from segue.domain.finding import DismissReason, Finding, Review
 from segue.domain.job import Job
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.domain.task import Completion, Task, TaskList
@@ -108,6 +109,44 @@ class Workspace(Protocol):
 
     async def find_commit(self, base: str, mark: str) -> str | None:
         """The commit after `base` whose message holds the mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSubject:
+    """What a reviewer looks at: the commits after `base` up to `head`."""
+
+    repo: Path
+    base: str
+    head: str
+    task: str
+    token: str
+    """Names this review for programs that are started through the supervisor."""
+
+
+class Reviewer(Protocol):
+    """Who looks at what an agent did, between execute and the next task."""
+
+    @property
+    def name(self) -> str:
+        """The name it is configured by."""
+
+    @property
+    def needs_commit(self) -> bool:
+        """Whether it sees commits only."""
+
+    def check(self) -> list[Problem]:
+        """What keeps it from working here and now; empty when all is well."""
+
+    async def review(self, subject: ReviewSubject, again: bool) -> Review:
+        """Look at the subject; `again` after an address round of the same task."""
+
+    async def dismiss(
+        self, subject: ReviewSubject, dismissed: Sequence[tuple[Finding, DismissReason]]
+    ) -> None:
+        """Tell the reviewer which findings are not addressed and why, if it can be told."""
+
+    async def finish(self, subject: ReviewSubject) -> str:
+        """End the review of a task (or of the run); returns a warning, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)

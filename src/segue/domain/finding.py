@@ -1,0 +1,67 @@
+"""A finding: one thing a reviewer reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """How bad it is, in the words every reviewer's own are mapped to."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NITPICK = "nitpick"
+
+    @property
+    def rank(self) -> int:
+        """0 is the worst."""
+        return list(Severity).index(self)
+
+
+class DismissReason(StrEnum):
+    """Why a finding is not addressed."""
+
+    FALSE_POSITIVE = "false_positive"
+    ALREADY_CORRECT = "already_correct"
+    WRONG_SUGGESTION = "wrong_suggestion"
+    OUT_OF_SCOPE = "out_of_scope"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a reviewer reports."""
+
+    id: str
+    file: str
+    line: int | None
+    severity: Severity
+    rule: str
+    """The reviewer's own category or rule name."""
+    message: str
+    suggestion: str = ""
+
+    @property
+    def sameness(self) -> tuple[str, str, str]:
+        """Equal for the same finding in two rounds: ids and lines move when code is edited."""
+        return self.file, self.rule, " ".join(self.message.split())
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as the journal writes it down."""
+        names = ("id", "file", "line", "severity", "rule", "message", "suggestion")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What one round of a reviewer said: findings, or why it failed."""
+
+    findings: tuple[Finding, ...] = ()
+    failure: str = ""
+    """Why the reviewer itself failed; empty when it worked."""
+    output: str = ""
+    """The tail of what it printed."""
+    needs_human: bool = False
+    """The failure is not one that another try could mend, e.g. a review of somebody else is open."""
