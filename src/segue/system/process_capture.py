@@ -36,7 +36,7 @@ async def capture(
     argv: Sequence[str],
     cwd: Path,
     env: Mapping[str, str] | None = None,
-    timeout: float = 60.0,  # noqa: ASYNC109 - the tool is killed when it is over, not only left alone
+    timeout: float = 60.0,
     stdin: bytes = b"",
     limit: int = 64 * 1024**2,
 ) -> Captured:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -123,4 +124,5 @@ def _argv(folder: Path) -> list[str]:
 
 def _environment() -> dict[str, str]:
     # A frozen program unpacks itself into a folder that is deleted when Segue ends; the supervisor goes on.
-    return {**os.environ, "PYINSTALLER_RESET_ENVIRONMENT": "1"}
+    reset = {"PYINSTALLER_RESET_ENVIRONMENT": "1"} if getattr(sys, "frozen", False) else {}
+    return {**os.environ, **reset, supervisor.SUPERVISOR_MARKER: secrets.token_hex(8)}

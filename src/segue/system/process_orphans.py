@@ -12,10 +12,12 @@ from typing import Any
 
 from segue.system.identity import is_dead, pid_of
 from segue.system.process_folder import JobFolder, RunFolder
-from segue.system.supervisor import send_signal, survivors
+from segue.system.supervisor import JOB_MARKER, SUPERVISOR_MARKER, send_signal, survivors
 
 _LOOK_AGAIN = 0.02
 _GIVE_UP = 10.0
+_CLEAN_LOOKS = 2
+"""One look can miss a process that forks while it lasts."""
 
 
 def patience(grace: float) -> float:
@@ -61,14 +63,7 @@ async def end_lost(job: JobFolder) -> dict[str, Any]:
     claim = job.claim() or {}
     child = claim.get("child")
     started = claim.get("started", time.time())
-    deadline = time.monotonic() + _GIVE_UP
-    # The group may be trusted only as long as its leader lives: a pid can be given to somebody else.
-    while found := survivors(str(job.path), pid_of(child) if child and not is_dead(child) else None):
-        for pid in found:
-            send_signal(os.kill, pid, signal.SIGKILL)
-        if time.monotonic() > deadline:
-            break
-        await asyncio.sleep(_LOOK_AGAIN)
+    await _end_survivors(job, claim)
     result = {
         "exit_code": None,
         "signal": None,
@@ -80,3 +75,19 @@ async def end_lost(job: JobFolder) -> dict[str, Any]:
     with contextlib.suppress(OSError):  # a full disk must not hide the end from the caller
         job.write_result(result)
     return result
+
+
+async def _end_survivors(job: JobFolder, claim: dict[str, Any]) -> None:
+    markers = [f"{JOB_MARKER}={job.path}"]
+    if claim.get("marker"):
+        markers.append(f"{SUPERVISOR_MARKER}={claim['marker']}")
+    child = claim.get("child")
+    deadline = time.monotonic() + _GIVE_UP
+    clean = 0
+    while clean < _CLEAN_LOOKS and time.monotonic() < deadline:
+        # The group may be trusted only as long as its leader lives: a pid can be given to somebody else.
+        found = survivors(markers, pid_of(child) if child and not is_dead(child) else None)
+        for pid in found:
+            send_signal(os.kill, pid, signal.SIGKILL)
+        clean = 0 if found else clean + 1
+        await asyncio.sleep(_LOOK_AGAIN if found else 0)

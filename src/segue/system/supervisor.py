@@ -25,34 +25,58 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import IO, Any
 
-MARKER = "SEGUE_JOB_FOLDER"
+JOB_MARKER = "SEGUE_JOB_FOLDER"
 """The variable that every process of a job inherits; its value is the job's folder."""
+
+SUPERVISOR_MARKER = "SEGUE_SUPERVISOR"
+"""The variable that names a supervisor. A child shows it until it has become the agent: see `survivors`."""
 
 _CHUNK = 64 * 1024
 _PIPE_MAX = 1024 * 1024
 _GIVE_UP = 10.0
 _LOOK_AGAIN = 0.02
 _LAST_RUNG = 2
+_MOMENTS = 50
+_LONGEST_NAP = 3600.0
 
 
-def processes(folder: str) -> dict[int, tuple[int, int, int, bool]]:
-    """Every living process: its parent, group and session, and whether it carries the job's marker."""
-    marker = f"{MARKER}={folder}".encode()
-    return _linux_processes(marker) if sys.platform == "linux" else _posix_processes(marker)
+def processes(markers: set[bytes]) -> dict[int, tuple[int, int, int, bool]]:
+    """Every living process: its parent, group and session, and whether it carries one of the markers."""
+    return _linux_processes(markers) if sys.platform == "linux" else _posix_processes(markers)
 
 
-def _linux_processes(marker: bytes) -> dict[int, tuple[int, int, int, bool]]:
+def _linux_processes(markers: set[bytes]) -> dict[int, tuple[int, int, int, bool]]:
     table = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         stat = _read(f"/proc/{name}/stat")
-        state, parent, group, session = stat[stat.rfind(b")") + 2 :].split()[:4] if stat else (b"Z",) * 4
-        if state not in (b"Z", b"X"):
-            marked = marker in _read(f"/proc/{name}/environ").split(b"\0")
-            table[int(name)] = (int(parent), int(group), int(session), marked)
+        fields = stat[stat.rfind(b")") + 2 :].split() or [b"Z"]
+        if fields[0] not in (b"Z", b"X"):
+            parent, group, session = map(int, fields[1:4])
+            kernel = bool(int(fields[6]) & 0x200000)  # PF_KTHREAD
+            marked = not kernel and not markers.isdisjoint(_environment(name))
+            table[int(name)] = (parent, group, session, marked)
     return table
 
 
-def _posix_processes(marker: bytes) -> dict[int, tuple[int, int, int, bool]]:
+def _environment(pid: str) -> list[bytes]:
+    # While it becomes another program, a process shows no arguments and then, for a moment, no environment.
+    looks = 0
+    for _ in range(_MOMENTS):
+        looks += bool(_read(f"/proc/{pid}/cmdline"))
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                environment = file.read()
+        except OSError:
+            break  # gone, or somebody else's
+        if environment:
+            return environment.split(b"\0")
+        if looks > 1:
+            break
+        time.sleep(0.001)
+    return []
+
+
+def _posix_processes(markers: set[bytes]) -> dict[int, tuple[int, int, int, bool]]:
     flags = "-AwwE" if sys.platform == "darwin" else "-Awwe"
     argv = ["ps", flags, "-o", "pid=,ppid=,pgid=,state=,command="]
     listing = subprocess.run(argv, capture_output=True, check=False).stdout
@@ -60,7 +84,7 @@ def _posix_processes(marker: bytes) -> dict[int, tuple[int, int, int, bool]]:
     for line in listing.splitlines():
         pid, parent, group, state, words = (*line.split(None, 4), b"")[:5]
         if not state.startswith(b"Z"):
-            table[int(pid)] = (int(parent), int(group), int(group), marker in words.split(b" "))
+            table[int(pid)] = (int(parent), int(group), int(group), not markers.isdisjoint(words.split(b" ")))
     return table
 
 
@@ -72,9 +96,13 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def survivors(folder: str, pid: int | None, heirs: Iterable[int] = ()) -> set[int]:
-    """The living processes of a job: its group and session, the marked, the heirs, and all descendants."""
-    table = processes(folder)
+def survivors(markers: Iterable[str], pid: int | None, heirs: Iterable[int] = ()) -> set[int]:
+    """The living processes of a job: its group and session, the marked, the heirs, and all descendants.
+
+    A supervisor that is killed while it starts an agent leaves a child that is still its own image and
+    becomes the agent a moment later; only the supervisor's own marker gives that child away.
+    """
+    table = processes({marker.encode() for marker in markers})
     found = {p for p, (_, group, session, marked) in table.items() if marked or pid in (p, group, session)}
     found |= set(heirs)
     more = found
@@ -133,7 +161,7 @@ class Job:
             self.process = subprocess.Popen(
                 request["argv"],
                 cwd=request["cwd"],
-                env={**request["env"], "SEGUE_JOB": self.token, MARKER: self.folder},
+                env={**request["env"], "SEGUE_JOB": self.token, JOB_MARKER: self.folder},
                 stdin=prompt,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -286,6 +314,7 @@ class Supervisor:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.name = ""
+        self.marker = os.environ.get(SUPERVISOR_MARKER, "")
         self.jobs: dict[str, Job] = {}
         self.client = Client()
         self.quitting = False
@@ -305,7 +334,7 @@ class Supervisor:
         """Work until there is nothing left to do and nobody left to ask for more."""
         while self.jobs or (self.client.attached and not self.quitting):
             due = min((job.due() for job in self.jobs.values()), default=None)
-            timeout = None if due is None else max(0.0, due - time.monotonic())
+            timeout = None if due is None else min(_LONGEST_NAP, max(0.0, due - time.monotonic()))
             for key, _ in self.selector.select(timeout):
                 key.data()
             now = time.monotonic()
@@ -355,7 +384,7 @@ class Supervisor:
         token = request["token"]
         job = Job(request, f"{self.folder}/jobs/{token}")
         path = f"{job.folder}/job.json"
-        facts = {"supervisor": self.name, "grace": job.grace, "child": None, "started": job.started}
+        facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
         try:
             # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
             with open(path, "x", encoding="ascii") as file:
@@ -430,7 +459,7 @@ class Supervisor:
         if job.inherits and job.exit is not None and not heirs:
             return set()  # every orphan of this job would have become a child of ours
         # An orphan without a marker belongs to this job for sure only when there is no other one.
-        return survivors(job.folder, job.pid, () if others else heirs) - others
+        return survivors([f"{JOB_MARKER}={job.folder}"], job.pid, () if others else heirs) - others
 
     def _finish(self, job: Job) -> None:
         self._unwatch(job)

@@ -1,0 +1,77 @@
+"""Lines are the same however the bytes arrive, and no line takes more memory than the cap."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.system.lines import Line, Lines
+
+LINEISH = st.lists(
+    st.sampled_from([b"a", b"\n", b"\r", b"\r\n", "é".encode(), "🙂".encode(), b"\xff", b"\xe2"])
+)
+
+
+def split(data: bytes, cuts: list[int]) -> list[bytes]:
+    places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    return [data[a:b] for a, b in pairwise(places)]
+
+
+def frame(chunks: list[bytes], cap: int) -> list[Line]:
+    lines = Lines(cap)
+    found = [line for chunk in chunks for line in lines.feed(chunk)]
+    return found + lines.close()
+
+
+@given(LINEISH, st.lists(st.integers(0, 200)), st.integers(0, 12))
+def test_any_chunking_gives_the_same_lines(parts: list[bytes], cuts: list[int], cap: int) -> None:
+    data = b"".join(parts)
+    assert frame(split(data, cuts), cap) == frame([data], cap)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]))), st.booleans())
+def test_nothing_is_lost_below_the_cap(texts: list[str], with_return: bool) -> None:
+    end = "\r\n" if with_return else "\n"
+    data = "".join(text + end for text in texts).encode()
+    assert frame([data], 10**6) == [Line(text) for text in texts]
+
+
+@given(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])), st.integers(0, 20))
+def test_a_cut_line_keeps_whole_characters_and_counts_the_rest(text: str, cap: int) -> None:
+    data = text.encode()
+    (line,) = frame([data + b"\n"], cap)
+    kept = line.text.removesuffix(f"…[{line.cut} bytes cut]") if line.cut else line.text
+    assert text.startswith(kept)
+    assert len(kept.encode()) == len(data) - line.cut
+    assert len(kept.encode()) <= cap
+    assert line.cut == 0 or cap - len(kept.encode()) < 4
+
+
+def test_a_line_without_an_end_is_given_at_the_close() -> None:
+    assert frame([b"one\ntwo"], 100) == [Line("one"), Line("two")]
+
+
+def test_only_one_return_is_stripped_and_only_before_the_line_end() -> None:
+    assert frame([b"a\r\r\nb\rc\n"], 100) == [Line("a\r"), Line("b\rc")]
+
+
+def test_empty_lines_are_lines() -> None:
+    assert frame([b"\n\r\n"], 100) == [Line(""), Line("")]
+
+
+def test_bytes_that_are_not_utf8_are_replaced() -> None:
+    assert frame([b"\xff\xfeok\xc3\n"], 100) == [Line("��ok�")]
+
+
+def test_a_long_line_says_how_much_was_cut() -> None:
+    lines = Lines(10)
+    for _ in range(1000):
+        assert lines.feed(b"x" * 1000) == []
+    assert lines.feed(b"\nnext\n") == [Line("x" * 10 + "…[999990 bytes cut]", 999_990), Line("next")]
+
+
+def test_unicode_line_separators_do_not_end_a_line() -> None:
+    text = "a\u2028b\x85c\x0bd"
+    assert frame([text.encode() + b"\n"], 100) == [Line(text)]

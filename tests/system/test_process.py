@@ -1,0 +1,302 @@
+"""An agent gets its prompt, its output and exit code come back, limits hold, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from segue.domain.job import Limits
+from segue.system.lines import Lines
+from segue.system.process import Chunk, Command, Exit, Processes
+from tests.system.process_driver import (
+    alive,
+    finish_driver,
+    follow,
+    left_behind,
+    program,
+    run_once,
+    shell,
+    start_driver,
+    supervisor_pids,
+    wait_for,
+)
+
+
+def test_prompt_goes_in_and_both_streams_and_the_code_come_out(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", shell("cat; echo oops >&2; exit 3", tmp_path, b"do it"))
+    assert (ran.out, ran.err) == (b"do it", b"oops\n")
+    assert (ran.exit.code, ran.exit.signal, ran.exit.reason, ran.exit.adopted) == (3, None, None, False)
+
+
+def test_arguments_never_meet_a_shell(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", program(("printf", "%s|", "$HOME; `id`", "a b", "é\n"), tmp_path))
+    assert ran.out == "$HOME; `id`|a b|é\n|".encode()
+
+
+def test_a_signal_that_ends_the_agent_is_told(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", shell("kill -SEGV $$", tmp_path))
+    assert (ran.exit.code, ran.exit.signal, ran.exit.reason) == (None, 11, None)
+
+
+def test_the_agent_leads_a_session_of_its_own(tmp_path: Path) -> None:
+    code = "import os; print(os.getpid() == os.getsid(0) == os.getpgid(0))"
+    assert run_once(tmp_path / "run", program((sys.executable, "-c", code), tmp_path)).out == b"True\n"
+
+
+def test_the_agent_gets_exactly_the_environment_it_is_given(tmp_path: Path) -> None:
+    command = Command(("/usr/bin/env",), tmp_path, {"ONLY": "this"}, b"", Limits())
+    names = {line.partition(b"=")[0] for line in run_once(tmp_path / "run", command).out.splitlines()}
+    assert names == {b"ONLY", b"SEGUE_JOB", b"SEGUE_JOB_FOLDER"}
+
+
+def test_no_signal_of_the_ladder_is_ignored_by_inheritance(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # what a shell does to a Segue started with `&`
+    try:
+        ran = run_once(tmp_path / "run", shell("grep SigIgn /proc/self/status", tmp_path))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    ignored = int(ran.out.split()[1], 16)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        assert not ignored >> (number - 1) & 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("no-such-agent",), "No such file"),
+        (("/etc/passwd",), "Permission denied"),
+        (("/bin/echo", "x" * 3_000_000), "Argument list too long"),
+        (("/bin/echo", "a\0b"), "null byte"),
+    ],
+)
+def test_an_agent_that_cannot_be_started_says_why(tmp_path: Path, argv: tuple[str, ...], says: str) -> None:
+    for adopted in (False, True):
+        ran = run_once(tmp_path / "run", program(argv, tmp_path))
+        assert (ran.exit.reason, ran.exit.code, ran.exit.adopted) == ("not_started", None, adopted)
+        assert says in ran.exit.message
+
+
+def test_a_missing_workspace_says_so(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", shell("true", tmp_path / "nowhere"))
+    assert ran.exit.reason == "not_started"
+    assert "nowhere" in ran.exit.message
+
+
+def test_a_token_cannot_leave_the_folder(tmp_path: Path) -> None:
+    for token in ("../x", "", ".", "a/b", "a\n"):
+        with pytest.raises(ValueError, match="not a token"):
+            run_once(tmp_path / "run", shell("true", tmp_path), token)
+
+
+def test_a_large_prompt_to_an_agent_that_never_reads_it(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", shell("echo done", tmp_path, b"x" * 10_000_000))
+    assert (ran.out, ran.exit.code) == (b"done\n", 0)
+
+
+def test_a_large_prompt_arrives_whole(tmp_path: Path) -> None:
+    assert run_once(tmp_path / "run", shell("wc -c", tmp_path, b"x" * 10_000_000)).out.split() == [
+        b"10000000"
+    ]
+
+
+def test_one_long_line_and_bytes_that_are_not_text(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", shell(r"printf '\377\376'; head -c 10000000 /dev/zero", tmp_path))
+    (line,) = Lines(100).feed(ran.out + b"\n")
+    assert len(ran.out) == 10_000_002
+    assert line.text.startswith("��\0")
+    assert line.cut == 10_000_002 - 100
+
+
+def test_the_wall_limit_ends_an_agent_that_ignores_every_request(tmp_path: Path) -> None:
+    script = "trap 'echo int' INT; trap 'echo term' TERM; echo up; while :; do sleep 0.02; done"
+    ran = run_once(tmp_path / "run", shell(script, tmp_path, wall=0.5))
+    assert (ran.exit.reason, ran.exit.signal) == ("wall", 9)
+    assert ran.out == b"up\nint\nterm\n"
+    assert left_behind(tmp_path / "run") == []
+
+
+def test_an_agent_may_end_in_its_own_way_when_interrupted(tmp_path: Path) -> None:
+    script = "trap 'echo saved; exit 5' INT; while :; do sleep 0.02; done"
+    ran = run_once(tmp_path / "run", shell(script, tmp_path, wall=0.3, grace=20.0))
+    assert (ran.out, ran.exit.code, ran.exit.reason) == (b"saved\n", 5, "wall")
+
+
+def test_the_idle_limit_counts_from_the_last_output_of_either_stream(tmp_path: Path) -> None:
+    script = "for i in 1 2 3 4 5 6 7 8; do echo $i >&2; sleep 0.2; done; sleep 100"
+    ran = run_once(tmp_path / "run", shell(script, tmp_path, idle=1.0))
+    assert ran.exit.reason == "idle"
+    assert ran.err.split()[-1] == b"8"
+    assert ran.exit.duration > 1.5
+
+
+def test_the_output_limit_keeps_what_fits_and_ends_the_agent(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", shell("exec yes", tmp_path, output_bytes=100_001))
+    assert ran.exit.reason == "output"
+    assert len(ran.out) == 100_001
+
+
+def test_output_as_long_as_the_limit_is_allowed(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", shell("head -c 1000 /dev/zero", tmp_path, output_bytes=1000))
+    assert (len(ran.out), ran.exit.reason, ran.exit.code) == (1000, None, 0)
+
+
+def test_a_full_disk_ends_the_agent_and_says_so(tmp_path: Path) -> None:
+    driver = start_driver(tmp_path / "run", "exec yes", file_size=1_000_000)
+    seen = finish_driver(driver)
+    assert seen["exit"]["reason"] == "disk"
+    assert "too large" in seen["exit"]["message"]
+    assert seen["sizes"]["out"] == 1_000_000
+
+
+def test_an_end_of_output_held_open_by_a_grandchild_is_not_waited_for(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", shell("sleep 1000 & echo $!; exit 4", tmp_path))
+    assert ran.exit.code == 4
+    assert not alive(int(ran.out))
+
+
+def test_a_grandchild_that_keeps_printing_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    ran = run_once(tmp_path / "run", shell("setsid yes & echo done >&2", tmp_path))
+    assert (ran.err, ran.exit.code, ran.exit.reason) == (b"done\n", 0, None)
+    assert left_behind(tmp_path / "run") == []
+
+
+DAEMONS = {
+    "session": "setsid nohup sleep 1000 >/dev/null 2>&1 & echo $!",
+    "tree": "setsid sh -c 'sleep 1000 & setsid sleep 1000 & wait' & echo $!",
+    "bare": "env -i setsid nohup sleep 1000 >/dev/null 2>&1 & echo $!",
+}
+
+
+@pytest.mark.parametrize("kind", DAEMONS)
+@pytest.mark.parametrize("first", [True, False])
+def test_children_that_leave_the_group_are_gone_afterwards(tmp_path: Path, kind: str, first: bool) -> None:
+    async def main() -> Exit:
+        async with Processes(tmp_path / "run") as processes:
+            if not first:  # from the second job on the supervisor inherits orphans
+                await follow(processes, "t0", shell("true", tmp_path))
+            ran = await follow(processes, "t1", shell(f"{DAEMONS[kind]}; sleep 0.1", tmp_path))
+            assert not alive(int(ran.out))
+            assert left_behind(tmp_path / "run") == []
+            return ran.exit
+
+    assert asyncio.run(main()).code == 0
+
+
+def test_leaving_the_context_ends_all_agents_and_the_supervisor(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+
+    async def main() -> None:
+        async with Processes(folder) as processes:
+            runs = [
+                processes.run(f"t{i}", shell("setsid sleep 1000 & sleep 1000", tmp_path)) for i in range(2)
+            ]
+            waiting = [asyncio.ensure_future(anext(run)) for run in runs]
+            while len(left_behind(folder)) < 6:
+                await asyncio.sleep(0.01)
+        for item in await asyncio.gather(*waiting):
+            assert isinstance(item, Exit)
+            assert item.reason == "ended"
+
+    asyncio.run(main())
+    assert left_behind(folder) == []
+    assert supervisor_pids(folder) == []
+
+
+def test_closing_the_iterator_ends_the_agent_before_it_returns(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Processes(tmp_path / "run") as processes:
+            run = processes.run("t1", shell("setsid sleep 1000 & echo up; sleep 1000", tmp_path))
+            async with contextlib.aclosing(run):  # type: ignore[type-var]
+                assert await anext(run) == Chunk("out", b"up\n")
+            assert left_behind(tmp_path / "run") == []
+            ran = await follow(processes, "t2", shell("echo next", tmp_path))
+            assert ran.out == b"next\n"
+
+    asyncio.run(main())
+
+
+def test_cancelling_ends_the_agent_before_it_returns(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Processes(tmp_path / "run") as processes:
+            task = asyncio.create_task(follow(processes, "t1", shell("sleep 1000", tmp_path)))
+            while not left_behind(tmp_path / "run"):
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert left_behind(tmp_path / "run") == []
+
+    asyncio.run(main())
+
+
+def test_two_jobs_at_once_share_one_supervisor(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    os.mkfifo(first)
+    os.mkfifo(second)
+
+    async def main() -> None:
+        async with Processes(tmp_path / "run") as processes:
+            # Each waits for the other: neither can end unless both run at the same time.
+            a, b = await asyncio.gather(
+                follow(processes, "a", shell(f"echo a > {first}; cat {second}", tmp_path)),
+                follow(processes, "b", shell(f"cat {first}; echo b > {second}", tmp_path)),
+            )
+            assert (a.out, b.out) == (b"b\n", b"a\n")
+            assert len(supervisor_pids(tmp_path / "run")) == 1
+
+    asyncio.run(main())
+
+
+def test_the_end_of_one_job_leaves_another_with_its_children_alone(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Processes(tmp_path / "run") as processes:
+            gate = tmp_path / "gate"
+            script = f"setsid sleep 1000 & echo $!; while [ ! -e {gate} ]; do sleep 0.02; done; kill -0 $!"
+            long = asyncio.create_task(follow(processes, "long", shell(script, tmp_path)))
+            while not left_behind(tmp_path / "run"):
+                await asyncio.sleep(0.01)
+            short = await follow(processes, "short", shell("setsid sleep 1000 & echo $!", tmp_path))
+            assert not alive(int(short.out))
+            gate.touch()
+            assert (await long).exit.code == 0
+
+    asyncio.run(main())
+
+
+def test_forgetting_removes_what_was_kept(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Processes(tmp_path / "run") as processes:
+            await follow(processes, "t1", shell("echo x", tmp_path))
+            assert (tmp_path / "run" / "jobs" / "t1").stat().st_mode & 0o777 == 0o700
+            processes.forget("t1")
+            processes.forget("t1")
+            assert list((tmp_path / "run" / "jobs").iterdir()) == []
+
+    asyncio.run(main())
+
+
+def test_a_run_that_prints_a_lot_stays_small(tmp_path: Path) -> None:
+    size = 200_000_000
+    seen = finish_driver(
+        start_driver(tmp_path / "run", f"head -c {size} /dev/zero; head -c {size} /dev/zero >&2")
+    )
+    assert seen["sizes"] == {"out": size, "err": size}
+    assert seen["grown_kb"] < 50_000
+    assert seen["supervisor_kb"] < 50_000
+
+
+def test_a_supervisor_that_nobody_needs_ends_by_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    driver = start_driver(folder, "exec sleep 1000")
+    wait_for(lambda: bool(left_behind(folder)), "the agent")
+    (agent,) = left_behind(folder)
+    driver.kill()
+    driver.communicate()
+    os.kill(agent, 9)
+    wait_for(lambda: supervisor_pids(folder) == [], "the supervisor to end")

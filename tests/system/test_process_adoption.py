@@ -1,0 +1,303 @@
+"""Kill Segue, its supervisor, or both, at any moment: no agent runs twice, none is lost without a word."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from segue.system.process import Chunk, Processes, end_orphans
+from tests.system.process_driver import (
+    alive,
+    follow,
+    kill_driver,
+    left_behind,
+    run_once,
+    shell,
+    start_driver,
+    supervisor_pids,
+    wait_for,
+)
+
+
+class Stage:
+    """A run folder, an agent that counts its starts and waits for a gate, and what is known about both."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.folder = tmp_path / "run"
+        self.work = tmp_path
+        self.starts = tmp_path / "starts"
+        self.gate = tmp_path / "gate"
+        self.script = (
+            f"echo x >> {self.starts}; cat; echo one; "
+            f"while [ ! -e {self.gate} ]; do sleep 0.02; done; echo two; exit 7"
+        )
+
+    def started(self) -> int:
+        return len(self.starts.read_text().split()) if self.starts.exists() else 0
+
+    def begin(self) -> None:
+        """Have a Segue start the agent, and kill that Segue."""
+        driver = start_driver(self.folder, self.script)
+        wait_for(self.printed_one, "the agent's first output")
+        kill_driver(driver)
+
+    def printed_one(self) -> bool:
+        out = self.folder / "jobs" / "t1" / "out"
+        return out.exists() and b"one" in out.read_bytes()
+
+    def nothing_left(self) -> bool:
+        return left_behind(self.folder) == [] and supervisor_pids(self.folder) == []
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def test_an_agent_at_work_is_adopted_with_all_its_output(stage: Stage) -> None:
+    stage.begin()
+
+    async def main() -> None:
+        async with Processes(stage.folder) as processes:
+            adopted = asyncio.create_task(follow(processes, "t1", shell(stage.script, stage.work)))
+            await asyncio.sleep(0.2)
+            assert not adopted.done()
+            stage.gate.touch()
+            ran = await adopted
+            assert ran.out == b"promptone\ntwo\n"
+            assert (ran.exit.code, ran.exit.reason, ran.exit.adopted) == (7, None, True)
+
+    asyncio.run(main())
+    assert stage.started() == 1
+    assert stage.nothing_left()
+
+
+def test_an_agent_that_ended_meanwhile_is_replayed_as_often_as_asked(stage: Stage) -> None:
+    stage.begin()
+    stage.gate.touch()
+    wait_for(lambda: supervisor_pids(stage.folder) == [], "the supervisor to end by itself")
+    for _ in range(2):
+        ran = run_once(stage.folder, shell(stage.script, stage.work))
+        assert (ran.out, ran.exit.code, ran.exit.adopted) == (b"promptone\ntwo\n", 7, True)
+    assert stage.started() == 1
+
+
+def test_the_deadline_holds_without_segue(stage: Stage) -> None:
+    async def begin() -> None:
+        processes = Processes(stage.folder)
+        run = processes.run("t1", shell(stage.script, stage.work, wall=0.4))
+        await anext(run)
+        os._exit(0)  # no goodbye: the supervisor only sees its pipe close
+
+    child = os.fork()
+    if child == 0:
+        asyncio.run(begin())
+    os.waitpid(child, 0)
+    wait_for(stage.nothing_left, "the supervisor to end the agent and itself")
+    ran = run_once(stage.folder, shell(stage.script, stage.work))
+    assert (ran.exit.reason, ran.exit.adopted) == ("wall", True)
+    assert stage.started() == 1
+
+
+def test_closing_an_adopted_agent_ends_it(stage: Stage) -> None:
+    stage.begin()
+
+    async def main() -> None:
+        async with Processes(stage.folder) as processes:
+            run = processes.run("t1", shell(stage.script, stage.work))
+            async with contextlib.aclosing(run):  # type: ignore[type-var]
+                assert await anext(run) == Chunk("out", b"promptone\n")
+            assert stage.nothing_left()
+            assert (await follow(processes, "t1", shell(stage.script, stage.work))).exit.reason == "ended"
+
+    asyncio.run(main())
+    assert stage.started() == 1
+
+
+def test_a_context_that_adopts_nothing_leaves_nothing(stage: Stage) -> None:
+    stage.begin()
+
+    async def main() -> None:
+        async with Processes(stage.folder):
+            pass
+
+    asyncio.run(main())
+    assert stage.nothing_left()
+
+
+def test_orphans_are_ended_once(stage: Stage) -> None:
+    stage.begin()
+    assert asyncio.run(end_orphans(stage.folder)) == 1
+    assert stage.nothing_left()
+    assert asyncio.run(end_orphans(stage.folder)) == 0
+    assert run_once(stage.folder, shell(stage.script, stage.work)).exit.reason == "ended"
+
+
+def test_there_are_no_orphans_where_nothing_ran(tmp_path: Path) -> None:
+    assert asyncio.run(end_orphans(tmp_path / "nowhere")) == 0
+
+
+def test_orphans_of_a_killed_supervisor_are_ended(stage: Stage) -> None:
+    stage.begin()
+    for pid in supervisor_pids(stage.folder):
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: supervisor_pids(stage.folder) == [])
+    assert left_behind(stage.folder) != []
+    assert asyncio.run(end_orphans(stage.folder)) == 1
+    assert stage.nothing_left()
+    assert asyncio.run(end_orphans(stage.folder)) == 0
+
+
+def test_when_both_were_killed_the_agent_is_ended_and_lost(stage: Stage) -> None:
+    stage.begin()
+    (pid,) = supervisor_pids(stage.folder)
+    os.kill(pid, signal.SIGKILL)
+    for _ in range(2):
+        ran = run_once(stage.folder, shell(stage.script, stage.work))
+        assert (ran.exit.reason, ran.exit.adopted, ran.out) == ("lost", True, b"promptone\n")
+    assert stage.started() == 1
+    assert stage.nothing_left()
+
+
+def test_a_supervisor_killed_under_a_living_segue_is_replaced(stage: Stage) -> None:
+    async def main() -> None:
+        async with Processes(stage.folder) as processes:
+            script = f"setsid sleep 1000 & {stage.script}"
+            run = processes.run("t1", shell(script, stage.work))
+            assert isinstance(await anext(run), Chunk)
+            (pid,) = supervisor_pids(stage.folder)
+            os.kill(pid, signal.SIGKILL)
+            rest = [item async for item in run]
+            assert getattr(rest[-1], "reason", None) == "lost"
+            assert left_behind(stage.folder) == []
+            assert (await follow(processes, "t2", shell("echo new", stage.work))).out == b"new\n"
+
+    asyncio.run(main())
+    assert stage.started() == 1
+    assert stage.nothing_left()
+
+
+def test_a_job_whose_supervisor_died_before_the_spawn_is_never_started_again(stage: Stage) -> None:
+    job = stage.folder / "jobs" / "t1"
+    job.mkdir(parents=True)
+    (job / "job.json").touch()
+    assert run_once(stage.folder, shell(stage.script, stage.work)).exit.reason == "lost"
+    assert stage.started() == 0
+
+
+def test_a_job_that_nobody_took_is_started(stage: Stage) -> None:
+    job = stage.folder / "jobs" / "t1"
+    job.mkdir(parents=True)
+    (job / "prompt").write_bytes(b"half a pro")
+    stage.gate.touch()
+    ran = run_once(stage.folder, shell(stage.script, stage.work, b"all of it "))
+    assert (ran.out, ran.exit.code, ran.exit.adopted) == (b"all of it one\ntwo\n", 7, False)
+
+
+def test_two_who_start_the_same_job_share_it(stage: Stage) -> None:
+    async def main() -> None:
+        async with Processes(stage.folder) as first, Processes(stage.folder) as second:
+            both = [
+                asyncio.create_task(follow(p, "t1", shell(stage.script, stage.work))) for p in (first, second)
+            ]
+            while not stage.started():
+                await asyncio.sleep(0.01)
+            stage.gate.touch()
+            runs = await asyncio.gather(*both)
+            assert [run.out for run in runs] == [b"one\ntwo\n"] * 2
+            assert sorted(run.exit.adopted for run in runs) == [False, True]
+
+    asyncio.run(main())
+    assert stage.started() == 1
+
+
+def test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent(
+    stage: Stage, tmp_path: Path
+) -> None:
+    lock = tmp_path / "lock"
+    lock.touch()
+    driver = start_driver(stage.folder, f"ls -l /proc/self/fd; {stage.script}", lock=str(lock))
+    wait_for(stage.printed_one)
+    kill_driver(driver)
+    with lock.open() as file:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        stage.gate.touch()
+        ran = run_once(stage.folder, shell("", tmp_path))
+        assert str(lock).encode() not in ran.out
+        assert b"prompt" in ran.out
+        wait_for(lambda: supervisor_pids(stage.folder) == [])
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.torture
+def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    for turn in range(30):
+        stage = Stage(tmp_path / str(turn))
+        stage.work.mkdir()
+        script = f"echo x >> {stage.starts}; cat; echo one; sleep 0.05; echo two; exit 7"
+        driver = start_driver(stage.folder, script)
+        time.sleep(chance.uniform(0, 0.12))
+        kill_driver(driver)
+        ran = run_once(stage.folder, shell(script, stage.work, b"prompt"))
+        assert (ran.out, ran.exit.code) == (b"promptone\ntwo\n", 7), turn
+        assert stage.started() == 1, turn
+        assert stage.nothing_left(), turn
+
+
+@pytest.mark.torture
+def test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    for turn in range(40):
+        stage = Stage(tmp_path / str(turn))
+        stage.work.mkdir()
+        script = f"echo x >> {stage.starts}; setsid sleep 1000 & sleep 1000"
+        claim = stage.folder / "jobs" / "t1" / "job.json"
+
+        def kill(stage: Stage = stage, claim: Path = claim) -> None:
+            wait_for(claim.exists)
+            time.sleep(chance.uniform(0, 0.003))
+            for pid in supervisor_pids(stage.folder):
+                os.kill(pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        ran = run_once(stage.folder, shell(script, stage.work))
+        killer.join()
+        assert ran.exit.reason == "lost", turn
+        time.sleep(0.03)  # a process that was missed may show itself late
+        assert stage.nothing_left(), turn
+        assert stage.started() <= 1, turn
+
+
+@pytest.mark.torture
+def test_both_killed_at_any_moment_start_the_agent_at_most_once(tmp_path: Path) -> None:
+    chance = random.Random(11)
+    reasons = set()
+    for turn in range(20):
+        stage = Stage(tmp_path / str(turn))
+        stage.work.mkdir()
+        script = f"echo x >> {stage.starts}; setsid sleep 1000 & echo one; sleep 0.05; exit 7"
+        driver = start_driver(stage.folder, script)
+        time.sleep(chance.uniform(0, 0.12))
+        kill_driver(driver)
+        for pid in supervisor_pids(stage.folder):
+            os.kill(pid, signal.SIGKILL)
+        ran = run_once(stage.folder, shell(script, stage.work))
+        reasons.add(ran.exit.reason)
+        assert (ran.exit.reason, ran.exit.code) in {(None, 7), ("lost", None)}, turn
+        assert stage.started() <= 1, turn
+        assert ran.exit.reason == "lost" or stage.started() == 1, turn
+        assert stage.nothing_left(), turn
+        assert ran.exit.pid is None or not alive(ran.exit.pid)
+    assert reasons == {None, "lost"}  # the moments were spread well enough to meet both

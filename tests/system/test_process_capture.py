@@ -1,0 +1,101 @@
+"""Short tools are captured, capped and ended; a child's environment holds what is allowed and no key."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from segue.domain.errors import ToolMissing
+from segue.system.process import Captured, capture, child_environment
+from tests.system.process_driver import alive, wait_for
+
+
+def sh(script: str, cwd: Path, stdin: bytes = b"", limit: int = 10**6, timeout: float = 60.0) -> Captured:
+    return asyncio.run(capture(["/bin/sh", "-c", script], cwd, stdin=stdin, limit=limit, timeout=timeout))
+
+
+def test_both_streams_and_the_code_are_captured(tmp_path: Path) -> None:
+    assert sh("cat; pwd; echo no >&2; exit 2", tmp_path, b"in\n") == Captured(
+        2, f"in\n{tmp_path}\n".encode(), b"no\n"
+    )
+
+
+def test_a_signal_is_a_negative_code(tmp_path: Path) -> None:
+    assert sh("kill -TERM $$", tmp_path).exit_code == -15
+
+
+def test_large_input_and_output_at_once(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 20_000
+    assert sh("cat", tmp_path, data, limit=10**8).out == data
+
+
+def test_input_that_is_not_read_is_no_failure(tmp_path: Path) -> None:
+    assert sh("exec true", tmp_path, b"x" * 10**6).exit_code == 0
+
+
+def test_output_is_capped_and_the_tool_may_finish(tmp_path: Path) -> None:
+    ran = sh("head -c 5000000 /dev/zero; echo end >&2", tmp_path, limit=1000)
+    assert (len(ran.out), ran.err, ran.exit_code) == (1000, b"end\n", 0)
+
+
+def test_a_grandchild_does_not_hold_up_the_end_and_is_ended(tmp_path: Path) -> None:
+    ran = sh("sleep 1000 & echo $!", tmp_path)
+    wait_for(lambda: not alive(int(ran.out)))
+
+
+def test_a_tool_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError, match="did not end within"):
+        sh("sleep 1000 & echo $! > pid; trap '' TERM INT; wait", tmp_path, timeout=0.3)
+    wait_for(lambda: not alive(int((tmp_path / "pid").read_text())))
+
+
+def test_cancelling_ends_the_tool_before_it_returns(tmp_path: Path) -> None:
+    async def main() -> None:
+        task = asyncio.create_task(capture(["/bin/sh", "-c", "echo $$ > pid; exec sleep 1000"], tmp_path))
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not alive(int((tmp_path / "pid").read_text()))
+
+    asyncio.run(main())
+
+
+def test_many_tools_at_once(tmp_path: Path) -> None:
+    async def main() -> list[Captured]:
+        return await asyncio.gather(*(capture(["/bin/echo", str(i)], tmp_path) for i in range(40)))
+
+    assert [ran.out for ran in asyncio.run(main())] == [f"{i}\n".encode() for i in range(40)]
+
+
+def test_a_missing_tool_says_so_and_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ToolMissing, match="no-such-tool cannot be found") as caught:
+        asyncio.run(capture(["no-such-tool"], tmp_path))
+    assert "PATH" in caught.value.hint
+
+
+def test_a_missing_folder_is_not_a_missing_tool(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(capture(["/bin/true"], tmp_path / "nowhere"))
+
+
+def test_a_child_gets_the_allow_list_and_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "GIT_TOKEN", "SEGUE_JOB", "CURSOR_API_KEY"):
+        monkeypatch.setenv(name, "secret")
+    for name in ("LC_TIME", "XDG_CACHE_HOME", "https_proxy", "NO_PROXY", "GIT_AUTHOR_NAME", "SSH_AUTH_SOCK"):
+        monkeypatch.setenv(name, "fine")
+    found = child_environment(["CURSOR_API_KEY", "NOT_SET"], {"EXTRA": "1"})
+    assert {name for name, value in found.items() if value == "secret"} == {"CURSOR_API_KEY"}
+    assert {name for name, value in found.items() if value == "fine"} == {
+        "LC_TIME",
+        "XDG_CACHE_HOME",
+        "https_proxy",
+        "NO_PROXY",
+        "GIT_AUTHOR_NAME",
+        "SSH_AUTH_SOCK",
+    }
+    assert found["EXTRA"] == "1"
+    assert "PATH" in found
