@@ -1,0 +1,1 @@
+"""Benchmarks: what Segue costs, beside yardsticks measured in the same run."""

@@ -1,0 +1,85 @@
+"""How fast events are stored, beside plain inserts of the same rows into the same file."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from bench.table import Figure
+from segue.domain.event import Event, EventType
+from segue.domain.run import RunSpec
+from segue.store import connect
+from segue.store.events import FLUSH_EVENTS
+
+TARGET = 0.5
+Row = tuple[str, int, int, str | None, str, str]
+
+
+def figures(quick: bool) -> Iterator[Figure]:
+    """Append events by the store and by hand, in turns."""
+    count = 20_000 if quick else 100_000
+    ours: list[float] = []
+    raw: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="segue-bench-") as folder:
+        path = Path(folder) / "segue.db"
+        for turn in range(5):
+            run, took = append(path, count)
+            ours.append(took)
+            raw.append(insert(path, run, f"raw{turn}"))
+    speed, yardstick = count / median(ours), count / median(raw)
+    yield Figure(
+        f"events appended, {count:,}",
+        f"{speed:,.0f}/s",
+        f"raw `executemany` {yardstick:,.0f}/s",
+        f"{speed / yardstick:.0%}",
+        f"≥ {TARGET:.0%}",
+        speed / yardstick >= TARGET,
+    )
+
+
+def append(path: Path, count: int) -> tuple[str, float]:
+    """Seconds until all events of a run are stored, and the run."""
+    events = [
+        Event(EventType.AGENT_TEXT, {"text": f"Line {n} of what it says.", "n": n}) for n in range(count)
+    ]
+
+    async def emit(run: str) -> float:
+        journal = await store.open(run)
+        before = time.perf_counter()
+        for event in events:
+            await journal.emit(event, "task/1/execute/1")
+        await store.close(journal)
+        return time.perf_counter() - before
+
+    with connect(path) as store:
+        run = store.create("bench", RunSpec("planfile", "plan.md", ".", "command", "execute"))
+        return run.id, asyncio.run(emit(run.id))
+
+
+def insert(path: Path, run: str, new_run: str) -> float:
+    """Seconds for plain inserts of the same rows, in batches as large and as safe against power loss."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        select = "SELECT run_id, seq, ts, step, type, data FROM orchestrator_events WHERE run_id = ?"
+        rows: list[Row] = [(new_run, *row[1:]) for row in connection.execute(select, (run,))]
+        before = time.perf_counter()
+        for start in range(0, len(rows), FLUSH_EVENTS):
+            _insert_batch(connection, rows[start : start + FLUSH_EVENTS])
+        return time.perf_counter() - before
+    finally:
+        connection.close()
+
+
+def _insert_batch(connection: sqlite3.Connection, rows: list[Row]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    connection.executemany(
+        "INSERT INTO orchestrator_events (run_id, seq, ts, step, type, data) VALUES (?, ?, ?, ?, ?, ?)", rows
+    )
+    connection.execute("COMMIT")
