@@ -45,7 +45,7 @@ class SqlStore:
 
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
-        run_id = uuid.uuid4().hex[:12]
+        run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
 
         def add(again: bool) -> None:
             created = self._next_instant()
