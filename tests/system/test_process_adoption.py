@@ -189,7 +189,7 @@ def test_a_supervisor_killed_under_a_living_segue_is_replaced(stage: Stage) -> N
 def test_a_job_whose_supervisor_died_before_the_spawn_is_never_started_again(stage: Stage) -> None:
     job = stage.folder / "jobs" / "t1"
     job.mkdir(parents=True)
-    (job / "job.json").touch()
+    (job / "claim.json").touch()
     assert run_once(stage.folder, shell(stage.script, stage.work)).exit.reason == "lost"
     assert stage.started() == 0
 
@@ -262,7 +262,7 @@ def test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing(tmp_path: P
         stage = Stage(tmp_path / str(turn))
         stage.work.mkdir()
         script = f"echo x >> {stage.starts}; setsid sleep 1000 & sleep 1000"
-        claim = stage.folder / "jobs" / "t1" / "job.json"
+        claim = stage.folder / "jobs" / "t1" / "claim.json"
 
         def kill(stage: Stage = stage, claim: Path = claim) -> None:
             wait_for(claim.exists)

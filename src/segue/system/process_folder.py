@@ -35,7 +35,11 @@ class JobFolder:
 
     def claim(self) -> dict[str, Any] | None:
         """What its supervisor wrote before it started the agent; None when no supervisor took the job."""
-        return _load(self.path / "job.json")
+        return _load(self.path / "claim.json")
+
+    def child(self) -> str | None:
+        """The name of the agent's process, if its supervisor lived long enough to write it down."""
+        return (_load(self.path / "job.json") or {}).get("child")
 
     def result(self) -> dict[str, Any] | None:
         """How the job ended; None as long as nobody knows."""

@@ -12,6 +12,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,15 @@ class Link:
 def _argv(folder: Path) -> list[str]:
     if getattr(sys, "frozen", False):
         return [sys.executable, "--segue-supervisor", str(folder)]
-    return [sys.executable, "-I", "-S", supervisor.__file__, str(folder)]
+    return [sys.executable, "-I", "-S", str(_script()), str(folder)]
+
+
+def _script() -> Path:
+    # A program given as source is compiled at every start; importing it above left a compiled copy behind.
+    source = Path(supervisor.__file__)
+    compiled = Path(cache_from_source(str(source)))
+    current = compiled.exists() and compiled.stat().st_mtime >= source.stat().st_mtime
+    return compiled if current else source
 
 
 def _environment() -> dict[str, str]:

@@ -61,7 +61,7 @@ def _signal(name: str, number: int) -> None:
 async def end_lost(job: JobFolder) -> dict[str, Any]:
     """Kill every process of a job whose supervisor is dead, and write down that its end was not seen."""
     claim = job.claim() or {}
-    child = claim.get("child")
+    child = job.child()
     started = claim.get("started", time.time())
     await _end_survivors(job, claim)
     result = {
@@ -81,7 +81,7 @@ async def _end_survivors(job: JobFolder, claim: dict[str, Any]) -> None:
     markers = [f"{JOB_MARKER}={job.path}"]
     if claim.get("marker"):
         markers.append(f"{SUPERVISOR_MARKER}={claim['marker']}")
-    child = claim.get("child")
+    child = job.child()
     deadline = time.monotonic() + _GIVE_UP
     clean = 0
     while clean < _CLEAN_LOOKS and time.monotonic() < deadline:

@@ -118,11 +118,22 @@ def send_signal(send: Callable[[int, int], None], pid: int, number: int) -> None
         send(pid, number)
 
 
+def write_new(path: str, data: dict[str, Any]) -> None:
+    """Write a small JSON file that must not exist yet."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        rest = json.dumps(data).encode()
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+    finally:
+        os.close(fd)
+
+
 def write_whole(path: str, data: dict[str, Any]) -> None:
     """Write a small JSON file so that a reader sees all of it or nothing."""
-    with open(f"{path}.new", "w", encoding="ascii") as file:
-        json.dump(data, file)
-    os.replace(f"{path}.new", path)
+    new = f"{path}.{os.getpid()}"
+    write_new(new, data)
+    os.replace(new, path)
 
 
 class Job:
@@ -383,14 +394,12 @@ class Supervisor:
     def _start(self, request: dict[str, Any]) -> None:
         token = request["token"]
         job = Job(request, f"{self.folder}/jobs/{token}")
-        path = f"{job.folder}/job.json"
         facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
         try:
             # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
-            with open(path, "x", encoding="ascii") as file:
-                json.dump(facts, file)
+            write_new(f"{job.folder}/claim.json", facts)
             job.spawn(request)
-            write_whole(path, {**facts, "child": self._name_of(job.pid)})
+            write_whole(f"{job.folder}/job.json", {**facts, "child": self._name_of(job.pid)})
         except FileExistsError:
             self.client.tell(type="taken", token=token)
             return
