@@ -107,6 +107,9 @@ class Workspace(Protocol):
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
 
+    async def set_aside(self, message: str) -> str:
+        """Take all uncommitted changes out of the work tree, keep them, and say where."""
+
     async def find_commit(self, base: str, mark: str) -> str | None:
         """The commit after `base` whose message holds the mark."""
 

@@ -193,6 +193,8 @@ async def _close(journal: Journal, state: RunState, note: str) -> None:
 
 async def _until_stopped(ready: Prepared, store: Store, journal: Journal) -> None:
     """Drive until the end, Ctrl-C, `segue stop`, or the time limit of the run; leave nothing running."""
+    while await journal.wait("stop", timeout=0):
+        pass  # a request to stop that came after the last session had ended
     work = asyncio.create_task(_drive(ready, store, journal))
     stop = asyncio.create_task(journal.wait("stop"))
     limit = ready.app.loaded.settings.limits.run_timeout
@@ -239,6 +241,7 @@ async def _drive(ready: Prepared, store: Store, journal: Journal) -> None:
             agent=make_agent(ready.spec.agent, app.loaded, processes, redactor),
             workspace=ready.repo,
             policy=Policy(
+                flow=ready.spec.flow,
                 attempts=settings.limits.attempts,
                 commit=settings.commit,
                 allow_no_change=settings.allow_no_change,

@@ -107,8 +107,9 @@ class _Stream:
         self._name = name
         self._redacted = redactor.stream()
         self._lines = Lines(_LINE_BYTES)
-        self._kept = self._room = kept_bytes
+        self._room = kept_bytes
         self._seen = 0
+        self._left_out = 0
         self._tail = b""
         self._tail_bytes = tail_bytes
         self._read = read
@@ -133,9 +134,8 @@ class _Stream:
         self._remember(rest)
         lines = [*self._lines.feed(rest), *self._lines.close()]
         yield from self._events(line.text for line in lines)
-        if self._room < 0:
-            cut = max(1, self._seen - self._kept)
-            yield Event(EventType.AGENT_OUTPUT, {"stream": self._name, "cut_bytes": cut})
+        if self._left_out:
+            yield Event(EventType.AGENT_OUTPUT, {"stream": self._name, "cut_bytes": self._left_out})
 
     def _remember(self, data: bytes) -> None:
         self._seen += len(data)
@@ -147,10 +147,9 @@ class _Stream:
         for line in lines:
             # The reader sees every line, also those that are not kept: the result is one of the last.
             events = self._read(line) if self._read else None
-            text = self._fitting(line)
             if events is None:
-                batch += text
-            elif text:
+                batch += self._fitting(line)
+            elif events and self._afford(line, events):
                 yield from self._output(batch)
                 yield from events
                 batch = ""
@@ -162,10 +161,21 @@ class _Stream:
     def _fitting(self, line: str) -> str:
         """As much of the line as may still be kept; nothing more is kept after a line that was cut."""
         if self._room <= 0:
+            self._left_out += len(line) + 1
             return ""
         data = f"{line}\n".encode("utf-8", "replace")
         fits, self._room = data[: self._room], self._room - len(data)
+        self._left_out += len(data) - len(fits)
         return _text(fits.decode("utf-8", "ignore"))
+
+    def _afford(self, line: str, events: list[Event]) -> bool:
+        """Whether the events of a line may still be kept; what the reader left out of them costs nothing."""
+        affordable = self._room > 0
+        if affordable:
+            self._room -= min(len(line) + 1, sum(len(str(event.data)) for event in events))
+        else:
+            self._left_out += len(line) + 1
+        return affordable
 
     def _output(self, text: str) -> Iterator[Event]:
         for start in range(0, len(text), _EVENT_CHARS):

@@ -19,6 +19,9 @@ NOT_SETTINGS = {"SEGUE_RUN", "SEGUE_TASK", "SEGUE_PHASE", "SEGUE_ATTEMPT", "SEGU
 NOT_SETTINGS |= {"SEGUE_TRACEBACK"}
 """Variables that Segue gives to agents or reads elsewhere."""
 
+NOT_SETTINGS_PREFIX = "SEGUE_SIM_"
+"""Variables for the stand-ins of `segue sim`."""
+
 PATHS = {"state_dir", "agents.scripted.script"}
 """Settings that name a file: relative to the file they stand in."""
 
@@ -129,7 +132,8 @@ def _toml(path: Path) -> Layer:
 def _environment(environ: Mapping[str, str]) -> Tree:
     values: Tree = {}
     for name, text in environ.items():
-        if name.startswith(PREFIX) and name not in NOT_SETTINGS and text != "":
+        ours = name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS_PREFIX)
+        if ours and name not in NOT_SETTINGS and text != "":
             _put(values, name[len(PREFIX) :].lower().replace("__", "."), _parsed(name, text))
     return values
 

@@ -28,6 +28,7 @@ class EventType(StrEnum):
     STEP_ENDED = "step.ended"
     PROMPT = "prompt"
     COMMIT = "commit"
+    REVIEW = "review"
     AGENT_STARTED = "agent.started"
     AGENT_TEXT = "agent.text"
     AGENT_TOOL = "agent.tool"

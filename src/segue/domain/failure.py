@@ -23,6 +23,8 @@ class FailureKind(StrEnum):
     INTERRUPTED = "interrupted"
     LOST = "lost"
     NOT_STARTED = "not_started"
+    BRANCH = "branch"
+    PLAN_EDITED = "plan_edited"
     COMMIT = "commit"
     UNKNOWN = "unknown"
 

@@ -1,21 +1,27 @@
-"""Carry one task: attempts until one holds, then commit, then write completion back."""
+"""Carry one task through the phases of its flow, then write completion back."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from segue.domain.errors import WorkspaceError
 from segue.domain.event import EventType
-from segue.domain.failure import FailureKind
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.domain.verdict import Action
 from segue.domain.workspace import Snapshot
+from segue.flow.carried import Carried, PhaseEnd
+from segue.flow.commit import committed_task
 from segue.flow.execute import execute
-from segue.flow.kit import MAX_PARKS, Kit
+from segue.flow.kit import FLOWS, Kit
+from segue.flow.plan import plan
+from segue.flow.review import review
 from segue.ports import StepFacts, StepResult
+
+PHASES: dict[str, Callable[[Kit, Task, Carried], Awaitable[PhaseEnd]]] = {
+    "plan": plan,
+    "execute": execute,
+    "review": review,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,7 @@ class Ending:
     reason: str
     attempts: int
     commit: str | None = None
+    remaining: int = 0
 
 
 async def carry(kit: Kit, task: Task) -> Ending:
@@ -34,24 +41,36 @@ async def carry(kit: Kit, task: Task) -> Ending:
     await _begin_again(kit, task, end)
     await kit.emit(EventType.TASK_STARTED, task=task.key, title=task.title)
     base = await _base(kit, task)
-    attempts, result = await _attempts(kit, task, base)
-    if result.ok:
-        ending = await _committed(kit, task, base, attempts)
-    else:
-        ending = Ending(False, result.output["verdict"]["reason"], attempts)
-    await _end(kit, task, ending, end)
+    carried = Carried(base, base.head)
+    ended = await _through(kit, task, carried)
+    reason = ended.reason or "done"
+    ending = Ending(ended.ok, reason, carried.launches, carried.commit, carried.remaining)
+    await _end(kit, task, ending, carried, end)
     await kit.emit(EventType.TASK_ENDED, task=task.key, **asdict(ending))
     return ending
+
+
+async def _through(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
+    ended = PhaseEnd(True)
+    for name in FLOWS[kit.policy.flow]:
+        ended = await PHASES[name](kit, task, carried)
+        if not ended.ok:
+            return ended
+    saved = await committed_task(kit, task, carried)
+    return ended if saved.ok else saved
 
 
 async def _begin_again(kit: Kit, task: Task, end: str) -> None:
     """A task that ended before is pending again: it failed, or someone took its completion back.
 
-    After a failure the base stays, because what the failed attempts left behind is this task's work.
+    After a failure the base stays, because what the failed attempts left behind is this task's work;
+    so does a plan that was accepted.
     """
     state = kit.journal.state(end)
     if state is StepState.FAILED:
-        for part in ("execute/", "park/", "commit", "end"):
+        planned = [step.state for step in kit.journal.steps(f"task/{task.key}/plan/")]
+        parts = ["execute/", "review/", "address/", "park/", "commit/", "end"]
+        for part in parts if StepState.DONE in planned else ["plan/", *parts]:
             await kit.journal.redo(f"task/{task.key}/{part}")
     elif state is StepState.DONE:
         await kit.emit(EventType.STATE_IMPORTED, task=task.key, text=f"Task {task.key} is pending again.")
@@ -59,8 +78,6 @@ async def _begin_again(kit: Kit, task: Task, end: str) -> None:
 
 
 async def _base(kit: Kit, task: Task) -> Snapshot:
-    """What the work tree looked like before the first attempt: all evidence is measured from here."""
-
     async def work(_token: str) -> StepResult:
         now = await kit.workspace.snapshot()
         return StepResult(True, {"head": now.head, "branch": now.branch, "dirty": now.dirty})
@@ -69,77 +86,12 @@ async def _base(kit: Kit, task: Task) -> Snapshot:
     return Snapshot(**result.output)
 
 
-async def _attempts(kit: Kit, task: Task, base: Snapshot) -> tuple[int, StepResult]:
-    counted = parks = number = 0
-    feedback: str | None = None
-    while True:
-        number += 1
-        result = await execute(kit, task, number, base, feedback)
-        if result.ok or result.output["verdict"]["action"] == Action.STOP:
-            return number, result
-        failure: dict[str, Any] = result.output["failure"]
-        if failure["kind"] == FailureKind.INTERRUPTED:
-            continue
-        if failure["kind"] == FailureKind.USAGE_LIMIT:
-            parks += 1
-            if failure["until"] is None or parks > MAX_PARKS:
-                return number, result
-            await _park(kit, task, parks, failure["until"])
-            continue
-        counted += 1
-        if counted >= kit.policy.attempts:
-            return number, result
-        feedback = failure["message"]
-
-
-async def _park(kit: Kit, task: Task, number: int, until: float) -> None:
-    """Wait, durably, until the usage limit ends."""
-    if until > time.time():
-        await kit.emit(EventType.RUN_PARKED, task=task.key, until=until)
-    await kit.journal.sleep(f"task/{task.key}/park/{number}", until)
-
-
-async def _committed(kit: Kit, task: Task, base: Snapshot, attempts: int) -> Ending:
-    if kit.policy.commit == "never":
-        return Ending(True, "done", attempts)
-    try:
-        commit = await _commit(kit, task, base)
-    except WorkspaceError as error:
-        return Ending(False, f"{error.message} The agent's changes are in the work tree.", attempts)
-    return Ending(True, "done", attempts, commit)
-
-
-async def _commit(kit: Kit, task: Task, base: Snapshot) -> str | None:
-    key = f"task/{task.key}/commit"
-
-    async def work(token: str) -> StepResult:
-        commit = await kit.workspace.commit(_message(kit, task, token))
-        if commit:
-            await kit.emit(EventType.COMMIT, key, task=task.key, commit=commit)
-        return StepResult(True, {"commit": commit})
-
-    async def reconcile(token: str) -> StepResult | None:
-        found = await kit.workspace.find_commit(base.head, token)
-        return StepResult(True, {"commit": found}) if found else None
-
-    result = await kit.journal.step(key, work, reconcile, StepFacts(task.key, "commit"))
-    commit: str | None = result.output["commit"]
-    return commit
-
-
-def _message(kit: Kit, task: Task, token: str) -> str:
-    title = task.title if task.title == f"Task {task.key}" else f"Task {task.key}: {task.title}"
-    return (
-        f"{title}\n\nSegue-Run: {kit.journal.run.id}\nSegue-Task: {task.key}\n"
-        f"Segue-Agent: {kit.agent.name}\nSegue-Step: {token}\n"
-    )
-
-
-async def _end(kit: Kit, task: Task, ending: Ending, key: str) -> None:
+async def _end(kit: Kit, task: Task, ending: Ending, carried: Carried, key: str) -> None:
     async def work(_token: str) -> StepResult:
         if ending.done:
             seq = await kit.emit(EventType.NOTICE, key, text=f"Task {task.key} is marked as done.")
-            kit.source.mark(task, Completion(TaskStatus.DONE, kit.journal.run.id, seq, ending.commit))
+            done = Completion(TaskStatus.DONE, kit.journal.run.id, seq, carried.head or None, carried.plan)
+            kit.source.mark(task, done)
         return StepResult(ending.done, asdict(ending))
 
     await kit.journal.step(key, work, facts=StepFacts(task.key, "end"))

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from segue.domain.budget import Budget
 from segue.domain.event import Event, EventType
+from segue.domain.finding import DismissReason, Finding
 from segue.domain.job import Limits
 from segue.domain.outcome import Usage
 from segue.domain.run import Step
-from segue.ports import Agent, Journal, Source, Workspace
+from segue.ports import Agent, Journal, Reviewer, Source, Workspace
 
-FLOWS: dict[str, tuple[str, ...]] = {"execute": ("execute",)}
+FLOWS: dict[str, tuple[str, ...]] = {
+    "execute": ("execute",),
+    "review": ("execute", "review"),
+    "plan": ("plan", "execute", "review"),
+}
 """How a task is carried: the phases of each flow, in order."""
+
+LAUNCHING = ("plan", "execute", "address")
+"""The phases that launch an agent."""
 
 MAX_PARKS = 5
 """How often one task may wait for a usage limit to end before a person is asked."""
@@ -24,6 +32,7 @@ MAX_PARKS = 5
 class Policy:
     """What the flow may and must do."""
 
+    flow: str = "execute"
     attempts: int = 1
     commit: Literal["task", "phase", "never"] = "task"
     allow_no_change: bool = False
@@ -44,7 +53,7 @@ class Spent:
         """Count what earlier processes used."""
         spent = cls()
         for step in steps:
-            if step.phase == "execute":
+            if step.phase in LAUNCHING:
                 spent.launches += 1
                 spent.add_usage(step.output)
         return spent
@@ -54,6 +63,21 @@ class Spent:
         usage = output.get("usage")
         if isinstance(usage, dict):
             self.usage = self.usage + Usage(**usage)
+
+
+Triage = Callable[[Sequence[Finding]], tuple[list[Finding], list[tuple[Finding, DismissReason]]]]
+"""Parts findings into those to address and those dismissed by the user's patterns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewing:
+    """Who reviews, and what follows from what is found."""
+
+    reviewer: Reviewer
+    triage: Triage
+    max_rounds: int
+    on_remaining: Literal["warn", "fail"]
+    on_failure: Literal["fail", "retry_once", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +91,12 @@ class Kit:
     policy: Policy
     spent: Spent
     redact: Callable[[str], str] = str
+    reviewing: Reviewing | None = None
+
+    @property
+    def reviews_commits(self) -> bool:
+        """Whether every phase must be committed because the reviewer sees commits only."""
+        return self.reviewing is not None and self.reviewing.reviewer.needs_commit
 
     async def emit(self, kind: EventType, step: str | None = None, **data: object) -> int:
         """Emit an event of the flow and return its number."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from segue.domain.errors import StoreError
 from segue.domain.event import EventType, Json, Recorded
 from segue.ports import Observer
 from segue.store.claim import fence
@@ -22,6 +23,8 @@ FLUSH_EVENTS = 1000
 FLUSH_BYTES = 4 * 1024**2
 FULL_EVENTS = 20_000
 FULL_BYTES = 16 * 1024**2
+_NAMES = {type_: type_.value for type_ in EventType}
+_PROMPT = EventType.PROMPT.value
 
 
 @dataclass(slots=True)
@@ -54,22 +57,24 @@ class EventLog:
         """Number an event, show it to the observers and queue it; nothing here waits."""
         if self._failure is not None:
             raise self._failure
-        if type_ is EventType.PROMPT:
+        name = _NAMES[type_]
+        if name == _PROMPT:
             data = self._keep_prompt(data)
         text = encode(data)
-        self._seq += 1
-        recorded = Recorded(self._run_id, self._seq, now(), step, type_.value, data)
-        name = None if step is None else escape(step)
-        self._batch.rows.append((self._run_id, self._seq, recorded.ts, name, recorded.type, text))
-        self._count(len(text))
+        self._seq = seq = self._seq + 1
+        ts = now()
+        recorded = Recorded(self._run_id, seq, ts, step, name, data)
+        self._batch.rows.append((self._run_id, seq, ts, escape(step) if step else step, name, text))
+        self._unwritten_events += 1
+        self._grow(len(text))
         for observer in self._observers:
             observer(recorded)
         return recorded
 
-    async def room(self) -> None:
-        """Wait while far more is queued than the database takes."""
-        if self._unwritten_events > FULL_EVENTS or self._unwritten_bytes > FULL_BYTES:
-            await self.write()
+    @property
+    def is_full(self) -> bool:
+        """Whether far more is queued than the database takes: whoever adds should wait for a write."""
+        return self._unwritten_events > FULL_EVENTS or self._unwritten_bytes > FULL_BYTES
 
     async def write(self, change: Callable[[Database], T] | None = None) -> T | None:
         """Write all that is queued, and the change, in one fenced transaction."""
@@ -80,13 +85,18 @@ class EventLog:
         text = data.get("text")
         if isinstance(text, str):
             self._batch.prompts[data["digest"]] = escape(text)
-            self._count(len(text), events=0)
+            self._grow(len(text))
         return {name: value for name, value in data.items() if name != "text"}
 
-    def _count(self, size: int, events: int = 1) -> None:
+    def abandon(self) -> None:
+        """Write nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._failure = self._failure or StoreError(f"The journal of run {self._run_id} is closed.")
+
+    def _grow(self, size: int) -> None:
         self._batch.size += size
         self._unwritten_bytes += size
-        self._unwritten_events += events
         if len(self._batch.rows) >= FLUSH_EVENTS or self._batch.size >= FLUSH_BYTES:
             self._submit(None)
         elif self._timer is None:

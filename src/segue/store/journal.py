@@ -84,7 +84,8 @@ class SqlJournal:
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
         """Append an event. It is stored in order, in batches, at the latest with the step's result."""
         recorded = self._log.add(event.type, event.data, step)
-        await self._log.room()
+        if self._log.is_full:
+            await self._log.write()
         return recorded
 
     async def respec(self, spec: RunSpec) -> None:
@@ -164,6 +165,10 @@ class SqlJournal:
         for task in set(self._tasks):
             task.cancel()
 
+    def abandon(self) -> None:
+        """Write nothing any more: the connection goes away."""
+        self._log.abandon()
+
     async def close(self) -> None:
         """Write what is queued and release the run; a journal that failed only releases it."""
         database = self._keeper.writer.database
@@ -174,6 +179,7 @@ class SqlJournal:
         try:
             await self._log.write()
         finally:
+            self._log.abandon()
             await self._keeper.writer.run(let_go)
 
     async def _begin(self, key: str, facts: StepFacts) -> Step:

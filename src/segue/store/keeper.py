@@ -50,6 +50,8 @@ class Keeper:
 
     def abandon(self) -> None:
         """Close the writer; all that is left to do when the event loop is gone."""
+        for journal in self.journals.values():
+            journal.abandon()
         self.writer.close()
 
     async def _beat(self) -> None:

@@ -38,8 +38,9 @@ def task_views(run: Run, steps: Iterable[Step]) -> list[TaskView]:
     """The tasks of a run in the order in which they are carried."""
     views = {key: TaskView(key, title) for key, title in run.spec.titles.items()}
     for step in steps:
-        if step.task is not None:
-            _read(views.setdefault(step.task, TaskView(step.task, f"Task {step.task}")), step)
+        parts = step.key.split("/")
+        if parts[0] == "task":
+            _read(views.setdefault(parts[1], TaskView(parts[1], f"Task {parts[1]}")), step)
     for view in views.values():
         if view.state == "running" and run.state not in (RunState.RUNNING, RunState.PARKED):
             view.state = "stopped"
@@ -50,21 +51,25 @@ def _read(view: TaskView, step: Step) -> None:
     view.started = view.started or step.started
     view.ended = None
     view.state = "running"
-    if step.phase == "execute":
+    if step.phase in ("plan", "execute", "address"):
         _read_attempt(view, step)
-    elif step.phase == "park" and step.state is StepState.STARTED:
+    elif step.phase == "review":
+        view.phase = "review"
+    elif step.phase == "sleep" and step.state is StepState.STARTED:
         view.state = "parked"
     elif step.phase == "commit":
-        view.commit = step.output.get("commit")
+        view.commit = step.output.get("commit") or view.commit
     elif step.phase == "end" and step.state is not StepState.STARTED:
         view.state = "done" if step.state is StepState.DONE else "needs_human"
         view.ended = step.ended
         view.reason = str(step.output.get("reason", ""))
+        if step.state is StepState.DONE and step.output.get("remaining"):
+            view.verdict = "PARTIAL"
 
 
 def _read_attempt(view: TaskView, step: Step) -> None:
     view.attempts += 1
-    view.phase = "execute"
+    view.phase = str(step.phase)
     view.verdict = (step.output.get("verdict") or {}).get("result")
     view.branch = step.output.get("branch") or view.branch
     usage = step.output.get("usage") or {}

@@ -68,6 +68,12 @@ class Repository:
         await self._run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
         return await self.head()
 
+    async def set_aside(self, message: str) -> str:
+        """Take all uncommitted changes out of the work tree, keep them, and say where."""
+        identity = await self._identity_options()
+        await self._run(*identity, "stash", "push", "--quiet", "--include-untracked", "--message", message)
+        return f"git stash ({message!r})"
+
     async def head(self) -> str:
         """The current commit; empty in a repository without commits."""
         done = await _git(self.root, "rev-parse", "--verify", "--quiet", "HEAD")

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from segue.system.files import private_folder
 from segue.system.process_capture import Captured, capture
 from segue.system.process_environment import child_environment
 from segue.system.process_folder import JobFolder, RunFolder, Spool, Stream
@@ -120,6 +121,10 @@ class Processes:
             return await end_lost(job)
         log = self._folder.path / "supervisor.log"
         return _unlaunched("not_started", f"the supervisor ended before it started the agent; see {log}")
+
+    def scratch(self, token: str) -> Path:
+        """A private folder for files that a job needs; it goes when the job is forgotten."""
+        return private_folder(self._folder.job(token).path / "scratch")
 
     def forget(self, token: str) -> None:
         """Delete what is kept of a job, once its outcome is written down elsewhere."""

@@ -1,0 +1,54 @@
+"""The plan phase: a plan in words, and proof that nothing was changed meanwhile."""
+
+from __future__ import annotations
+
+from segue.domain.event import EventType
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Mode
+from segue.domain.outcome import Outcome
+from segue.domain.task import Task
+from segue.domain.verdict import Action, Result, Verdict
+from segue.flow.attempts import attempts
+from segue.flow.carried import Carried, PhaseEnd
+from segue.flow.evidence import verdict_of
+from segue.flow.kit import Kit
+from segue.flow.launch import Conclude, Conclusion, Launch, launched
+from segue.ports import StepResult
+from segue.prompts.plan import plan_prompt
+
+_NO_PLAN = "The agent ended without a plan."
+
+
+async def plan(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
+    """Let the agent plan the task."""
+
+    async def attempt(number: int, feedback: str | None) -> StepResult:
+        prompt = plan_prompt(task, kit.redact(kit.source.context(task)), feedback)
+        launch = Launch(task, "plan", number, prompt, Mode.PLAN, carried.base.head)
+        return await launched(kit, launch, _only_thought(kit, task, carried))
+
+    number, result = await attempts(kit, task, "plan", attempt)
+    carried.launches += number
+    carried.plan = str(result.output["text"])
+    return PhaseEnd(result.ok, "" if result.ok else result.output["verdict"]["reason"])
+
+
+def _only_thought(kit: Kit, task: Task, carried: Carried) -> Conclude:
+    async def conclude(outcome: Outcome) -> Conclusion:
+        failure = outcome.failure
+        if failure is None and not outcome.text.strip():
+            failure = Failure(FailureKind.NO_RESULT, _NO_PLAN)
+        now = await kit.workspace.snapshot()
+        if now == carried.base:
+            return Conclusion(verdict_of(failure, changed=False), failure, {"changed": False})
+        undone = now.head == carried.base.head and not carried.base.dirty
+        message = f"The agent changed files in plan mode: {', '.join(now.files[:5]) or now.head[:10]}."
+        if undone:
+            where = await kit.workspace.set_aside(f"segue: changed in plan mode by task {task.key}")
+            message += f" They were undone and kept as {where}."
+            await kit.emit(EventType.NOTICE, task=task.key, text=message)
+        edited = Failure(FailureKind.PLAN_EDITED, message)
+        action = Action.RETRY if undone else Action.STOP
+        return Conclusion(Verdict(Result.FAIL, action, message), edited, {"changed": True})
+
+    return conclude
