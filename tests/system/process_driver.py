@@ -81,7 +81,7 @@ def alive(pid: int) -> bool:
 
 def supervisor_pids(folder: Path) -> list[int]:
     """The supervisors noted in a run's folder that are alive."""
-    pids = [int(note.name) for note in (folder / "supervisors").glob("*")]
+    pids = [int(note.name) for note in (folder / "supervisors").glob("[0-9]*")]
     return [pid for pid in pids if alive(pid)]
 
 
@@ -98,12 +98,15 @@ def left_behind(folder: Path) -> list[int]:
     return found
 
 
-def start_driver(folder: Path, script: str, **options: Any) -> subprocess.Popen[str]:
+def start_driver(
+    folder: Path, script: str, stderr: int | None = None, **options: Any
+) -> subprocess.Popen[str]:
     """Start the small Segue in another process; it says `ready` when its imports are done."""
     asked = json.dumps({"folder": str(folder), "script": script, **options})
     driver = subprocess.Popen(
         [sys.executable, "-m", "tests.system.process_driver", asked],
         stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         cwd=Path(__file__).parents[2],
     )

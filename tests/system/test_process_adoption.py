@@ -8,6 +8,7 @@ import fcntl
 import os
 import random
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from segue.system.process import Chunk, Processes, end_orphans
 from tests.system.process_driver import (
+    PATIENCE,
     alive,
     follow,
     kill_driver,
@@ -253,6 +255,20 @@ def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path
         assert (ran.out, ran.exit.code) == (b"promptone\ntwo\n", 7), turn
         assert stage.started() == 1, turn
         assert stage.nothing_left(), turn
+
+
+@pytest.mark.torture
+def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    for turn in range(15):
+        stage = Stage(tmp_path / str(turn))
+        stage.work.mkdir()
+        driver = start_driver(stage.folder, f"setsid sleep 1000 & {stage.script}", stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0, 0.12))
+        driver.send_signal(signal.SIGINT)
+        driver.communicate(timeout=PATIENCE)
+        assert stage.nothing_left(), turn
+        assert stage.started() <= 1, turn
 
 
 @pytest.mark.torture

@@ -119,12 +119,15 @@ class RunFolder:
 
     def note_supervisor(self, name: str) -> None:
         """Remember a supervisor before it is asked for anything."""
-        (self.path / "supervisors" / str(pid_of(name))).write_text(name)
+        note = self.path / "supervisors" / str(pid_of(name))
+        new = note.with_name(f"new-{note.name}")
+        new.write_text(name)
+        new.replace(note)
 
     def living_supervisors(self) -> list[str]:
         """The supervisors that may still start or run something here; notes about dead ones are removed."""
         living = []
-        for note in sorted((self.path / "supervisors").glob("*")):
+        for note in sorted((self.path / "supervisors").glob("[0-9]*")):
             name = note.read_text()
             if is_dead(name):
                 note.unlink(missing_ok=True)
