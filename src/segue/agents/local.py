@@ -107,7 +107,7 @@ class _Stream:
         self._name = name
         self._redacted = redactor.stream()
         self._lines = Lines(_LINE_BYTES)
-        self._room = kept_bytes
+        self._kept = self._room = kept_bytes
         self._seen = 0
         self._left_out = 0
         self._tail = b""
@@ -135,7 +135,8 @@ class _Stream:
         lines = [*self._lines.feed(rest), *self._lines.close()]
         yield from self._events(line.text for line in lines)
         if self._left_out:
-            yield Event(EventType.AGENT_OUTPUT, {"stream": self._name, "cut_bytes": self._left_out})
+            cut = max(1, min(self._left_out, self._seen - self._kept))
+            yield Event(EventType.AGENT_OUTPUT, {"stream": self._name, "cut_bytes": cut})
 
     def _remember(self, data: bytes) -> None:
         self._seen += len(data)
