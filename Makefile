@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/dev.txt
 
-.PHONY: setup demo test check unit bench lock clean
+.PHONY: setup demo test check unit bench docs lock clean
 
 setup: $(VENV)/.ready
 
@@ -33,6 +33,9 @@ test: check unit
 
 bench: setup
 	$(BIN)/python -m bench
+
+docs: setup
+	$(BIN)/python docs/generate.py
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \

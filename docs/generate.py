@@ -1,0 +1,133 @@
+"""Rewrite the generated parts of the documentation from the code: `make docs`; with --check only compare."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from segue.cli.exit_codes import EXIT_CODES
+from segue.cli.main import cli
+from segue.config.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+WIDTH = 90
+"""Help is wrapped here, whatever the terminal of the person who runs this."""
+
+_BLOCK = re.compile(
+    r"(?P<open><!-- (?P<name>help|settings|exit-codes)(?:: (?P<words>[a-z -]+?))? -->\n)"
+    r".*?(?P<close><!-- /(?P=name) -->)",
+    re.DOTALL,
+)
+
+
+def pages() -> list[Path]:
+    """Every page that may hold generated parts."""
+    return [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command and group by the words that call it, `segue` itself first."""
+    yield from _walk("segue", cli)
+
+
+def _walk(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield words, command
+    if isinstance(command, click.Group):
+        context = click.Context(command, info_name=words)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from _walk(f"{words} {name}", found)
+
+
+def help_text(words: str) -> str:
+    """What `WORDS --help` prints on a terminal of the fixed width."""
+    context = click.Context(cli, info_name="segue", terminal_width=WIDTH, **cli.context_settings)
+    command: click.Command = cli
+    for word in words.split()[1:]:
+        found = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if found is None:
+            raise SystemExit(f"docs/generate.py: there is no command {words!r}")
+        command = found
+        context = click.Context(command, info_name=word, parent=context)
+    return f"```text\n{command.get_help(context)}\n```\n"
+
+
+def settings(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting by its dotted name."""
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from settings(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return "SEGUE_" + name.upper().replace(".", "__")
+
+
+def _settings_table(_words: str) -> str:
+    rows = [
+        (f"`{name}`", _default(field), f"`{variable(name)}`", field.description or "")
+        for name, field in settings()
+    ]
+    return _table(("setting", "default", "environment", "meaning"), rows)
+
+
+def _default(field: FieldInfo) -> str:
+    value: Any = field.get_default(call_default_factory=True, validated_data={})
+    return "not set" if value in (None, {}) else f"`{json.dumps(value)}`"
+
+
+def _exit_code_table(_words: str) -> str:
+    return _table(("code", "meaning"), [(f"`{code}`", text) for code, text in EXIT_CODES.items()])
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+_MAKERS: dict[str, Callable[[str], str]] = {
+    "help": help_text,
+    "settings": _settings_table,
+    "exit-codes": _exit_code_table,
+}
+
+
+def rewritten(text: str) -> str:
+    """The page with its generated parts as the code has them now."""
+
+    def fill(found: re.Match[str]) -> str:
+        return found["open"] + _MAKERS[found["name"]](found["words"] or "") + found["close"]
+
+    return _BLOCK.sub(fill, text)
+
+
+def stale() -> list[Path]:
+    """The pages that are not as they should be."""
+    return [page for page in pages() if rewritten(page.read_text("utf-8")) != page.read_text("utf-8")]
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite the pages, or with --check name those that are out of date."""
+    changed = stale()
+    for page in changed:
+        if "--check" not in arguments:
+            page.write_text(rewritten(page.read_text("utf-8")), "utf-8")
+        click.echo(page.relative_to(ROOT))
+    return 1 if changed and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
