@@ -21,7 +21,9 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
         server = get_server(tmp_path_factory.mktemp("postgres") / "data")
     yield server.get_uri()
-    server.cleanup()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server.cleanup()
 
 
 @pytest.fixture

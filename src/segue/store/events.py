@@ -84,7 +84,7 @@ class EventLog:
         """A prompt's text is stored once, under its digest; the event names the digest only."""
         text = data.get("text")
         if isinstance(text, str):
-            self._batch.prompts[data["digest"]] = escape(text)
+            self._batch.prompts[data["digest"]] = text
             self._grow(len(text))
         return {name: value for name, value in data.items() if name != "text"}
 

@@ -1,0 +1,233 @@
+"""Does a store keep the promises of its socket? Run this on every store, also on your own.
+
+def test_my_store(tmp_path: Path) -> None:
+    check_store(lambda: MyStore(tmp_path / "data"))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from segue.domain.errors import Locked
+from segue.domain.event import Event, EventType, Recorded
+from segue.domain.run import RunSpec, RunState, StepState
+from segue.ports import StepFacts, StepResult, Store, Work
+
+MakeStore = Callable[[], Store]
+_SPEC = RunSpec(
+    "planfile", "plan.md", "/repo", "scripted", "quick", tasks=("1", "2"), settings={"a": {"b": 1}}
+)
+_AWKWARD = {"text": "a\x00b\x10c \ud83d\ude00 \U0001f600 \udcff", "n": [1, 2.5, None, True], "d": {"": -1}}
+
+
+def check_store(make: MakeStore) -> None:
+    """Raise AssertionError with every promise that is broken.
+
+    `make` connects to the same data each time; it is called several times, as several processes would.
+    """
+    broken = []
+    for check in _CHECKS:
+        try:
+            asyncio.run(check(make))
+        except AssertionError as error:
+            broken.append(f"{(check.__doc__ or '').rstrip('.')}: {error}")
+    if broken:
+        raise AssertionError("the store breaks its promises:\n" + "\n".join(f"- {line}" for line in broken))
+
+
+def _returns(value: dict[str, Any], calls: list[str], ok: bool = True) -> Work:
+    async def work(token: str) -> StepResult:
+        calls.append(token)
+        return StepResult(ok, value)
+
+    return work
+
+
+async def _finds_runs(make: MakeStore) -> None:
+    """Runs are found by id, by the beginning of an id and by source, newest first."""
+    with make() as store:
+        runs = [store.create("finds", _SPEC) for _ in range(3)]
+        assert store.run(runs[0].id) == runs[0], "by id"
+        assert store.run(runs[0].id[:-1]) == runs[0], "by the beginning of an id"
+        assert store.runs("finds") == runs[::-1], "newest first"
+        assert store.runs("finds", limit=1) == runs[-1:], "limited"
+        assert store.run("no such run") is None, "None for an unknown run"
+        assert runs[0].spec == _SPEC, "the specification comes back as it was given"
+
+
+async def _does_once(make: MakeStore) -> None:
+    """A step that has a result is not done again, not by another process either."""
+    calls: list[str] = []
+    with make() as store:
+        run = store.create("once", _SPEC)
+        journal = await store.open(run.id)
+        first = await journal.step("a", _returns({"x": 1}, calls), facts=StepFacts("1", "execute"))
+        failed = await journal.step("b", _returns({}, calls, ok=False))
+        await store.close(journal)
+    with make() as store:
+        journal = await store.open(run.id)
+        assert await journal.step("a", _returns({"x": 2}, calls)) == first, "the first result is returned"
+        assert await journal.step("b", _returns({}, calls)) == failed, "failure is a result too"
+        assert [step.state for step in journal.steps()] == [StepState.DONE, StepState.FAILED], "in order"
+        await store.close(journal)
+    assert len(calls) == 2, f"the work was done {len(calls)} times instead of twice"
+
+
+async def _reconciles(make: MakeStore) -> None:
+    """A step that was interrupted keeps its token and is looked up before it is repeated."""
+    tokens: list[str] = []
+
+    async def breaks(token: str) -> StepResult:
+        tokens.append(token)
+        raise RuntimeError("interrupted")
+
+    async def found(token: str) -> StepResult | None:
+        tokens.append(token)
+        return StepResult(True, {"found": True})
+
+    with make() as store:
+        run = store.create("reconciles", _SPEC)
+        journal = await store.open(run.id)
+        try:
+            await journal.step("a", breaks, found)
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError("the failure of the work was swallowed")
+        assert journal.state("a") is StepState.STARTED, "its outcome is unknown"
+        result = await journal.step("a", breaks, found)
+        await store.close(journal)
+    assert result.output == {"found": True}, "what was found is the result"
+    assert len(tokens) == 2, "looked up once, only after the interruption"
+    assert tokens[0] == tokens[1], "the token is the same"
+
+
+async def _keeps_events(make: MakeStore) -> None:
+    """Events are numbered from 1 without gaps, come back unchanged, and observers see each one."""
+    seen: list[Recorded] = []
+
+    def observe(event: Recorded) -> None:
+        seen.append(event)
+
+    with make() as store:
+        run = store.create("events", _SPEC)
+        journal = await store.open(run.id, [observe])
+        for number in range(100):
+            await journal.emit(Event(EventType.AGENT_TEXT, {**_AWKWARD, "number": number}), "a")
+        await journal.step("a", _returns(_AWKWARD, []))
+        stored = list(store.events(run.id))
+        await store.close(journal)
+        assert stored == seen, "what is stored when a step has ended is what was seen"
+        assert [event.seq for event in stored] == list(range(1, len(stored) + 1)), "without gaps"
+        assert [event.seq for event in store.events(run.id, after=5, limit=2)] == [6, 7], "in pages"
+        assert store.steps(run.id)[0].output == _AWKWARD, "outputs come back unchanged"
+
+
+async def _has_one_owner(make: MakeStore) -> None:
+    """A run has one owner at a time, and is free again when its journal is closed."""
+    with make() as store, make() as other:
+        run = store.create("owner", _SPEC)
+        journal = await store.open(run.id)
+        try:
+            await other.open(run.id)
+        except Locked:
+            pass
+        else:
+            raise AssertionError("two owners at once")
+        await store.close(journal)
+        again = await other.open(run.id)
+        await other.close(again)
+
+
+async def _redoes(make: MakeStore) -> None:
+    """Redo begins a new generation and keeps the old rows."""
+    calls: list[str] = []
+    with make() as store:
+        run = store.create("redo", _SPEC)
+        journal = await store.open(run.id)
+        for key in ("task/1/a", "task/2/a"):
+            await journal.step(key, _returns({}, calls))
+        await journal.redo("task/1/")
+        assert [step.key for step in journal.steps("task/")] == ["task/2/a"], "redone steps are gone"
+        await journal.step("task/1/a", _returns({}, calls))
+        await store.close(journal)
+        assert [(step.key, step.gen) for step in store.steps(run.id)] == [
+            ("task/1/a", 1),
+            ("task/2/a", 1),
+            ("task/1/a", 2),
+        ], "all generations are kept"
+    assert len(set(calls)) == 3, "each generation has its own token"
+
+
+async def _hears_signals(make: MakeStore) -> None:
+    """A signal is heard once, in order, from another process too, also when it was sent before."""
+    with make() as store, make() as other:
+        run = store.create("signals", _SPEC)
+        assert other.send(run.id, "news", {"n": 1}, "one"), "a new signal"
+        assert not other.send(run.id, "news", {"n": 2}, "one"), "the same signal again"
+        journal = await store.open(run.id)
+        assert await journal.wait("news", 5) == {"n": 1}, "sent before"
+        waiting = asyncio.create_task(journal.wait("news", 30))
+        await asyncio.sleep(0)
+        other.send(run.id, "news", {"n": 3})
+        assert await waiting == {"n": 3}, "sent while waiting"
+        assert await journal.wait("news", 0.01) is None, "None after the timeout"
+        await store.close(journal)
+
+
+async def _parks(make: MakeStore) -> None:
+    """A sleeping run is parked until its instant, and running afterwards."""
+    with make() as store:
+        run = store.create("parks", _SPEC)
+        journal = await store.open(run.id)
+        until = time.time() + 0.5
+        sleeping = asyncio.create_task(journal.sleep("nap", until))
+        while journal.run.state is not RunState.PARKED and not sleeping.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        assert not sleeping.done(), "it does not sleep"
+        parked = store.run(run.id)
+        assert parked is not None
+        assert (parked.state, parked.wake) == (RunState.PARKED, int(until * 1000)), "shown as parked"
+        await sleeping
+        assert time.time() >= until, "it woke too early"
+        assert journal.run.state is RunState.RUNNING, "running again"
+        await journal.set_state(RunState.NEEDS_HUMAN, "look here")
+        await store.close(journal)
+        ended = store.run(run.id)
+        assert ended is not None
+        assert (ended.state, ended.note, ended.owner) == (RunState.NEEDS_HUMAN, "look here", None), "released"
+
+
+async def _counts_slots(make: MakeStore) -> None:
+    """No more slots of a backend are held at once than its limit."""
+    held, most = 0, 0
+
+    async def hold(store: Store) -> None:
+        nonlocal held, most
+        journal = await store.open(store.create("slots", _SPEC).id)
+        async with journal.slot("paid", 2):
+            held += 1
+            most = max(most, held)
+            await asyncio.sleep(0.01)
+            held -= 1
+        await store.close(journal)
+
+    with make() as one, make() as two:
+        await asyncio.gather(*(hold(store) for store in (one, two) * 3))
+    assert most == 2, f"{most} were held at once"
+
+
+_CHECKS: tuple[Callable[[MakeStore], Coroutine[Any, Any, None]], ...] = (
+    _finds_runs,
+    _does_once,
+    _reconciles,
+    _keeps_events,
+    _has_one_owner,
+    _redoes,
+    _hears_signals,
+    _parks,
+    _counts_slots,
+)

@@ -1,0 +1,70 @@
+"""Whatever JSON and text go into a database come out the same."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from segue.store import connect
+from segue.store.encoding import decode, encode, escape, unescape
+from tests.store.driving import SPEC
+
+TEXT = st.text(st.characters() | st.sampled_from("\x00\x10\\u0n\ud800\udfff\ud83d\ude00"))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    max_leaves=20,
+)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal in type and sign too: 1 is not 1.0 and -0.0 is not 0.0."""
+    return repr(one) == repr(other) if isinstance(one, float | int) else bool(one == other)
+
+
+@given(TEXT)
+def test_text_comes_back(text: str) -> None:
+    escaped = escape(text)
+    assert unescape(escaped) == text
+    escaped.encode()
+    assert "\x00" not in escaped
+
+
+@given(JSON)
+def test_values_come_back(value: Any) -> None:
+    text = encode(value)
+    assert same(decode(text), value)
+    text.encode()
+    assert "\\u0000" not in text.replace("\\\\", "")
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, 1e300, -0.0, 1e16, 5e-324, 0.1, 10**40])
+def test_numbers_come_back(number: float) -> None:
+    assert same(decode(encode([number]))[0], number)
+
+
+def test_not_a_number_comes_back_and_is_valid_json_between() -> None:
+    text = encode({"x": math.nan})
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert math.isnan(decode(text)["x"])
+
+
+def test_ordinary_text_stays_readable_for_people_who_query_by_hand() -> None:
+    assert encode({"text": "Grüße \x1b[0m 日本"}) == '{"text":"Grüße \\u001b[0m 日本"}'
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=JSON, text=TEXT)
+def test_values_come_back_from_the_database(database: str, value: Any, text: str) -> None:
+    with connect(database) as store:
+        run = store.create(text, SPEC)
+        store.send(run.id, text, {"value": value})
+        [row] = [row for batch in store.table("signals") for row in batch if row["run_id"] == run.id]
+        assert row["topic"] == text
+        assert same(row["payload"]["value"], value)
+        assert store.runs(text)[0].id == run.id

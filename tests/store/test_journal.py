@@ -1,0 +1,287 @@
+"""What the journal promises beyond the common check: cancellation, generations, batches, big payloads."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from segue.domain.event import Event, EventType, Recorded
+from segue.domain.run import RunState, StepState
+from segue.ports import StepFacts, StepResult
+from segue.store import connect
+from tests.store.driving import SPEC, driven, giving, until
+
+
+def test_a_cancelled_step_stays_open_and_is_entered_again_with_its_token(database: str) -> None:
+    tokens: list[str] = []
+
+    async def hangs(token: str) -> StepResult:
+        tokens.append(token)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                task = asyncio.create_task(journal.step("a", hangs))
+                await until(lambda: bool(tokens))
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert journal.state("a") is StepState.STARTED
+                await journal.step("a", giving(calls=tokens))
+            types = [event.type for event in store.events(journal.run.id)]
+        assert tokens[0] == tokens[1]
+        assert types == ["step.started", "step.adopted", "step.ended"]
+
+    asyncio.run(main())
+
+
+def test_reconcile_that_finds_nothing_lets_the_work_begin_again(database: str) -> None:
+    calls: list[str] = []
+
+    async def breaks(_token: str) -> StepResult:
+        raise OSError("no network")
+
+    async def finds_nothing(token: str) -> StepResult | None:
+        calls.append(f"find {token}")
+        return None
+
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                with pytest.raises(OSError, match="no network"):
+                    await journal.step("a", breaks, finds_nothing)
+                await journal.step("a", giving(calls=calls), finds_nothing)
+        token = calls[1]
+        assert calls == [f"find {token}", token]
+
+    asyncio.run(main())
+
+
+def test_a_step_is_not_entered_twice_at_once(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                both = await asyncio.gather(
+                    journal.step("a", giving()), journal.step("a", giving()), return_exceptions=True
+                )
+                assert sorted(type(one).__name__ for one in both) == ["StepResult", "ValueError"]
+
+    asyncio.run(main())
+
+
+def test_what_is_returned_first_is_what_a_replay_returns(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                first = await journal.step("a", giving(pair=(1, 2)))
+            async with driven(store, journal.run.id) as again:
+                assert await again.step("a", giving()) == first == StepResult(True, {"pair": [1, 2]})
+
+    asyncio.run(main())
+
+
+def test_facts_of_a_step_are_columns(database: str) -> None:
+    async def main() -> None:
+        facts = StepFacts("3", "execute", 2, "claude", "opus", {"why": "x"})
+        with connect(database) as store:
+            async with driven(store) as journal:
+                await journal.step("a", giving(ok=False, why="no"), facts=facts)
+            [[row]] = store.table("steps")
+        kept = {name: row[name] for name in ("task", "phase", "attempt", "agent", "model", "state", "tries")}
+        assert kept == {
+            "task": "3",
+            "phase": "execute",
+            "attempt": 2,
+            "agent": "claude",
+            "model": "opus",
+            "state": "failed",
+            "tries": 1,
+        }
+        assert (row["input"], row["output"], row["seq"]) == ({"why": "x"}, {"why": "no"}, 1)
+        assert row["ended"] >= row["started"] > 0
+
+    asyncio.run(main())
+
+
+def test_redo_survives_a_restart_before_the_step_is_repeated(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                for key in ("task/1/a", "task/10/a", "task/1/b"):
+                    await journal.step(key, giving())
+                await journal.redo("task/1/")
+            async with driven(store, journal.run.id) as again:
+                assert [step.key for step in again.steps()] == ["task/10/a"]
+                await again.redo("task/1/")
+                await again.step("task/1/a", giving())
+                await again.redo("task/1/a")
+                await again.step("task/1/a", giving())
+                assert [(step.key, step.gen) for step in again.steps("task/1")] == [
+                    ("task/10/a", 1),
+                    ("task/1/a", 3),
+                ]
+
+    asyncio.run(main())
+
+
+def test_events_of_a_step_are_stored_when_its_result_is(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+
+                async def chatty(_token: str) -> StepResult:
+                    for number in range(2500):
+                        await journal.emit(Event(EventType.AGENT_TEXT, {"n": number}), "a")
+                    return StepResult(True)
+
+                await journal.step("a", chatty)
+                stored = list(store.events(journal.run.id))
+                assert [event.data["n"] for event in stored[1:-1]] == list(range(2500))
+                assert {event.step for event in stored} == {"a"}
+
+    asyncio.run(main())
+
+
+def test_events_outside_steps_are_stored_soon_without_anybody_asking(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                await journal.emit(Event(EventType.NOTICE, {"text": "hello"}))
+                await until(lambda: bool(list(store.events(journal.run.id))))
+
+    asyncio.run(main())
+
+
+def test_a_flood_of_events_waits_for_the_database_and_loses_nothing(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                for number in range(30):
+                    await journal.emit(Event(EventType.AGENT_OUTPUT, {"n": number, "text": "x" * 1_000_000}))
+            sizes = [len(event.data["text"]) for event in store.events(journal.run.id)]
+        assert sizes == [1_000_000] * 30
+
+    asyncio.run(main())
+
+
+def test_a_payload_of_ten_megabytes_comes_back(database: str) -> None:
+    text = "é\x00\ud800x" * 2_500_000
+
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                await journal.step("a", giving(text=text))
+            async with driven(store, journal.run.id) as again:
+                assert (await again.step("a", giving())).output == {"text": text}
+
+    asyncio.run(main())
+
+
+def test_a_prompt_is_stored_once_and_events_only_name_it(database: str) -> None:
+    seen: list[Recorded] = []
+
+    def observe(event: Recorded) -> None:
+        seen.append(event)
+
+    async def main() -> None:
+        with connect(database) as store:
+            for _ in range(2):
+                journal = await store.open(store.create("key", SPEC).id, [observe])
+                data = {"digest": "d1", "text": "do it\x00", "task": "1"}
+                await journal.emit(Event(EventType.PROMPT, data))
+                await store.close(journal)
+            assert store.prompt("d1") == "do it\x00"
+            assert store.prompt("d2") is None
+            assert [len(batch) for batch in store.table("prompts")] == [1]
+            assert [event.data for event in seen] == [{"digest": "d1", "task": "1"}] * 2
+            assert list(store.events(journal.run.id)) == seen[1:]
+
+    asyncio.run(main())
+
+
+def test_a_sleep_keeps_its_first_instant_across_a_restart(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                until_instant = time.time() + 0.3
+                task = asyncio.create_task(journal.sleep("nap", until_instant))
+                await until(lambda: journal.run.state is RunState.PARKED)
+                task.cancel()
+                await asyncio.wait([task])
+            parked = store.run(journal.run.id)
+            assert parked is not None
+            assert (parked.state, parked.wake) == (RunState.PARKED, int(until_instant * 1000))
+            async with driven(store, journal.run.id) as again:
+                await again.sleep("nap", time.time() + 3600)
+                assert time.time() >= until_instant
+                assert again.run.state is RunState.RUNNING
+                await again.sleep("nap", time.time() + 3600)
+
+    asyncio.run(main())
+
+
+def test_the_run_is_parked_until_the_first_of_several_sleeps_ends(database: str) -> None:
+    async def main() -> None:
+        now = time.time()
+        with connect(database) as store:
+            async with driven(store) as journal:
+                late = asyncio.create_task(journal.sleep("late", now + 3600))
+                await until(lambda: journal.run.wake == int((now + 3600) * 1000))
+                soon = now + 0.5
+                early = asyncio.create_task(journal.sleep("early", soon))
+                await until(lambda: journal.run.wake == int(soon * 1000) or early.done())
+                await early
+                assert journal.run.wake == int((now + 3600) * 1000)
+                assert journal.run.state is RunState.PARKED
+                late.cancel()
+                await asyncio.wait([late])
+
+    asyncio.run(main())
+
+
+def test_a_state_that_was_set_meanwhile_outlives_a_sleep(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                task = asyncio.create_task(journal.sleep("nap", time.time() + 0.3))
+                await until(lambda: journal.run.state is RunState.PARKED)
+                await journal.set_state(RunState.STOPPED, "enough")
+                await task
+            run = store.run(journal.run.id)
+            assert run is not None
+            assert (run.state, run.note) == (RunState.STOPPED, "enough")
+
+    asyncio.run(main())
+
+
+def test_other_options_are_written_down(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                other = replace(SPEC, agent="claude", tasks=("7",), titles={"7": "Seven"})
+                await journal.respec(other)
+                assert journal.run.spec == other
+            run = store.run(journal.run.id)
+            assert run is not None
+            assert run.spec == other
+
+    asyncio.run(main())
+
+
+def test_what_cannot_be_stored_is_refused_where_it_is_emitted(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                bad: dict[str, Any] = {"x": object()}
+                with pytest.raises(TypeError):
+                    await journal.emit(Event(EventType.NOTICE, bad))
+                await journal.emit(Event(EventType.NOTICE, {"text": "fine"}))
+            assert [event.seq for event in store.events(journal.run.id)] == [1]
+
+    asyncio.run(main())
