@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from segue.config.load import Loaded, load
 from segue.domain.errors import UsageError
+from segue.flow.kit import FLOWS
 from segue.ports import Agent, Store
 from segue.sources import planstate
 from segue.sources.planfile import PlanFile
@@ -83,9 +84,10 @@ class App:
         stored: dict[str, Any] | None = None,
     ) -> App:
         """Read the settings that hold for a repository."""
-        where = (repo or Path.cwd()).absolute()
+        start = (repo or Path.cwd()).absolute()
         named = config.absolute() if config else None
-        return cls(load(where, config=named, command_line=command_line, stored=stored), where, named)
+        loaded = load(start, config=named, command_line=command_line, stored=stored)
+        return cls(loaded, start if repo else (loaded.settings.repo or start), named)
 
     @property
     def state_dir(self) -> Path:
@@ -113,6 +115,13 @@ class App:
         """Where the supervisor of a run keeps what its agents print."""
         return self.state_dir / "runs" / run_id
 
+    def plan_path(self, named: str | None) -> Path:
+        """The plan that was named on the command line or in the settings."""
+        path = Path(named) if named else self.loaded.settings.source
+        if path is None:
+            raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
+        return path
+
     def planfile(self, path: Path, repo: Path) -> PlanFile:
         """The plan as a source of tasks."""
         lenient = self.loaded.settings.plan_format == "lenient"
@@ -128,6 +137,13 @@ class App:
                 hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue agent list`',
             )
         agent_class(name)
+        return name
+
+    def flow_name(self) -> str:
+        """The flow that was chosen, or the one the agent is usually used with."""
+        name = self.loaded.settings.flow or getattr(agent_class(self.agent_name()), "usual_flow", "execute")
+        if name not in FLOWS:
+            raise UsageError(f"There is no flow {name!r}.", hint=f"Known flows: {', '.join(FLOWS)}")
         return name
 
     def redactor(self) -> Redactor:

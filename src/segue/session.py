@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segue.app import App, make_agent
-from segue.domain.errors import Interrupted, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit, UsageError
+from segue.domain.errors import Interrupted, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
 from segue.domain.event import Event, EventType
 from segue.domain.run import Run, RunSpec, RunState, StepState
 from segue.flow.drive import drive
-from segue.flow.kit import FLOWS, Kit, Policy, Spent
+from segue.flow.kit import Kit, Policy, Spent
 from segue.flow.start import check_agent_ready, check_caps, check_clean, pending, select
 from segue.ports import Journal, Observer, Store
 from segue.sources import planstate
@@ -60,12 +60,12 @@ class Ended:
 
 @asynccontextmanager
 async def prepared(
-    app: App, source: str, only: Sequence[str] = (), start: str | None = None
+    app: App, source: Path, only: Sequence[str] = (), start: str | None = None
 ) -> AsyncIterator[Prepared | None]:
     """Check everything, take the repository, find or create the run; None when there is nothing to do."""
-    app.planfile(Path(source), app.repo).look()
+    app.planfile(source, app.repo).look()
     repo = await Repository.open(app.repo)
-    plan = app.planfile(Path(source), repo.root)
+    plan = app.planfile(source, repo.root)
     listing = plan.tasks()
     chosen = select(listing, only, start)
     if not pending(listing, chosen):
@@ -115,9 +115,6 @@ def _locked(repo: Repository, run: str) -> Iterator[RepoLock]:
 
 
 def _check_agent(app: App, name: str) -> None:
-    if app.loaded.settings.flow not in FLOWS:
-        known = ", ".join(FLOWS)
-        raise UsageError(f"There is no flow {app.loaded.settings.flow!r}.", hint=f"Known flows: {known}")
     agent = make_agent(name, app.loaded, Processes(app.state_dir), Redactor([]))
     check_agent_ready(agent)
     check_caps(app.loaded.settings.limits.budget(), agent.can, name)
@@ -132,7 +129,7 @@ def _spec(
         source=str(plan.path),
         repo=str(repo.root),
         agent=app.agent_name(),
-        flow=settings.flow,
+        flow=app.flow_name(),
         model=settings.model,
         tasks=chosen,
         titles=titles,
@@ -245,6 +242,8 @@ async def _drive(ready: Prepared, store: Store, journal: Journal) -> None:
                 attempts=settings.limits.attempts,
                 commit=settings.commit,
                 allow_no_change=settings.allow_no_change,
+                go_on=settings.continue_with_remaining_tasks,
+                max_failures=settings.max_consecutive_task_failures,
                 model=ready.spec.model,
                 limits=settings.limits.launch(),
                 budget=settings.limits.budget(),

@@ -303,3 +303,16 @@ def test_the_check_catches_sources_that_do_not_keep_their_promises(
 def test_the_check_wants_tasks_to_mark(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="at least two pending"):
         check_source(lambda: plan_file(tmp_path, "## Task 1\nx\n"))
+
+
+def test_completed_tasks_that_were_rewritten_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "plan.md"
+    path.write_text("## Task 1\none\n## Task 2\ntwo\n## Task 3\nthree\n")
+    plan = PlanFile(path, tmp_path, tmp_path / "state.json")
+    tasks = plan.tasks().tasks
+    plan.mark(tasks[0], Completion(TaskStatus.DONE, "r", 1))
+    path.write_text("## Task 1\none, ticked by an agent\n## Task 2\ntwo\n## Task 3\nthree\n")
+    plan.mark(tasks[1], Completion(TaskStatus.DONE, "r", 2))
+    assert PlanFile(path, tmp_path, tmp_path / "state.json").rewritten() == []
+    path.write_text("## Task 1\nsomething new\n## Task 3\nthree, edited\n## Task 4\nfour\n")
+    assert PlanFile(path, tmp_path, tmp_path / "state.json").rewritten() == ["1", "2"]

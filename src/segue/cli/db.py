@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def export(
 
     with App.load(repo, config_file, settings).store(read_only=True) as store:
         if out is None:
-            write(store, table, kind, click.get_binary_stream("stdout"))
+            write(store, table, kind, sys.stdout.buffer)
             return 0
         with out.open("wb") as file:
             count = write(store, table, kind, file)

@@ -19,11 +19,11 @@ from segue.system.background import start_in_background
 from segue.system.files import private_folder
 
 
-def dry_run(app: App, source: str, only: Sequence[str], start: str | None, output: Output) -> int:
+def dry_run(app: App, source: Path, only: Sequence[str], start: str | None, output: Output) -> int:
     """Print every prompt a run would send."""
     from segue.prompts.execute import execute_prompt
 
-    plan = app.planfile(Path(source), app.repo)
+    plan = app.planfile(source, app.repo)
     listing = plan.tasks()
     tasks = pending(listing, select(listing, only, start))
     redact = app.redactor().text
@@ -39,7 +39,7 @@ def dry_run(app: App, source: str, only: Sequence[str], start: str | None, outpu
 
 async def start(
     app: App,
-    source: str,
+    source: Path,
     only: Sequence[str],
     start: str | None,
     output: Output,

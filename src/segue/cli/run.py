@@ -11,10 +11,11 @@ from segue.cli.options import make_output, options
 
 
 @click.command()
-@click.argument("source")
+@click.argument("source", required=False)
 @click.option("--agent", default=None, help="Who does the work: see `segue agent list`.")
 @click.option("--model", default=None, help="The model the agent should use.")
 @click.option("--flow", default=None, help="How each task is carried.")
+@click.option("--review", default=None, help="Who reviews: stet, ruff, semgrep, command or none.")
 @click.option("--task", "only", multiple=True, metavar="KEY", help="Only this task (repeatable).")
 @click.option("--from", "start", default=None, metavar="KEY", help="This task and all after it.")
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch nothing, write nothing.")
@@ -27,10 +28,21 @@ from segue.cli.options import make_output, options
     default=None,
     help="When Segue commits what the agent changed.",
 )
+@click.option(
+    "--plan-changed",
+    type=click.Choice(["ask", "keep", "restart"]),
+    default=None,
+    help="When the plan changed since a task was completed: keep what is done, or start anew.",
+)
+@click.option("--log-file", default=None, metavar="FILE", help="Structured log; `-` is stderr.")
+@click.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Form of that log.")
 @click.option("-v", "--verbose", is_flag=True, help="A line for everything the agent says and does.")
 @options("plan_format", "repo", "config", "database", "json", "quiet", "color")
 def run(
-    source: str,
+    source: str | None,
+    review: str | None,
+    log_file: str | None,
+    log_format: str | None,
     only: tuple[str, ...],
     start: str | None,
     dry_run: bool,
@@ -45,7 +57,7 @@ def run(
 ) -> int:
     """Carry the tasks of SOURCE, a plan file with `## Task N` headings, through an agent.
 
-    Running the same command again goes on where the last run stopped.
+    Without SOURCE the plan named in the configuration is taken. Running the same command again goes on where the last run stopped.
 
     \b
     Examples:
@@ -61,7 +73,9 @@ def run(
     from segue.cli import drive
 
     output = make_output(as_json, quiet, color)
+    settings |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     app = App.load(repo, config_file, settings)
+    plan = app.plan_path(source)
     if dry_run:
-        return drive.dry_run(app, source, only, start, output)
-    return asyncio.run(drive.start(app, source, only, start, output, detach=detach, verbose=verbose))
+        return drive.dry_run(app, plan, only, start, output)
+    return asyncio.run(drive.start(app, plan, only, start, output, detach=detach, verbose=verbose))

@@ -22,10 +22,24 @@ NOT_SETTINGS |= {"SEGUE_TRACEBACK"}
 NOT_SETTINGS_PREFIX = "SEGUE_SIM_"
 """Variables for the stand-ins of `segue sim`."""
 
-PATHS = {"state_dir", "agents.scripted.script"}
+PATHS = {"state_dir", "source", "repo", "agents.scripted.script"}
 """Settings that name a file: relative to the file they stand in."""
 
+SYNONYMS = {
+    "agent_cmd": "agents.cursor.agent_cmd",
+    "plan_path": "source",
+    "repo_path": "repo",
+    "stet_commands": "reviewers.stet.commands",
+    "sandbox": "agents.cursor.sandbox",
+    "max_address_rounds": "review.max_address_rounds",
+    "phase_timeout_sec": "limits.phase_timeout",
+}
+"""Other names under which settings are accepted."""
+
 Tree = dict[str, Any]
+
+_NOT_STORED = {"database_url", "repo", "source"}
+"""Not kept with the run: a secret, and what the run says itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +91,13 @@ def load(
     ]
     merged: Tree = {}
     origins: dict[str, str] = {}
+    overrides: Tree = {}
     for layer in layers:
-        for path, value in _leaves(layer.values):
+        for name, value in _leaves(layer.values):
+            path = SYNONYMS.get(name, name)
             _put(merged, path, _anchored(path, value, layer.base))
             origins[path] = layer.origin
-    overrides: Tree = {}
-    for layer in layers[-3:]:
-        for path, value in _leaves(layer.values):
-            if path != "database_url":
+            if layer in layers[-3:] and path not in _NOT_STORED:
                 _put(overrides, path, _anchored(path, value, layer.base))
     return Loaded(_validated(merged, origins), origins, overrides)
 

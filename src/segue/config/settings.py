@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from segue.domain.budget import Budget
+from segue.domain.finding import DismissReason, Severity
 from segue.domain.job import Limits
 
 
@@ -44,6 +45,57 @@ class LimitSettings(BaseModel):
         return Budget(self.launches, self.tokens, self.cost_usd)
 
 
+class DismissSetting(BaseModel):
+    """One kind of finding that is not to be addressed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pattern: str = Field(description="Matched against `file: rule: message`.")
+    reason: DismissReason = Field(DismissReason.FALSE_POSITIVE, description="Why it is dismissed.")
+
+
+class ReviewSettings(BaseModel):
+    """Who reviews what the agent did, and what follows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reviewer: str | None = Field(
+        None, description="`stet`, `ruff`, `semgrep`, `command` or `none`; stet if it is found, when unset."
+    )
+    max_address_rounds: int = Field(
+        5, ge=0, description="How often the agent is sent back to address findings."
+    )
+    on_findings_remaining: Literal["warn", "fail"] = Field(
+        "warn", description="What becomes of a task whose findings remain after the last round."
+    )
+    on_review_failure: Literal["fail", "retry_once", "skip"] = Field(
+        "fail", description="What becomes of a task whose reviewer fails."
+    )
+    min_severity: Severity = Field(Severity.INFO, description="Milder findings are left out.")
+    dismiss: tuple[DismissSetting, ...] = Field(
+        (), description="Findings that are dismissed without asking the agent."
+    )
+
+
+class FinalSettings(BaseModel):
+    """Commands run once after the last task; their output is stored and reported."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    review: tuple[tuple[str, ...], ...] = Field((), description="Commands of the final review.")
+    audit: tuple[tuple[str, ...], ...] = Field((), description="Commands of the final audit.")
+    timeout: float = Field(3600, gt=0, description="Seconds one of these commands may take.")
+
+
+class LogSettings(BaseModel):
+    """The structured log; prompts appear in it as length and hash only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str | None = Field(None, description="Where the log goes; `-` is stderr; none if unset.")
+    format: Literal["json", "text"] = Field("json", description="JSON lines or text.")
+
+
 class Settings(BaseModel):
     """All settings."""
 
@@ -51,7 +103,12 @@ class Settings(BaseModel):
 
     agent: str | None = Field(None, description="Who does the work: see `segue agent list`.")
     model: str | None = Field(None, description="The model the agent should use; its own default if unset.")
-    flow: str = Field("execute", description="How each task is carried.")
+    flow: str | None = Field(
+        None,
+        description="How each task is carried: `execute`, `review` or `plan`; the agent's usual one if unset.",
+    )
+    source: Path | None = Field(None, description="The plan that `segue run` takes when none is named.")
+    repo: Path | None = Field(None, description="The repository to work in when none is named.")
     commit: Literal["task", "phase", "never"] = Field(
         "task", description="When Segue commits what the agent changed."
     )
@@ -60,6 +117,15 @@ class Settings(BaseModel):
     plan_format: Literal["strict", "lenient"] = Field(
         "strict", description="`lenient` also reads headings such as `### Task 3: Title`."
     )
+    plan_changed: Literal["ask", "keep", "restart"] = Field(
+        "ask", description="What to do when the plan has changed since a task of it was completed."
+    )
+    continue_with_remaining_tasks: bool = Field(
+        False, description="Go on with the next task when one needs a human."
+    )
+    max_consecutive_task_failures: int | None = Field(
+        None, ge=1, description="Stop after so many failed tasks in a row, even when going on is allowed."
+    )
     state_dir: Path | None = Field(
         None, description="Where Segue keeps its files; the user's state folder if unset."
     )
@@ -67,6 +133,12 @@ class Settings(BaseModel):
         None, description="`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."
     )
     limits: LimitSettings = LimitSettings()  # type: ignore[call-arg]
+    review: ReviewSettings = ReviewSettings()  # type: ignore[call-arg]
+    final: FinalSettings = FinalSettings()  # type: ignore[call-arg]
+    log: LogSettings = LogSettings()  # type: ignore[call-arg]
+    reviewers: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="Options per reviewer: see docs/reviewing.md."
+    )
     agents: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Options per agent: see `segue agent schema NAME`."
     )

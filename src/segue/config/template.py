@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from segue.config.settings import Settings
 
@@ -15,26 +16,41 @@ _HEAD = """\
 """
 _AGENTS = """
 # [agents.command]
-# argv = ["./agent.sh"]        # any program: the prompt comes on stdin, it runs in the repository
+# argv = ["./agent.sh"]                 # any program: the prompt comes on stdin, it runs in the repository
 """
+_EXAMPLES = {
+    "agent": "scripted",
+    "model": "",
+    "flow": "plan",
+    "source": "plan.md",
+    "repo": ".",
+    "state_dir": ".segue",
+    "database_url": "postgresql://…",
+    "reviewer": "stet",
+    "file": "segue.log",
+}
 
 
 def template() -> str:
     """The file's text."""
-    tables = [(name, f) for name, f in Settings.model_fields.items() if _is_table(f.annotation)]
-    plain = [(name, f) for name, f in Settings.model_fields.items() if not _is_table(f.annotation)]
-    lines = [_HEAD, *(_line(name, f) for name, f in plain if name != "agents")]
-    for name, info in tables:
-        model: type[BaseModel] = info.annotation  # type: ignore[assignment]
-        lines += ["", f"# [{name}]", *(_line(key, f) for key, f in model.model_fields.items())]
-    return "\n".join(lines) + "\n" + _AGENTS
+    fields = Settings.model_fields
+    lines = [_HEAD, *(_line(name, info) for name, info in fields.items() if info.default_factory is None)]
+    for name, info in fields.items():
+        if _is_table(info):
+            lines += ["", f"# [{name}]", *_table(type(info.default))]
+    return "\n".join(line for line in lines if line is not None) + "\n" + _AGENTS
 
 
-def _is_table(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+def _table(model: type[BaseModel]) -> list[str | None]:
+    return [_line(name, info) for name, info in model.model_fields.items()]
 
 
-def _line(name: str, info: Any) -> str:
-    examples = {"agent": "scripted", "model": "", "state_dir": ".segue", "database_url": "postgresql://…"}
-    default = info.default if info.default is not None else examples.get(name, 0)
-    return f"# {name} = {json.dumps(default, ensure_ascii=False)}".ljust(36) + f"  # {info.description}"
+def _is_table(info: FieldInfo) -> bool:
+    return isinstance(info.default, BaseModel)
+
+
+def _line(name: str, info: FieldInfo) -> str | None:
+    if _is_table(info):
+        return None
+    value: Any = info.default if info.default is not None else _EXAMPLES.get(name, 10)
+    return f"# {name} = {json.dumps(value, ensure_ascii=False)}".ljust(40) + f"# {info.description}"

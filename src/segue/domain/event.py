@@ -29,6 +29,7 @@ class EventType(StrEnum):
     PROMPT = "prompt"
     COMMIT = "commit"
     REVIEW = "review"
+    FINAL = "final"
     AGENT_STARTED = "agent.started"
     AGENT_TEXT = "agent.text"
     AGENT_TOOL = "agent.tool"

@@ -12,26 +12,36 @@ from segue.flow.carry import carry
 from segue.flow.kit import Kit
 
 
-async def drive(kit: Kit, chosen: Collection[str] = ()) -> int:
-    """Carry every pending task (of the chosen ones) and return how many were done."""
-    done = 0
+async def drive(kit: Kit, chosen: Collection[str] = ()) -> None:
+    """Carry every pending task (of the chosen ones); raises NeedsHuman when one could not be finished."""
+    failed: list[tuple[str, str]] = []
+    in_a_row = done = 0
     walk = Walk(kit, chosen)
     while (task := walk.next()) is not None:
         ending = await carry(kit, replace(task, title=kit.redact(task.title), text=kit.redact(task.text)))
-        if not ending.done:
-            raise NeedsHuman(
-                f"Task {task.key} needs a human: {ending.reason}",
-                kept=_kept(kit, done),
-                hint=f"Look: segue logs {kit.journal.run.id} --task {task.key}   "
-                f"Go on: segue resume {kit.journal.run.id}",
-            )
-        done += 1
-    return done
+        if ending.done:
+            done, in_a_row = done + 1, 0
+            continue
+        failed.append((task.key, ending.reason))
+        in_a_row += 1
+        if not kit.policy.go_on or in_a_row == kit.policy.max_failures:
+            break
+    if failed:
+        raise _needs_human(kit, failed, done)
 
 
-def _kept(kit: Kit, done: int) -> str:
+def _needs_human(kit: Kit, failed: list[tuple[str, str]], done: int) -> NeedsHuman:
+    run, (key, reason) = kit.journal.run.id, failed[0]
+    message = f"Task {key} needs a human: {reason}"
+    if len(failed) > 1:
+        listed = "\n".join(f"  Task {key}: {reason}" for key, reason in failed)
+        message = f"{len(failed)} tasks need a human:\n{listed}"
     finished = f"{done} task{'' if done == 1 else 's'} done in this session" if done else "No task was lost"
-    return f"{finished}; what the agent changed is in {kit.workspace.root}, uncommitted."
+    return NeedsHuman(
+        message,
+        kept=f"{finished}; what the agent left behind is in {kit.workspace.root}.",
+        hint=f"Look: segue logs {run} --task {key}   Go on: segue resume {run}",
+    )
 
 
 class Walk:

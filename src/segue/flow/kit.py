@@ -36,6 +36,10 @@ class Policy:
     attempts: int = 1
     commit: Literal["task", "phase", "never"] = "task"
     allow_no_change: bool = False
+    go_on: bool = False
+    """Whether the next task is carried when one needs a human."""
+    max_failures: int | None = None
+    """Failed tasks in a row after which the run stops all the same."""
     model: str | None = None
     limits: Limits = Limits()
     budget: Budget = Budget()

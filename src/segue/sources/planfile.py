@@ -11,7 +11,7 @@ from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.sources import planstate
 from segue.sources.planstate import PlanState, Signature, signature
-from segue.sources.plantext import INVALID, ParsedPlan, decode, listing, parse
+from segue.sources.plantext import INVALID, ParsedPlan, decode, listing, order, parse
 
 CONTEXT_BYTES = 8 * 1024
 _KEPT = "Nothing was changed."
@@ -94,15 +94,39 @@ class PlanFile:
                 repo_path=str(self.repo),
                 plan_hash=plan_hash,
             )
-            return base.after(task.key, completion)
+            marked = base.after(task.key, completion)
+            same_plan = old is not None and old.plan_hash == plan_hash
+            return replace(marked, task_hashes=self._task_hashes(marked, [task.key] if same_plan else None))
 
         before, after = planstate.update(self.state_path, change)
         if before == self._seen[1]:
             self._seen = (self._seen[0], after)
 
+    def _task_hashes(self, state: PlanState, changed: list[str] | None) -> dict[str, str]:
+        """What the completed tasks say now; only the changed ones are looked at, if they are named."""
+        try:
+            now = self._read().done
+        except SourceError:
+            return dict(state.task_hashes)
+        keys = [key for key in (changed or state.completed) if key in now and state.has(key)]
+        kept = {} if changed is None else state.task_hashes
+        return {**kept, **{key: _text_hash(now[key]) for key in keys}}
+
     def state(self) -> PlanState | None:
         """What the state file says now; its `edited` tells whether somebody else wrote it."""
         return planstate.load(self.state_path)
+
+    def rewritten(self) -> list[str]:
+        """The completed tasks whose text is no longer what it was, or which are gone from the plan."""
+        state, reading = self.state(), self._read()
+        known = state.task_hashes if state else {}
+        completed = state.completed if state else frozenset()
+        changed = [
+            key
+            for key, before in known.items()
+            if key in completed and (key not in reading.done or _text_hash(reading.done[key]) != before)
+        ]
+        return sorted(changed, key=order)
 
     @property
     def text_hash(self) -> str:
@@ -145,6 +169,10 @@ class PlanFile:
             hint = f"--plan-format lenient reads these headings ({len(lenient.tasks)} tasks in all)."
         message = f"{INVALID} In {self.path} these parts would be carried by no task:\n{listing(lost)}"
         return SourceError(message, kept=_KEPT, hint=hint)
+
+
+def _text_hash(task: Task) -> str:
+    return hashlib.sha256(task.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -61,6 +61,8 @@ class PlanState:
     last_plan_by_task: Mapping[str, str] = field(default_factory=dict)
     last_completed_ref: str | None = None
     plan_hash: str | None = None
+    task_hashes: Mapping[str, str] = field(default_factory=dict)
+    """What the text of each task was when it was completed, so that a renumbered plan is noticed."""
     run: str | None = None
     seq: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -81,7 +83,7 @@ class PlanState:
     def after(self, key: str, completion: Completion) -> PlanState:
         """The state once the completion is recorded."""
         run, seq = completion.run, completion.seq
-        is_done = self._has(key)
+        is_done = self.has(key)
         if completion.status is TaskStatus.PENDING:
             return replace(self._without(key) if is_done else self, run=run, seq=seq)
         # The record of a later task is not undone when an earlier step is repeated after a crash.
@@ -96,7 +98,8 @@ class PlanState:
             seq=seq,
         )
 
-    def _has(self, key: str) -> bool:
+    def has(self, key: str) -> bool:
+        """Whether the task is completed."""
         return int(key) in self.indices if _INDEX.fullmatch(key) else key in self.others
 
     def _with(self, key: str) -> PlanState:
@@ -127,6 +130,7 @@ class PlanState:
             "last_plan_by_task": dict(self.last_plan_by_task),
             "last_completed_ref": self.last_completed_ref,
             "plan_hash": self.plan_hash,
+            "task_hashes": dict(self.task_hashes),
             "run": self.run,
             "seq": self.seq,
             **self.extra,
@@ -198,13 +202,13 @@ def signature(path: Path) -> Signature:
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
-def set_aside(path: Path) -> Path:
-    """Rename a corrupt file so that it is kept but no longer in the way; says its new name."""
+def set_aside(path: Path, why: str = "corrupt") -> Path:
+    """Rename a state file so that it is kept but no longer in the way; says its new name."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     try:
         for number in count(1):
             suffix = f"-{number}" if number > 1 else ""
-            target = path.with_name(f"{path.name}.corrupt-{stamp}{suffix}")
+            target = path.with_name(f"{path.name}.{why}-{stamp}{suffix}")
             try:
                 # Taking the name first, the rename can only replace this empty file of our own.
                 target.touch(exist_ok=False)
@@ -234,7 +238,8 @@ def _check(path: Path, document: dict[str, Any]) -> None:
         "repo_path": isinstance(document.get("repo_path"), str),
         "completed_task_indices": _are_indices(document.get("completed_task_indices")),
         "completed_task_keys": _are_keys(document.get("completed_task_keys", [])),
-        "last_plan_by_task": _are_plans(document.get("last_plan_by_task", {})),
+        "last_plan_by_task": _are_texts(document.get("last_plan_by_task", {})),
+        "task_hashes": _are_texts(document.get("task_hashes", {})),
     }
     for name, types in _OPTIONAL.items():
         value = document.get(name, 0 if name == "seq" else None)
@@ -257,7 +262,7 @@ def _are_keys(value: object) -> bool:
     return all(_KEY.fullmatch(key) for key in filterfalse(str.isdecimal, value))
 
 
-def _are_plans(value: object) -> bool:
+def _are_texts(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
@@ -273,6 +278,7 @@ def _from_document(document: dict[str, Any]) -> PlanState:
         last_plan_by_task=document.get("last_plan_by_task", {}),
         last_completed_ref=document.get("last_completed_ref"),
         plan_hash=document.get("plan_hash"),
+        task_hashes=document.get("task_hashes", {}),
         run=document.get("run"),
         seq=document.get("seq", 0),
         extra={name: value for name, value in document.items() if name not in own},
