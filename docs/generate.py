@@ -21,11 +21,12 @@ ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
-_BLOCK = re.compile(
+BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>help|settings|exit-codes)(?:: (?P<words>[a-z -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
 )
+"""A generated part between its two markers."""
 
 
 def pages() -> list[Path]:
@@ -111,7 +112,7 @@ def rewritten(text: str) -> str:
     def fill(found: re.Match[str]) -> str:
         return found["open"] + _MAKERS[found["name"]](found["words"] or "") + found["close"]
 
-    return _BLOCK.sub(fill, text)
+    return BLOCK.sub(fill, text)
 
 
 def stale() -> list[Path]:

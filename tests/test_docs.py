@@ -1,0 +1,390 @@
+"""The documentation is true: complete, fresh, linked, and what it shows works."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import sqlite3
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from docs import generate
+
+from segue.agents.scripted import Entry, Script, UsageEntry
+from segue.app import AGENTS, agent_class
+from segue.cli.exit_codes import EXIT_CODES
+from segue.cli.main import cli
+from segue.config.settings import Settings
+from segue.conformance.agent import check_agent
+from segue.domain.event import EventType
+from segue.domain.failure import FailureKind
+from segue.domain.run import RunState
+from segue.domain.task import Task
+from segue.flow.kit import FLOWS
+from segue.ports import Capabilities
+from segue.prompts.execute import execute_prompt
+from segue.system.redact import Redactor
+from tests.cli.place import Place
+
+ROOT = generate.ROOT
+PAGES = generate.pages()
+REHEARSAL = """
+[[on]]
+task = "1"
+attempt = 1
+say = "I claim to be done."
+[[on]]
+task = "2"
+attempt = 1
+limit = "You've hit your usage limit. Try again in 1 second."
+[[on]]
+write = { "f{task}" = "x" }
+usage = { input_tokens = 100, output_tokens = 10, cost_usd = 0.5 }
+"""
+"""Everything the queries ask about happens: a failure, a retry, a usage limit, tools and cost."""
+
+_FENCED = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\[[^\]]*\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
+_HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+_INLINE = re.compile(r"`(segue [^`]+)`")
+_INNER = re.compile(r"\$\((segue [^)]*)\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: Path
+    info: str
+    text: str
+    before: str
+    """The line above the block."""
+
+    def __str__(self) -> str:
+        first = next(filter(None, self.text.splitlines()), "")
+        return f"{self.page.name}: {first[:40]}"
+
+
+def blocks(*infos: str, pages: list[Path] = PAGES) -> list[Block]:
+    """The fenced blocks of these kinds."""
+    found = []
+    for page in pages:
+        text = page.read_text("utf-8")
+        for match in _FENCED.finditer(text):
+            before = text[: match.start()].rstrip("\n").rpartition("\n")[2]
+            if match["info"] in infos:
+                found.append(Block(page, match["info"], match["text"], before))
+    return found
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text("utf-8")
+
+
+def spans(text: str) -> set[str]:
+    """What stands in backticks, outside of fenced blocks."""
+    return set(re.findall(r"`([^`\n]+)`", _FENCED.sub("", text)))
+
+
+def rows(text: str) -> dict[str, set[str]]:
+    """The tables of a page: the first cell's span → the spans in the rest of the row."""
+    found = re.findall(r"^\| `([^`]+)`[^|]*\|(.*)\|$", text, re.MULTILINE)
+    return {name: set(re.findall(r"`([^`]+)`", rest)) for name, rest in found}
+
+
+def test_every_command_has_its_help_in_the_docs() -> None:
+    everything = "".join(path.read_text("utf-8") for path in PAGES)
+    missing = [words for words, _ in generate.commands() if f"<!-- help: {words} -->" not in everything]
+    assert missing == []
+
+
+def test_every_option_is_in_the_docs() -> None:
+    everything = "".join(path.read_text("utf-8") for path in PAGES)
+    options = {
+        name
+        for _, command in generate.commands()
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for name in parameter.opts
+    }
+    assert {"--json", "-C", "--detach"} <= options
+    assert [name for name in options if not re.search(rf"(?<![\w-]){name}(?![\w-])", everything)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("setting-up.md", [name for name, _ in generate.settings()]),
+        ("setting-up.md", [generate.variable(name) for name, _ in generate.settings()]),
+        ("running.md", [str(code) for code in EXIT_CODES]),
+        ("running.md", list(FailureKind)),
+        ("running.md", list(FLOWS)),
+        ("looking.md", list(EventType)),
+        ("looking.md", list(RunState)),
+        ("agents.md", list(AGENTS)),
+        ("agents.md", list(Capabilities.__dataclass_fields__)),
+        ("agents.md", list(agent_class("command").Options.model_fields)),
+    ],
+    ids=[
+        "settings",
+        "variables",
+        "exit-codes",
+        "failures",
+        "flows",
+        "events",
+        "states",
+        "agents",
+        "can",
+        "command",
+    ],
+)
+def test_every_word_is_explained(name: str, words: list[str]) -> None:
+    assert words
+    assert [word for word in words if word not in spans(page(name))] == []
+
+
+def test_every_script_key_is_explained() -> None:
+    explained = {name.split(" ")[0] for name in spans(page("scripted-agent.md"))}
+    assert set(Entry.model_fields) - explained == set()
+    assert all(name in page("scripted-agent.md") for name in UsageEntry.model_fields)
+
+
+def test_generated_parts_are_fresh() -> None:
+    assert generate.stale() == [], "run `make docs`"
+    for path in PAGES:
+        text = path.read_text("utf-8")
+        assert text.count("<!-- /") == len(re.findall(generate.BLOCK, text)), f"{path}: a marker is misspelt"
+
+
+def test_the_generator_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "dumb")
+    assert generate.stale() == []
+
+
+def test_stale_parts_are_seen() -> None:
+    assert generate.rewritten("<!-- exit-codes -->\nold\n<!-- /exit-codes -->").count("| `130` |") == 1
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that GitHub makes of a page's headings."""
+    headings = _HEADING.findall(_FENCED.sub("", path.read_text("utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target, anchor in _LINK.findall(_FENCED.sub("", path.read_text("utf-8"))):
+        there = (path.parent / target).resolve() if target else path
+        assert there.exists(), f"{target} does not exist"
+        assert not anchor or anchor in anchors(there), f"{target} has no heading #{anchor}"
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    linked = {target for target, _ in _LINK.findall((ROOT / "README.md").read_text("utf-8"))}
+    assert {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")} - linked == set()
+
+
+def command_lines() -> Iterator[tuple[str, str]]:
+    """Every `segue …` that a page shows: in consoles, in examples of help texts, in backticks."""
+    for block in blocks("console", "sh", "text"):
+        for line in block.text.splitlines():
+            shown = line.strip().removeprefix("$ ")
+            if block.info == "text":
+                shown = re.split(r" {2,}", shown)[0]
+            if re.match(r"(?:[A-Z_]+=\S+ )*segue ", shown) or "$(segue " in shown:
+                yield block.page.name, shown
+    for path in PAGES:
+        for shown in _INLINE.findall(_FENCED.sub("", path.read_text("utf-8"))):
+            yield path.name, shown.replace("…", "SOURCE")
+
+
+def simple_commands(line: str) -> Iterator[list[str]]:
+    """The `segue` calls in a line of shell, without redirections."""
+    for inner in _INNER.findall(line):
+        yield shlex.split(inner)
+    words = shlex.shlex(line, posix=True, punctuation_chars=True)
+    words.commenters, words.whitespace_split = "#", True
+    call: list[str] = []
+    for word in [*words, ";"]:
+        if re.fullmatch(r"[;&|<>()]+", word):
+            if call[:1] == ["segue"]:
+                yield call
+            call = []
+        elif call or not re.fullmatch(r"[A-Z_]+=.*", word):
+            call.append(word)
+
+
+def parse(words: list[str]) -> None:
+    """Let click read the words, without running anything."""
+    command: click.Command = cli
+    context = click.Context(cli, info_name="segue", **cli.context_settings)
+    rest = words[1:]
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        found = command.get_command(context, rest[0])
+        if found is None:
+            raise click.UsageError(f"there is no command {rest[0]!r}")
+        command, rest = found, rest[1:]
+    # --help and --version end the reading; a command may be named without its argument.
+    with suppress(click.exceptions.Exit, click.MissingParameter):
+        command.make_context(command.name, rest, parent=context)
+
+
+@pytest.mark.parametrize(("name", "line"), sorted(set(command_lines())))
+def test_command_lines_can_be_typed(name: str, line: str) -> None:
+    calls = list(simple_commands(line))
+    assert calls
+    for words in calls:
+        parse(words)
+
+
+@pytest.mark.parametrize(
+    "line", ["segue fly", "segue run x --fast", "segue db export nothing", "A=1 segue db --x"]
+)
+def test_wrong_command_lines_are_seen(line: str) -> None:
+    with pytest.raises(click.UsageError):
+        parse(next(simple_commands(line)))
+
+
+def check_settings(values: dict[str, Any]) -> None:
+    settings = Settings.model_validate(values)
+    for name, options in settings.agents.items():
+        agent_class(name).Options.model_validate(options)
+
+
+@pytest.mark.parametrize("block", blocks("toml", "toml pyproject"), ids=str)
+def test_toml_is_valid(block: Block) -> None:
+    values = tomllib.loads(block.text)
+    if block.info == "toml pyproject":
+        check_settings(values.get("tool", {}).get("segue", {}))
+    elif values.keys() == {"on"}:
+        Script.model_validate(values)
+    else:
+        check_settings(values)
+
+
+def test_the_example_agent_conforms_and_is_found(tmp_path: Path) -> None:
+    source, test = (block.text for block in blocks("python", pages=[ROOT / "docs" / "agents.md"]))
+    points = next(b.text for b in blocks("toml pyproject") if "entry-points" in b.text)
+    assert len(source.splitlines()) < 60
+    place = Place.make(tmp_path / "place")
+    install(tmp_path / "site", source, tomllib.loads(points)["project"])
+    paths = [str(tmp_path / "site"), place.env.get("PYTHONPATH", "")]
+    place.env["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    listed = place.json("agent", "list")
+    assert [agent["ready"] for agent in listed if agent["name"] == "notebook"] == [True]
+    place.segue("run", "plan.md", "--agent", "notebook")
+    assert "Write three." in (place.repo / "notebook.md").read_text()
+    module = imported("segue_notebook", tmp_path / "site" / "segue_notebook.py")
+    prompt = execute_prompt(Task("1", "Write it down", ""), "")
+    check_agent(lambda p: module.NotebookAgent(module.NotebookOptions(), p, Redactor([])), prompt)
+    compile(test, "agents.md", "exec")
+
+
+def install(site: Path, source: str, project: dict[str, Any]) -> None:
+    """Do what pip would: the module, and what its distribution says about it."""
+    info = site / "segue_notebook-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "segue_notebook.py").write_text(source)
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    lines = [f"{name} = {value}" for name, value in project["entry-points"]["segue.agents"].items()]
+    (info / "entry_points.txt").write_text("\n".join(["[segue.agents]", *lines, ""]))
+
+
+def imported(name: str, path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def shape(value: Any) -> Any:
+    """Names and types of a JSON value; lists by their first element."""
+    if isinstance(value, dict):
+        return {name: shape(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+def rehearse(place: Place, *args: str) -> str:
+    """A real run in which much happens; what it printed."""
+    place.script(REHEARSAL)
+    return place.segue("run", "plan.md", *args, SEGUE_LIMITS__ATTEMPTS="2").stdout
+
+
+@pytest.fixture(scope="module")
+def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, str]:
+    """A place where a run has ended, and what the run printed for programs."""
+    place = Place.make(tmp_path_factory.mktemp("rehearsal"))
+    return place, rehearse(place, "--json")
+
+
+def test_the_machine_contract_is_as_shown(rehearsal: tuple[Place, str]) -> None:
+    place, printed = rehearsal
+    shown = {b.before: b.text for b in blocks("json", pages=[ROOT / "docs" / "looking.md"])}
+    real = {json.loads(line)["type"]: json.loads(line) for line in printed.splitlines()}
+    for line in shown["<!-- example: segue run plan.md --json -->"].splitlines():
+        example = json.loads(line)
+        seen = {**real[example["type"]], "data": {}} if example["type"] == "event" else real[example["type"]]
+        assert shape({**example, "data": {}} if "data" in example else example) == shape(seen)
+    answer = json.loads(place.segue("status", "last", "--json").stdout)
+    assert shape(json.loads(shown["<!-- example: segue status last --json -->"])) == shape(answer)
+    state = next(b.text for b in blocks("json", pages=[ROOT / "docs" / "tasks.md"]))
+    assert json.loads(state).keys() == json.loads(place.state_file().read_text()).keys()
+
+
+def test_the_data_of_events_is_as_listed(rehearsal: tuple[Place, str]) -> None:
+    place, _ = rehearsal
+    listed = rows(page("looking.md"))
+    seen = place.rows("SELECT DISTINCT e.type, j.key FROM orchestrator_events e, json_each(e.data) j")
+    assert len(seen) > 30
+    assert [(kind, key) for kind, key in seen if key not in listed[kind]] == []
+
+
+def queries() -> list[Block]:
+    return blocks("sql", pages=[ROOT / "docs" / "data.md"])
+
+
+def test_tables_and_views_are_explained_column_by_column(rehearsal: tuple[Place, str]) -> None:
+    place, _ = rehearsal
+    sections = re.split(r"^`(?=orchestrator_)", page("data.md"), flags=re.MULTILINE)
+    explained = {text.split("`")[0]: spans("`" + text) for text in sections[1:]}
+    tables = place.rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    assert {name for (name,) in tables} == set(explained)
+    for name, words in explained.items():
+        columns = {column for (column,) in place.rows("SELECT name FROM pragma_table_info(?)", name)}
+        assert columns - words == set(), name
+
+
+def test_the_queries_answer_on_sqlite(rehearsal: tuple[Place, str]) -> None:
+    place, _ = rehearsal
+    assert len(queries()) > 5
+    with closing(sqlite3.connect(place.database)) as connection:
+        for query in queries():
+            assert connection.execute(query.text).fetchall(), f"{query} finds nothing"
+
+
+def test_the_queries_answer_on_postgres(tmp_path: Path, postgres: str) -> None:
+    import psycopg
+
+    place = Place.make(tmp_path)
+    rehearse(place, "--database-url", postgres)
+    with psycopg.connect(postgres) as connection:
+        for query in queries():
+            assert connection.execute(query.text.encode()).fetchall(), f"{query} finds nothing"
