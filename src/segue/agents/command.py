@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import string
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from segue.agents.local import Ended, ended_event, environment, run_local
+from segue.domain.argv import fill as fill
 from segue.domain.classify import plain
 from segue.domain.errors import ToolMissing
 from segue.domain.event import Event
@@ -25,22 +25,6 @@ from segue.system.redact import Redactor
 
 _TEXT_BYTES = 64 * 1024
 _PLACEHOLDERS = ("model", "mode", "workspace", "task", "session")
-
-
-def fill(argument: str, values: Mapping[str, str]) -> str:
-    """The argument with its placeholders replaced; `{{` and `}}` stand for braces. Never splits it."""
-    parts = []
-    for literal, name, spec, conversion in string.Formatter().parse(argument):
-        parts.append(literal)
-        if name is None:
-            continue
-        if name not in values or spec or conversion:
-            known = ", ".join("{" + known + "}" for known in _PLACEHOLDERS)
-            raise ValueError(
-                f"unknown placeholder {{{name}}} in {argument!r}; known: {known}; a brace is {{{{"
-            )
-        parts.append(values[name])
-    return "".join(parts)
 
 
 def _argument(argument: str) -> str:

@@ -1,0 +1,50 @@
+"""Commands that users write in the configuration: placeholders filled in, strings split without a shell."""
+
+from __future__ import annotations
+
+import shlex
+import string
+from collections.abc import Mapping
+
+_OPERATORS = frozenset("();<>|&")
+
+
+def fill(argument: str, values: Mapping[str, str]) -> str:
+    """The argument with its placeholders replaced; `{{` and `}}` stand for braces. Never splits it."""
+    parts = []
+    for literal, name, spec, conversion in string.Formatter().parse(argument):
+        parts.append(literal)
+        if name is None:
+            continue
+        if name not in values or spec or conversion:
+            known = ", ".join("{" + known + "}" for known in values)
+            raise ValueError(
+                f"unknown placeholder {{{name}}} in {argument!r}; known: {known}; a brace is {{{{"
+            )
+        parts.append(values[name])
+    return "".join(parts)
+
+
+def split(command: str) -> list[str]:
+    """The words of a command. What only a shell understands is refused: no shell is ever asked."""
+    if any(map(_needs_shell, _raw_words(command))) or "\n" in command.strip():
+        raise ValueError(
+            f"{command!r} needs a shell, and Segue never uses one: write a list of commands, "
+            'such as [["stet", "start", "{base}"], ["stet", "run"]], or name a script'
+        )
+    words = shlex.split(command)
+    if not words:
+        raise ValueError("a command cannot be empty")
+    return words
+
+
+def _raw_words(command: str) -> list[str]:
+    """The words with their quotes, so that a quoted `|` can be told from an operator."""
+    lexer = shlex.shlex(command, posix=False, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    return list(lexer)
+
+
+def _needs_shell(word: str) -> bool:
+    return bool(word) and (set(word) <= _OPERATORS or (word[0] not in "'\"" and "`" in word))

@@ -1,0 +1,90 @@
+"""Runs a review tool to its end and hands back what it said, without secrets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from segue.domain.argv import fill
+from segue.domain.errors import ToolMissing
+from segue.ports import Problem, ReviewSubject
+from segue.system.process import capture
+from segue.system.redact import Redactor
+
+PLACEHOLDERS = ("base", "head", "repo", "task")
+_TAIL_CHARS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a tool ended and what it printed; `broken` says why it did not come to an end by itself."""
+
+    exit_code: int
+    out: str = ""
+    err: str = ""
+    broken: str = ""
+
+    @property
+    def tail(self) -> str:
+        """The end of what it printed, errors last."""
+        return "\n".join(part for part in (self.out.strip(), self.err.strip()) if part)[-_TAIL_CHARS:]
+
+    def why(self, program: str) -> str:
+        """Why it failed, in its own words if it has any."""
+        words = (self.err.strip() or self.out.strip())[-_TAIL_CHARS:]
+        return (
+            self.broken or f"{program} failed with exit code {self.exit_code}: {words or 'it said nothing'}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Where and how the programs of a reviewer run."""
+
+    repo: Path
+    env: Mapping[str, str]
+    timeout: float
+    redactor: Redactor
+
+    async def run(self, argv: Sequence[str]) -> Said:
+        """Run a program in the repository; its whole group is killed when it takes too long."""
+        program = located(argv[0], self.repo)
+        try:
+            done = await capture([program, *argv[1:]], self.repo, self.env, self.timeout)
+        except TimeoutError:
+            return Said(-1, broken=f"{argv[0]} did not end within {self.timeout:g} s and was killed")
+        except ToolMissing as error:
+            return Said(-1, broken=f"{error.message}. {error.hint}")
+        except OSError as error:
+            return Said(-1, broken=f"{argv[0]} cannot be started: {error.strerror or error}")
+        return Said(done.exit_code, self._text(done.out), self._text(done.err))
+
+    def _text(self, data: bytes) -> str:
+        return self.redactor.text(data.decode("utf-8", "replace")).replace("\0", "\ufffd")
+
+
+def filled(argv: Sequence[str], subject: ReviewSubject) -> list[str]:
+    """The command with its placeholders replaced."""
+    values = {
+        "base": subject.base,
+        "head": subject.head,
+        "repo": str(subject.repo),
+        "task": subject.task,
+    }
+    return [fill(argument, values) for argument in argv]
+
+
+def located(program: str, repo: Path) -> str:
+    """A program with a folder in its name is looked for from the repository's root on."""
+    return str(repo / program) if os.sep in program or "/" in program else program
+
+
+def missing(program: str, repo: Path, env: Mapping[str, str], setting: str) -> list[Problem]:
+    """A problem when the program cannot be found."""
+    if "{" in program or shutil.which(located(program, repo), path=env.get("PATH")):
+        return []
+    fix = f"Install it, or set {setting} to the program's full path."
+    return [Problem(f"{program} was not found.", fix, ToolMissing.exit_code)]
