@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from segue.config.load import Loaded, load
-from segue.domain.errors import UsageError
-from segue.flow.kit import FLOWS
-from segue.ports import Agent, Store
+from segue.domain.errors import ToolMissing, UsageError
+from segue.domain.finding import DismissReason, Finding
+from segue.flow.kit import FLOWS, Reviewing
+from segue.ports import Agent, Reviewer, Store
+from segue.reviewers.triage import at_least, triage
 from segue.sources import planstate
 from segue.sources.planfile import PlanFile
 from segue.system.redact import Redactor, secrets_of
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+
     from segue.system.process import Processes
 
 AGENTS = {
@@ -56,11 +62,7 @@ def make_agent(name: str, loaded: Loaded, processes: Processes, redactor: Redact
     try:
         options = kind.Options.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        path = ".".join(["agents", name, *(str(part) for part in first["loc"])])
-        raise UsageError(
-            f"{path}: {first['msg']} (from {loaded.origin(path)})", hint=f"See: segue agent schema {name}"
-        ) from None
+        raise _wrong_option(error, f"agents.{name}", loaded, f"See: segue agent schema {name}") from None
     agent: Agent = kind(options, processes, redactor)
     return agent
 
@@ -141,7 +143,10 @@ class App:
 
     def flow_name(self) -> str:
         """The flow that was chosen, or the one the agent is usually used with."""
-        name = self.loaded.settings.flow or getattr(agent_class(self.agent_name()), "usual_flow", "execute")
+        usual = getattr(agent_class(self.agent_name()), "usual_flow", "execute")
+        if usual == "execute" and self.loaded.settings.review.reviewer not in (None, "none"):
+            usual = "review"
+        name = self.loaded.settings.flow or usual
         if name not in FLOWS:
             raise UsageError(f"There is no flow {name!r}.", hint=f"Known flows: {', '.join(FLOWS)}")
         return name
@@ -149,6 +154,61 @@ class App:
     def redactor(self) -> Redactor:
         """Knows this user's secrets."""
         return Redactor([*secrets_of(os.environ), *secrets_of({"DATABASE_URL": self.database()})])
+
+
+def make_reviewing(app: App, flow: str, repo: Path) -> Reviewing | None:
+    """The reviewer that was asked for, or stet if it is there; None when nobody reviews."""
+    settings = app.loaded.settings
+    wanted = settings.review.reviewer
+    if "review" not in FLOWS[flow] or wanted == "none":
+        return None
+    reviewer = _make_reviewer(app, wanted or "stet", repo)
+    problems = reviewer.check()
+    if wanted is None and (problems or settings.commit == "never"):
+        return None
+    if problems:
+        raise ToolMissing(problems[0].message, hint=problems[0].fix)
+    if reviewer.needs_commit and settings.commit == "never":
+        raise UsageError(
+            f'The reviewer {wanted} sees commits only, but commit = "never".', hint='Set commit = "phase"'
+        )
+    review = settings.review
+
+    def parted(findings: Sequence[Finding]) -> tuple[list[Finding], list[tuple[Finding, DismissReason]]]:
+        sorted_out = triage(at_least(findings, review.min_severity), review.dismiss)
+        return list(sorted_out.kept), list(sorted_out.dismissed)
+
+    return Reviewing(
+        reviewer, parted, review.max_address_rounds, review.on_findings_remaining, review.on_review_failure
+    )
+
+
+def _make_reviewer(app: App, name: str, repo: Path) -> Reviewer:
+    from pydantic import ValidationError
+
+    from segue.reviewers.command import CommandReviewer
+    from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions, preset
+    from segue.reviewers.stet import StetReviewer
+
+    values, redactor = app.loaded.settings.reviewers.get(name, {}), app.redactor()
+    try:
+        if name == "stet":
+            state = app.state_dir / "stet" / hashlib.sha256(str(repo).encode()).hexdigest()[:16]
+            return StetReviewer(StetOptions.model_validate(values), repo, redactor, state)
+        if name == "command":
+            return CommandReviewer(CommandReviewOptions.model_validate(values), repo, redactor)
+        if name in PRESETS:
+            return CommandReviewer(preset(name, values), repo, redactor, name)
+    except ValidationError as error:
+        raise _wrong_option(error, f"reviewers.{name}", app.loaded, "See docs/reviewing.md") from None
+    known = ", ".join(sorted({*PRESETS, "command", "none"}))
+    raise UsageError(f"There is no reviewer {name!r}.", hint=f"Known reviewers: {known}")
+
+
+def _wrong_option(error: ValidationError, table: str, loaded: Loaded, hint: str) -> UsageError:
+    first = error.errors()[0]
+    path = ".".join([table, *(str(part) for part in first["loc"])])
+    return UsageError(f"{path}: {first['msg']} (from {loaded.origin(path)})", hint=hint)
 
 
 def own_folder(path: Path) -> None:

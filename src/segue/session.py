@@ -1,46 +1,28 @@
-"""One process driving one run: what is checked before it, what guards it, and how it ends."""
+"""One process driving one run: what guards it, and how it ends."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from segue.app import App, make_agent
+from segue.app import App, make_agent, make_reviewing
+from segue.config.settings import FinalSettings
 from segue.domain.errors import Interrupted, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
 from segue.domain.event import Event, EventType
-from segue.domain.run import Run, RunSpec, RunState, StepState
+from segue.domain.run import Run, RunState, StepState
 from segue.flow.drive import drive
+from segue.flow.final import FinalCommand, FinalReport, RunCommand, finish
 from segue.flow.kit import Kit, Policy, Spent
-from segue.flow.start import check_agent_ready, check_caps, check_clean, pending, select
-from segue.ports import Journal, Observer, Store
-from segue.sources import planstate
-from segue.sources.planfile import PlanFile
+from segue.ports import Journal, Observer, ReviewSubject, Store
+from segue.prepare import Prepared
 from segue.system import identity
-from segue.system.git import Repository
-from segue.system.lock import RepoLock
-from segue.system.process import Processes, end_orphans
-from segue.system.redact import Redactor
+from segue.system.process import Processes, capture, child_environment, end_orphans
 
 _STOP_TIMEOUT = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A run that may begin: everything a user could have got wrong has been checked."""
-
-    app: App
-    run: Run
-    spec: RunSpec
-    repo: Repository
-    source: PlanFile
-    lock: RepoLock
-    fresh: bool
-    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,96 +33,12 @@ class Ended:
     state: RunState
     done: int
     error: SegueError | None = None
+    final: tuple[FinalReport, ...] = ()
 
     @property
     def exit_code(self) -> int:
         """The exit code of the process."""
         return self.error.exit_code if self.error else 0
-
-
-@asynccontextmanager
-async def prepared(
-    app: App, source: Path, only: Sequence[str] = (), start: str | None = None
-) -> AsyncIterator[Prepared | None]:
-    """Check everything, take the repository, find or create the run; None when there is nothing to do."""
-    app.planfile(source, app.repo).look()
-    repo = await Repository.open(app.repo)
-    plan = app.planfile(source, repo.root)
-    listing = plan.tasks()
-    chosen = select(listing, only, start)
-    if not pending(listing, chosen):
-        yield None
-        return
-    spec = _spec(app, plan, repo, chosen, {task.key: task.title for task in pending(listing, chosen)})
-    _check_agent(app, spec.agent)
-    with app.store() as store:
-        run = _unfinished(store, plan.key)
-        with _locked(repo, run.id if run else "") as lock:
-            fresh = run is None
-            if run is None:
-                check_clean(await repo.snapshot(), app.loaded.settings.allow_dirty)
-                run = store.create(plan.key, spec)
-                lock.sign(run.id)
-            yield Prepared(app, run, spec, repo, plan, lock, fresh)
-
-
-@asynccontextmanager
-async def reopened(app: App, run: Run) -> AsyncIterator[Prepared]:
-    """Prepare a run that exists, with the settings it was started with."""
-    repo = await Repository.open(Path(run.spec.repo))
-    _check_agent(app, run.spec.agent)
-    with _locked(repo, run.id) as lock:
-        plan = app.planfile(Path(run.spec.source), repo.root)
-        warning = _mended(plan)
-        yield Prepared(app, run, run.spec, repo, plan, lock, fresh=False, warning=warning)
-
-
-def _mended(plan: PlanFile) -> str:
-    """A corrupt state file is put aside: the plan then starts from its first task, and the user is told."""
-    try:
-        plan.state()
-    except planstate.CorruptState as error:
-        aside = planstate.set_aside(plan.state_path)
-        return f"{error.message} It was kept as {aside}; the plan starts from its first task."
-    return ""
-
-
-@contextlib.contextmanager
-def _locked(repo: Repository, run: str) -> Iterator[RepoLock]:
-    lock = RepoLock.take(repo.git_dir, run)
-    try:
-        yield lock
-    finally:
-        lock.release()
-
-
-def _check_agent(app: App, name: str) -> None:
-    agent = make_agent(name, app.loaded, Processes(app.state_dir), Redactor([]))
-    check_agent_ready(agent)
-    check_caps(app.loaded.settings.limits.budget(), agent.can, name)
-
-
-def _spec(
-    app: App, plan: PlanFile, repo: Repository, chosen: tuple[str, ...], titles: dict[str, str]
-) -> RunSpec:
-    settings = app.loaded.settings
-    return RunSpec(
-        source_kind=plan.kind,
-        source=str(plan.path),
-        repo=str(repo.root),
-        agent=app.agent_name(),
-        flow=app.flow_name(),
-        model=settings.model,
-        tasks=chosen,
-        titles=titles,
-        config=str(app.config) if app.config else None,
-        settings=app.loaded.overrides,
-    )
-
-
-def _unfinished(store: Store, key: str) -> Run | None:
-    runs = store.runs(source_key=key, limit=1)
-    return runs[0] if runs and runs[0].state is not RunState.DONE else None
 
 
 async def carry_out(ready: Prepared, observers: Sequence[Observer] = ()) -> Ended:
@@ -157,8 +55,9 @@ async def _watched(ready: Prepared, store: Store, journal: Journal) -> Ended:
     """Drive, and turn whatever ends it into a state of the run."""
     before = _done(journal)
     error: SegueError | None = None
+    final: list[FinalReport] = []
     try:
-        await _until_stopped(ready, store, journal)
+        final = await _until_stopped(ready, store, journal)
     except LeaseLost as lost:
         return Ended(ready.run.id, RunState.RUNNING, 0, lost)
     except SegueError as caught:
@@ -168,7 +67,7 @@ async def _watched(ready: Prepared, store: Store, journal: Journal) -> Ended:
         raise
     state = _state_after(error)
     await _close(journal, state, error.message if error else "")
-    return Ended(ready.run.id, state, _done(journal) - before, error)
+    return Ended(ready.run.id, state, _done(journal) - before, error, tuple(final))
 
 
 def _done(journal: Journal) -> int:
@@ -188,7 +87,7 @@ async def _close(journal: Journal, state: RunState, note: str) -> None:
     await journal.set_state(state, note)
 
 
-async def _until_stopped(ready: Prepared, store: Store, journal: Journal) -> None:
+async def _until_stopped(ready: Prepared, store: Store, journal: Journal) -> list[FinalReport]:
     """Drive until the end, Ctrl-C, `segue stop`, or the time limit of the run; leave nothing running."""
     while await journal.wait("stop", timeout=0):
         pass  # a request to stop that came after the last session had ended
@@ -201,7 +100,7 @@ async def _until_stopped(ready: Prepared, store: Store, journal: Journal) -> Non
         if work not in finished:
             work.cancel()
     try:
-        await work
+        return await work
     except asyncio.CancelledError:
         run = ready.run.id
         kept, hint = "Everything recorded so far is saved.", f"Go on with: segue resume {run}"
@@ -211,7 +110,7 @@ async def _until_stopped(ready: Prepared, store: Store, journal: Journal) -> Non
 
 
 @contextlib.contextmanager
-def _signals(work: asyncio.Task[None]) -> Iterator[None]:
+def _signals(work: asyncio.Task[Any]) -> Iterator[None]:
     """Ctrl-C and termination end the work in an orderly way."""
     loop = asyncio.get_running_loop()
     caught = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
@@ -226,7 +125,7 @@ def _signals(work: asyncio.Task[None]) -> Iterator[None]:
                 loop.remove_signal_handler(number)
 
 
-async def _drive(ready: Prepared, store: Store, journal: Journal) -> None:
+async def _drive(ready: Prepared, store: Store, journal: Journal) -> list[FinalReport]:
     app, settings = ready.app, ready.app.loaded.settings
     await _announce(ready, store, journal)
     redactor = app.redactor()
@@ -250,8 +149,41 @@ async def _drive(ready: Prepared, store: Store, journal: Journal) -> None:
             ),
             spent=Spent.of(store.steps(ready.run.id)),
             redact=redactor.text,
+            reviewing=make_reviewing(app, ready.spec.flow, ready.repo.root),
         )
-        await drive(kit, ready.spec.tasks)
+        try:
+            await drive(kit, ready.spec.tasks)
+        finally:
+            await _end_review(kit)
+    return await finish(journal, _final_commands(settings.final), _runner(ready))
+
+
+async def _end_review(kit: Kit) -> None:
+    """A reviewer that keeps one session for the whole run closes it now."""
+    if kit.reviewing is not None:
+        subject = ReviewSubject(kit.workspace.root, "", "", "", "")
+        warning = await kit.reviewing.reviewer.finish(subject)
+        if warning:
+            await kit.emit(EventType.NOTICE, text=warning)
+
+
+def _final_commands(final: FinalSettings) -> list[FinalCommand]:
+    named = (("review", final.review), ("audit", final.audit))
+    return [FinalCommand(label, argv) for label, commands in named for argv in commands]
+
+
+def _runner(ready: Prepared) -> RunCommand:
+    """Runs a command of the user in the repository."""
+    redactor, limit = ready.app.redactor(), ready.app.loaded.settings.final.timeout
+
+    async def run(argv: Sequence[str]) -> tuple[int | None, str]:
+        try:
+            done = await capture(argv, ready.repo.root, child_environment(), timeout=limit)
+        except (SegueError, TimeoutError) as error:
+            return None, str(error) or f"{argv[0]} took longer than {limit:g} s and was ended"
+        return done.exit_code, redactor.text((done.out + done.err).decode("utf-8", "replace"))
+
+    return run
 
 
 async def _announce(ready: Prepared, store: Store, journal: Journal) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import click
 
 from segue.app import App
 from segue.cli.display import observer
-from segue.cli.output import Output, error_text
-from segue.cli.show import task_table
+from segue.cli.log import structured
+from segue.cli.output import Output, animated, error_text
+from segue.cli.summary import summarise
 from segue.flow.start import NO_TASKS, pending, select
-from segue.session import Ended, Prepared, carry_out, prepared
-from segue.store.projections import task_views
+from segue.prepare import PlanChanged, Prepared, prepared
+from segue.session import carry_out
 from segue.system.background import start_in_background
 from segue.system.files import private_folder
 
@@ -64,6 +66,20 @@ async def start(
         return await _detach(ready, output)
 
 
+def choose(changed: PlanChanged, output: Output) -> str:
+    """Ask the person what to do about a plan that changed; a program gets the error."""
+    if output.json or not (sys.stdin.isatty() and animated(sys.stderr)):
+        raise changed
+    output.warn(error_text(changed))
+    choices = click.Choice(["keep", "restart", "stop"])
+    answer: str = click.prompt(
+        "Keep what is done, restart from the first task, or stop?", type=choices, err=True
+    )
+    if answer == "stop":
+        raise changed
+    return answer
+
+
 async def show_session(ready: Prepared, output: Output, verbose: bool) -> int:
     """Drive a run in this process and show it."""
     if output.json:
@@ -71,32 +87,15 @@ async def show_session(ready: Prepared, output: Output, verbose: bool) -> int:
     if ready.warning:
         output.warn(ready.warning)
     display = observer(output, ready.spec.titles, ready.run.id, verbose)
-    with display:
-        ended = await carry_out(ready, [display])
-    _summary(ready, ended, output)
+    with display, structured(ready.app.loaded.settings.log) as logs:
+        ended = await carry_out(ready, [display, *logs])
+    summarise(ready, ended, output)
     return ended.exit_code
 
 
 def _launch(ready: Prepared, pid: int) -> dict[str, object]:
     store = ready.app.redactor().text(ready.app.database())
     return {"type": "launch", "schema": 1, "run": ready.run.id, "pid": pid, "store": store}
-
-
-def _summary(ready: Prepared, ended: Ended, output: Output) -> None:
-    error = ended.error
-    if output.json:
-        record = {"type": "done", "run": ended.run, "state": ended.state, "exit_code": ended.exit_code}
-        record |= (
-            {"error": {"message": error.message, "kept": error.kept, "hint": error.hint}} if error else {}
-        )
-        output.record(record)
-    elif not output.quiet:
-        with ready.app.store(read_only=True) as store:
-            run = store.run(ended.run)
-            assert run is not None
-            task_table(output, task_views(run, store.steps(run.id)), f"Run {run.id}: {ended.state}")
-    if error:
-        click.echo(error_text(error), err=True)
 
 
 async def _detach(ready: Prepared, output: Output) -> int:

@@ -18,8 +18,21 @@ from segue.ports import Observer
 _LEVELS = {EventType.STATE_IMPORTED: "warning", EventType.NOTICE: "warning", EventType.RUN_PARKED: "warning"}
 _SILENT = {EventType.AGENT_OUTPUT, EventType.AGENT_RAW, EventType.AGENT_TEXT, EventType.AGENT_TOOL}
 _FIELDS = (
-    *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted", "duration"),
-    *("ok", "ms", "commit", "state", "note", "text", "line", "until", "done", "reason", "attempts"),
+    *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted"),
+    *(
+        "duration",
+        "ok",
+        "ms",
+        "commit",
+        "state",
+        "note",
+        "text",
+        "line",
+        "until",
+        "done",
+        "reason",
+        "attempts",
+    ),
     *("findings", "dismissed", "failure", "round", "remaining", "source", "repo", "flow", "command", "bytes"),
 )
 """What a record may carry; a field that is not named here never reaches the log."""
@@ -34,11 +47,14 @@ def structured(settings: LogSettings) -> Iterator[list[Observer]]:
     if settings.file == "-":
         yield [_Log(sys.stderr, settings.format == "json")]
         return
+    path = Path(settings.file)
     try:
-        file = Path(settings.file).open("a", encoding="utf-8", errors="backslashreplace")
+        path.touch()
     except OSError as error:
-        raise UsageError(f"The log file cannot be written: {error}", hint="Name another with --log-file") from error
-    with file:
+        raise UsageError(
+            f"The log file cannot be written: {error}", hint="Name another with --log-file"
+        ) from error
+    with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
         yield [_Log(file, settings.format == "json")]
 
 
@@ -76,5 +92,8 @@ def _level(event: Recorded) -> str:
 
 
 def _as_text(record: dict[str, Any]) -> str:
-    pairs = (f"{key}={one_line(str(value), 300)!r}" if " " in str(value) else f"{key}={value}" for key, value in record.items())
-    return " ".join(pairs)
+    return " ".join(f"{key}={_quoted(str(value))}" for key, value in record.items())
+
+
+def _quoted(value: str) -> str:
+    return repr(one_line(value, 300)) if " " in value or "\n" in value else value

@@ -37,7 +37,7 @@ def resume(
 
     from segue.app import App
     from segue.cli import drive, find
-    from segue.session import reopened
+    from segue.prepare import reopened
 
     output = make_output(as_json, quiet, color)
     app = App.load(repo, config_file, settings)

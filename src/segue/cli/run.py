@@ -57,7 +57,8 @@ def run(
 ) -> int:
     """Carry the tasks of SOURCE, a plan file with `## Task N` headings, through an agent.
 
-    Without SOURCE the plan named in the configuration is taken. Running the same command again goes on where the last run stopped.
+    Without SOURCE the plan named in the configuration is taken. The same command again goes on where
+    the last run stopped.
 
     \b
     Examples:
@@ -71,6 +72,7 @@ def run(
 
     from segue.app import App
     from segue.cli import drive
+    from segue.prepare import PlanChanged
 
     output = make_output(as_json, quiet, color)
     settings |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
@@ -78,4 +80,9 @@ def run(
     plan = app.plan_path(source)
     if dry_run:
         return drive.dry_run(app, plan, only, start, output)
-    return asyncio.run(drive.start(app, plan, only, start, output, detach=detach, verbose=verbose))
+    while True:
+        try:
+            return asyncio.run(drive.start(app, plan, only, start, output, detach=detach, verbose=verbose))
+        except PlanChanged as changed:
+            settings["plan_changed"] = drive.choose(changed, output)
+            app = App.load(repo, config_file, settings)

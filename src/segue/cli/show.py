@@ -10,7 +10,6 @@ from segue.domain.run import Run, RunState
 from segue.store.projections import TaskView
 from segue.system import identity
 
-
 _STARTING = 10.0
 """Seconds a run may be without a process while one is being started in the background."""
 

@@ -8,8 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from segue.domain.budget import Budget
-from segue.domain.finding import DismissReason, Severity
+from segue.domain.finding import Severity
 from segue.domain.job import Limits
+from segue.reviewers.triage import DismissRule
 
 
 class LimitSettings(BaseModel):
@@ -45,15 +46,6 @@ class LimitSettings(BaseModel):
         return Budget(self.launches, self.tokens, self.cost_usd)
 
 
-class DismissSetting(BaseModel):
-    """One kind of finding that is not to be addressed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    pattern: str = Field(description="Matched against `file: rule: message`.")
-    reason: DismissReason = Field(DismissReason.FALSE_POSITIVE, description="Why it is dismissed.")
-
-
 class ReviewSettings(BaseModel):
     """Who reviews what the agent did, and what follows."""
 
@@ -72,7 +64,7 @@ class ReviewSettings(BaseModel):
         "fail", description="What becomes of a task whose reviewer fails."
     )
     min_severity: Severity = Field(Severity.INFO, description="Milder findings are left out.")
-    dismiss: tuple[DismissSetting, ...] = Field(
+    dismiss: tuple[DismissRule, ...] = Field(
         (), description="Findings that are dismissed without asking the agent."
     )
 

@@ -1,4 +1,4 @@
-"""The review phase: a reviewer looks, the agent addresses what it found, until nothing is left or no more helps."""
+"""The review phase: a reviewer looks, the agent addresses what it found, until nothing is left."""
 
 from __future__ import annotations
 

@@ -1,0 +1,51 @@
+"""How a session ends for its reader: a table and a file for people, one record for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from segue.cli.output import Output, clean, error_text
+from segue.cli.show import run_data, task_table
+from segue.prepare import Prepared
+from segue.session import Ended
+from segue.store.projections import task_views
+from segue.system.files import private_folder, write_atomic
+
+
+def summarise(ready: Prepared, ended: Ended, output: Output) -> None:
+    """Say how it ended."""
+    with ready.app.store(read_only=True) as store:
+        run = store.run(ended.run)
+        assert run is not None
+        views = task_views(run, store.steps(run.id))
+    folder = ready.app.run_folder(ended.run)
+    path = folder / "summary.json"
+    private_folder(folder)
+    document = {"schema": 1, "data": {**run_data(run, views), **_ending(ended)}}
+    write_atomic(path, json.dumps(document, indent=2, default=str).encode())
+    if output.json:
+        output.record({"type": "done", "run": ended.run, **_ending(ended)})
+    elif not output.quiet:
+        task_table(output, views, f"Run {run.id}: {ended.state}")
+        _final(ended, output)
+        output.note(f"Summary: {path}")
+    if ended.error:
+        output.warn(error_text(ended.error))
+
+
+def _final(ended: Ended, output: Output) -> None:
+    for report in ended.final:
+        code = "could not be run" if report.exit_code is None else f"exit code {report.exit_code}"
+        output.text(f"\nFinal {report.label}: {report.command} ({code})\n{clean(report.output).rstrip()}")
+
+
+def _ending(ended: Ended) -> dict[str, Any]:
+    data: dict[str, Any] = {"state": ended.state, "exit_code": ended.exit_code}
+    if ended.final:
+        names = ("label", "command", "exit_code", "output")
+        data["final"] = [{name: getattr(report, name) for name in names} for report in ended.final]
+    if ended.error:
+        error = ended.error
+        data["error"] = {"message": error.message, "kept": error.kept, "hint": error.hint}
+    return data
