@@ -24,6 +24,7 @@ from segue.agents.scripted import Entry, Script, UsageEntry
 from segue.app import AGENTS, agent_class
 from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
+from segue.config.load import SYNONYMS
 from segue.config.settings import Settings
 from segue.conformance.agent import check_agent
 from segue.domain.event import EventType
@@ -126,6 +127,7 @@ def test_every_option_is_in_the_docs() -> None:
     [
         ("setting-up.md", [name for name, _ in generate.settings()]),
         ("setting-up.md", [generate.variable(name) for name, _ in generate.settings()]),
+        ("setting-up.md", [*SYNONYMS, *SYNONYMS.values()]),
         ("running.md", [str(code) for code in EXIT_CODES]),
         ("running.md", list(FailureKind)),
         ("running.md", list(FLOWS)),
@@ -138,6 +140,7 @@ def test_every_option_is_in_the_docs() -> None:
     ids=[
         "settings",
         "variables",
+        "synonyms",
         "exit-codes",
         "failures",
         "flows",
