@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 AGENTS = {
     "command": "segue.agents.command:CommandAgent",
+    "cursor": "segue.agents.cursor:CursorAgent",
     "scripted": "segue.agents.scripted:ScriptedAgent",
 }
 """Agents by name; further ones come from the entry-point group `segue.agents`."""

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("segue.cli.config:config", "Look at the settings and where they come from."),
     "db": ("segue.cli.db:db", "Look after the database."),
     "demo": ("segue.cli.demo:demo", "See a whole run in a throw-away repository, without keys."),
+    "sim": ("segue.cli.sim:sim", "Stand-ins for vendors' tools, to rehearse a run."),
     "completion": ("segue.cli.completion:completion", "Print the completion script for your shell."),
     "exit-codes": ("segue.cli.exit_codes:exit_codes", "List what the exit codes mean."),
 }

@@ -1,0 +1,201 @@
+"""The cursor agent: the Cursor CLI, which is called `cursor-agent` or `agent`.
+
+Its contract was learnt from watching it: see docs/cursor.md for the flags, and `cursor_lines` for what it
+prints. Each launch is one process; the prompt goes in by stdin; the plan comes out of a tool call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from segue.agents.cursor_config import own_config_dir
+from segue.agents.cursor_lines import CursorLines
+from segue.agents.local import Ended, ended_event, environment, run_local
+from segue.domain.errors import CredentialsError, ToolMissing
+from segue.domain.event import Event
+from segue.domain.job import Job, Mode
+from segue.ports import Capabilities, Problem
+from segue.system.probe import probe
+from segue.system.process import Command, Exit, Processes, child_environment
+from segue.system.redact import Redactor
+
+INSTALL = "https://cursor.com/docs/cli/overview"
+SIM_PREFIX = "SEGUE_SIM_"
+"""Variables for the stand-in of `segue sim bin` reach the agent: see docs/rehearsing.md."""
+
+_NAMES = ("cursor-agent", "agent")
+_VERSION = re.compile(r"\d{4}\.\d\d\.\d\d-[0-9a-f]+")
+_NOT_LOGGED_IN = re.compile(r"not (?:logged|signed) in", re.IGNORECASE)
+_PROBE_SECONDS = 20.0
+
+
+def _command(name: str) -> str:
+    path = Path(name).expanduser()
+    if not name or (len(path.parts) > 1 and not path.is_absolute()):
+        raise ValueError("must be a name on PATH or an absolute path")
+    return str(path)
+
+
+class CursorOptions(BaseModel):
+    """The table `[agents.cursor]`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    agent_cmd: Annotated[str, AfterValidator(_command)] | None = Field(
+        None, description="The program: a name on PATH or a full path; `cursor-agent`, then `agent` if unset."
+    )
+    sandbox: Literal["enabled", "disabled"] | None = Field(
+        "disabled",
+        description="Cursor's own sandbox in edit mode; unset leaves it to Cursor. No security boundary.",
+    )
+    force: bool = Field(
+        True, description="In edit mode, let the agent run any command without asking: tests need it."
+    )
+    trust: bool = Field(True, description="Trust the workspace; without it Cursor refuses a new folder.")
+    approve_mcps: bool = Field(False, description="Approve all MCP servers that are configured for Cursor.")
+    extra_args: list[str] = Field(default=[], description="Further arguments, put after all others.")
+    pass_env: list[str] = Field(
+        default=["CURSOR_API_KEY"], description="Environment variables the agent may see."
+    )
+    own_config_dir: bool = Field(
+        True, description="A CURSOR_CONFIG_DIR per launch, so that launches at the same time do not collide."
+    )
+    result_grace: float = Field(
+        5.0, ge=0, description="Seconds Cursor may take to exit after its result, before it is ended."
+    )
+
+
+class CursorAgent:
+    """Runs the Cursor CLI, one process per launch."""
+
+    Options = CursorOptions
+    name = "cursor"
+    can = Capabilities(plan_mode=True, ask_mode=True, follow_up=True, streams=True, reports_usage=True)
+
+    def __init__(self, options: CursorOptions, processes: Processes, redactor: Redactor) -> None:
+        self._options = options
+        self._processes = processes
+        self._redactor = redactor
+        self._problems: list[Problem] | None = None
+
+    def check(self) -> list[Problem]:
+        """Whether the program is there, is Cursor's, and is logged in; found out once."""
+        if self._problems is None:
+            self._problems = self._examined()
+        return self._problems
+
+    async def run(self, job: Job) -> AsyncGenerator[Event, None]:
+        """Run Cursor on the job and report what it prints."""
+        lines = CursorLines(job.mode)
+        items = self._followed(job, lines)
+        async with aclosing(items):
+            async for item in items:
+                if isinstance(item, Ended):
+                    last = ended_event(item, lines.outcome(item, time.time()))
+                    yield replace(last, data={**last.data, **lines.facts()})
+                else:
+                    yield item
+
+    def forget(self, token: str) -> None:
+        """Drop what was kept for an adoption."""
+        self._processes.forget(token)
+
+    async def _followed(self, job: Job, lines: CursorLines) -> AsyncGenerator[Event | Ended, None]:
+        """What the process does until it has ended, or has had its time after the result and been ended."""
+        command = self._launch(job)
+        items = run_local(self._processes, self._redactor, job.token, command, lines.read)
+        deadline: float | None = None
+        async with aclosing(items):
+            while True:
+                if deadline is None and lines.finished:
+                    deadline = asyncio.get_running_loop().time() + self._options.result_grace
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        item = await anext(items)
+                except TimeoutError:
+                    # The timeout has closed the iterator, which ended the process.
+                    yield Ended(await self._exit(job.token, command), "", "")
+                    return
+                yield item
+                if isinstance(item, Ended):
+                    return
+
+    async def _exit(self, token: str, command: Command) -> Exit:
+        """How the process that was ended has ended; the token of a launch can be asked for it at any time."""
+        found: Exit | None = None
+        async for item in self._processes.run(token, command):
+            found = item if isinstance(item, Exit) else None
+        assert found is not None, "the last thing a process yields is its exit"
+        return replace(found, adopted=False)
+
+    def _launch(self, job: Job) -> Command:
+        extra = {"NO_OPEN_BROWSER": "1"}
+        if self._options.own_config_dir:
+            extra["CURSOR_CONFIG_DIR"] = str(own_config_dir(self._processes.scratch(job.token)))
+        env = environment(job, self._passed(), extra)
+        argv = (self._program() or _NAMES[0], *self._arguments(job))
+        return Command(argv, job.workspace, env, job.prompt.text.encode("utf-8", "replace"), job.limits)
+
+    def _arguments(self, job: Job) -> list[str]:
+        options = self._options
+        arguments = ["-p", "--output-format", "stream-json"]
+        arguments += ["--trust"] if options.trust else []
+        arguments += ["--approve-mcps"] if options.approve_mcps else []
+        if job.mode is Mode.EDIT:
+            arguments += ["--force"] if options.force else []
+            arguments += ["--sandbox", options.sandbox] if options.sandbox else []
+        else:
+            arguments += ["--mode", job.mode.value]
+        arguments += ["--model", job.model] if job.model else []
+        arguments += ["--workspace", str(job.workspace)]
+        # The value of --resume is optional, so it must be attached.
+        arguments += [f"--resume={job.session}"] if job.session else []
+        return [*arguments, *options.extra_args]
+
+    def _passed(self) -> list[str]:
+        rehearsal = [name for name in os.environ if name.startswith(SIM_PREFIX)]
+        return [*self._options.pass_env, "AGENT_CLI_CREDENTIAL_STORE", *rehearsal]
+
+    def _program(self) -> str | None:
+        path = child_environment(self._options.pass_env).get("PATH")
+        names = (self._options.agent_cmd,) if self._options.agent_cmd else _NAMES
+        return next((found for name in names if (found := shutil.which(name, path=path))), None)
+
+    def _examined(self) -> list[Problem]:
+        program = self._program()
+        if program is None:
+            wanted = self._options.agent_cmd or " or ".join(_NAMES)
+            fix = f"Install the Cursor CLI: {INSTALL} — or set agents.cursor.agent_cmd to its path."
+            return [Problem(f"The Cursor CLI ({wanted}) was not found.", fix, ToolMissing.exit_code)]
+        version = self._ask(program, "--version")
+        if version is None or not _VERSION.fullmatch(version.strip()):
+            said = "nothing" if version is None else repr(version.strip()[:80])
+            fix = f"Install the Cursor CLI: {INSTALL} — or set agents.cursor.agent_cmd to its path."
+            message = f"{program} is not the Cursor CLI: asked for its version, it said {said}."
+            return [Problem(message, fix, ToolMissing.exit_code)]
+        return self._login_problems(program)
+
+    def _login_problems(self, program: str) -> list[Problem]:
+        if "CURSOR_API_KEY" in self._options.pass_env and os.environ.get("CURSOR_API_KEY"):
+            return []
+        status = self._ask(program, "status", "--format", "json") or ""
+        if not _NOT_LOGGED_IN.search(status):
+            return []  # logged in, or it cannot be told
+        fix = f"Run `{Path(program).name} login`, or set CURSOR_API_KEY."
+        return [Problem("Cursor is not logged in.", fix, CredentialsError.exit_code)]
+
+    def _ask(self, program: str, *arguments: str) -> str | None:
+        env = child_environment(self._passed(), {"NO_OPEN_BROWSER": "1"})
+        answer = probe([program, *arguments], _PROBE_SECONDS, env)
+        return None if answer is None else answer.out.decode("utf-8", "replace")

@@ -1,0 +1,50 @@
+"""`segue sim`: stand-ins for vendors' tools, to rehearse a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from segue.cli.options import make_output
+
+
+@click.group()
+def sim() -> None:
+    """Stand-ins for vendors' tools, to rehearse a run."""
+
+
+@sim.command("bin")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+def bin_(folder: Path) -> int:
+    """Write the stand-ins `agent`, `cursor-agent` and `stet` into DIR.
+
+    Put DIR first on the PATH and they are used instead of the real tools. See docs/rehearsing.md for
+    what they do and how to make them fail.
+
+    \b
+    Examples:
+      segue sim bin ./bin
+      PATH=$PWD/bin:$PATH segue run plan.md --agent cursor
+    """
+    from segue.domain.errors import UsageError
+    from segue.sim.launchers import PROGRAMS, write_launchers
+
+    output = make_output()
+    foreign = [folder / name for name in PROGRAMS if _is_foreign(folder / name)]
+    if foreign:
+        raise UsageError(
+            f"{foreign[0]} exists and is no stand-in.",
+            kept="It was not touched.",
+            hint="Choose another folder.",
+        )
+    for path in write_launchers(folder):
+        output.text(str(path))
+    output.note(f"Next: PATH={folder.absolute()}:$PATH segue run plan.md --agent cursor")
+    return 0
+
+
+def _is_foreign(path: Path) -> bool:
+    return path.is_symlink() or (
+        path.exists() and b"Written by `segue sim bin`" not in path.read_bytes()[:600]
+    )

@@ -1,0 +1,106 @@
+"""The command line of Cursor's `agent`, as far as headless use goes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+_SWITCHES = {
+    "-p": "print_mode",
+    "--print": "print_mode",
+    "-f": "force",
+    "--force": "force",
+    "--yolo": "force",
+    "--trust": "trust",
+    "--stream-partial-output": "partial",
+    "--plan": "plan",
+    "--continue": "go_on",
+    "-v": "version",
+    "--version": "version",
+    "--approve-mcps": "ignored",
+    "--auto-review": "ignored",
+    "--list-models": "list_models",
+}
+_VALUES = {
+    "--output-format": ("output_format", ("text", "json", "stream-json")),
+    "--format": ("form_of_answer", ("text", "json")),
+    "--mode": ("mode", ("plan", "ask")),
+    "--sandbox": ("sandbox", ("enabled", "disabled")),
+    "--model": ("model", ()),
+    "--workspace": ("workspace", ()),
+    "--api-key": ("api_key", ()),
+    "--add-dir": ("ignored", ()),
+    "--header": ("ignored", ()),
+    "-H": ("ignored", ()),
+}
+
+
+class Refused(Exception):
+    """The program says why on stderr and ends with exit code 1."""
+
+
+@dataclass
+class Flags:
+    """What was asked."""
+
+    argv: list[str]
+    words: list[str] = field(default_factory=list)
+    print_mode: bool = False
+    force: bool = False
+    trust: bool = False
+    partial: bool = False
+    version: bool = False
+    output_format: str = "text"
+    form_of_answer: str = "text"
+    mode: str = ""
+    sandbox: str = ""
+    model: str = ""
+    workspace: str = ""
+    api_key: str = ""
+    resume: str = ""
+
+
+def read_flags(argv: list[str]) -> Flags:
+    """Read the command line; what is unknown is refused as the real one does."""
+    flags = Flags(argv, api_key=os.environ.get("CURSOR_API_KEY", ""))
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            flags.words += rest
+            break
+        _read_one(flags, word, rest)
+    return flags
+
+
+def _read_one(flags: Flags, word: str, rest: list[str]) -> None:
+    name, attached, value = word.partition("=")
+    if name == "--resume":
+        # Its value is optional: without `=` it swallows the next word, even if that is the prompt.
+        takes_next = not attached and bool(rest) and not rest[0].startswith("-")
+        flags.resume = value if attached else rest.pop(0) if takes_next else "-1"
+    elif name in _VALUES:
+        field_name, choices = _VALUES[name]
+        if not attached and not rest:
+            raise Refused(f"error: option '{name}' argument missing")
+        value = value if attached else rest.pop(0)
+        if choices and value not in choices:
+            raise Refused(f"error: option '{name}' argument '{value}' is invalid.")
+        setattr(flags, field_name, value)
+    elif word in _SWITCHES:
+        _switch(flags, _SWITCHES[word])
+    elif word.startswith("-") and word != "-":
+        raise Refused(f"error: unknown option '{word}'")
+    else:
+        flags.words.append(word)
+
+
+def _switch(flags: Flags, name: str) -> None:
+    if name == "plan":
+        flags.mode = "plan"
+    elif name == "go_on":
+        flags.resume = "-1"
+    elif name == "list_models":
+        flags.words = ["models"]
+    else:
+        setattr(flags, name, True)
