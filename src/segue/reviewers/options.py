@@ -98,7 +98,7 @@ class CommandReviewOptions(BaseModel):
 
 PRESETS: dict[str, dict[str, Any]] = {
     "ruff": {
-        # Reviewing must change nothing: no cache in the work tree, no fixes even if ruff's settings want them.
+        # Reviewing changes nothing: no cache in the work tree, no fixes even if ruff's settings want them.
         "argv": ["ruff", "check", "--no-cache", "--no-fix", "--output-format", "json", "."],
         "format": "ruff",
     },
