@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from segue.domain.event import Event, Recorded
+from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.domain.job import Job
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.domain.task import Completion, Task, TaskList
+from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot
 
 
@@ -112,6 +114,20 @@ class Workspace(Protocol):
 
     async def find_commit(self, base: str, mark: str) -> str | None:
         """The commit after `base` whose message holds the mark."""
+
+
+class Judge(Protocol):
+    """Who decides whether a task is done, from the evidence."""
+
+    @property
+    def name(self) -> str:
+        """The name it is configured by."""
+
+    def check(self) -> list[Problem]:
+        """What keeps it from working here and now; empty when all is well."""
+
+    async def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        """One entry per criterion of the task. Raises JudgeFailed when no answer could be had."""
 
 
 @dataclass(frozen=True, slots=True)

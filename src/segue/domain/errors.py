@@ -8,6 +8,7 @@ SegueError                    1   unexpected
 ├── CredentialsError          4   a key is missing or was rejected
 ├── ToolMissing               5   a program that is needed cannot be found
 ├── Locked                    6   another run holds the lock
+├── JudgeFailed               3   the judge gave no usable answer
 ├── StoreError                1   the database cannot be used
 │   └── LeaseLost             6   somebody else drives this run now
 ├── TimeLimit               124   the run's own time limit
@@ -65,6 +66,12 @@ class Locked(SegueError):
     """Another run holds the repository or the run."""
 
     exit_code = 6
+
+
+class JudgeFailed(SegueError):
+    """The judge gave no usable answer; that says nothing about the task."""
+
+    exit_code = 3
 
 
 class StoreError(SegueError):

@@ -39,3 +39,5 @@ class Outcome:
     model: str | None = None
     usage: Usage | None = None
     duration: float = 0.0
+    branches: tuple[str, ...] = ()
+    """The branches a cloud agent has pushed to."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from segue.domain.criterion import Criterion
+from segue.domain.verdict import Verdict
+
 
 class TaskStatus(StrEnum):
     """What the source says about a task."""
@@ -25,6 +28,7 @@ class Task:
     status: TaskStatus = TaskStatus.PENDING
     line: int | None = None
     story: str | None = None
+    criteria: tuple[Criterion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +56,8 @@ class Completion:
     seq: int
     commit: str | None = None
     plan: str | None = None
+    branch: str | None = None
+    session: str | None = None
+    verdict: Verdict | None = None
+    error: str | None = None
+    attempts: int = 0

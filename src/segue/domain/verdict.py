@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from segue.domain.criterion import CriterionVerdict
+
 
 class Result(StrEnum):
     """Did the attempt do what was asked?"""
@@ -29,3 +31,4 @@ class Verdict:
     result: Result
     action: Action
     reason: str
+    criteria: tuple[CriterionVerdict, ...] = ()

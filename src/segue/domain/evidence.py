@@ -1,0 +1,25 @@
+"""What a judge sees: the diff and the checks first, the agent's own words last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check command said."""
+
+    command: str
+    exit_code: int | None
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything a verdict may rest on."""
+
+    diff: str
+    files: tuple[str, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    summary: str = ""
+    """What the agent says it did: a claim."""
