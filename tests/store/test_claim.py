@@ -145,6 +145,21 @@ def test_a_journal_that_lost_its_run_is_interrupted_in_the_middle_of_its_work(da
     asyncio.run(main())
 
 
+def test_a_claim_that_is_cancelled_leaves_the_run_free(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            run = store.create("key", SPEC)
+            for pause in (0, 0.0005, 0.001, 0.002, 0.004):
+                opening = asyncio.create_task(store.open(run.id))
+                await asyncio.sleep(pause)
+                if not opening.cancel():
+                    await store.close(opening.result())
+                await asyncio.wait([opening])
+            await open_and_close(store, run.id)
+
+    asyncio.run(main())
+
+
 def test_an_unknown_run_cannot_be_opened(database: str) -> None:
     async def main() -> None:
         with connect(database) as store, pytest.raises(UsageError, match="no run nothing"):

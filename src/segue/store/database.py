@@ -84,19 +84,25 @@ def transact(database: Database, work: Callable[[bool], T]) -> T:
 
     The work is told whether this is a repetition: then the first attempt may have been committed.
     """
-    for attempt, pause in enumerate(RETRY_PAUSES):
-        try:
-            with database.transaction():
-                return work(attempt > 0)
-        except Disconnected:
-            time.sleep(pause)
-    with database.transaction():
-        return work(True)
+
+    def attempt(again: bool) -> T:
+        with database.transaction():
+            return work(again)
+
+    return _persist(attempt)
 
 
 def ask(database: Database, sql: str, *values: object) -> list[Row]:
-    """Run a query, once more when the connection turns out to be broken."""
-    try:
-        return database.execute(sql, *values)
-    except Disconnected:
-        return database.execute(sql, *values)
+    """Run a query, and again when the connection broke."""
+    return _persist(lambda _again: database.execute(sql, *values))
+
+
+def _persist(attempt: Callable[[bool], T]) -> T:
+    again = False
+    for pause in RETRY_PAUSES:
+        try:
+            return attempt(again)
+        except Disconnected:
+            again = True
+            time.sleep(pause)
+    return attempt(True)

@@ -25,6 +25,8 @@ class Keeper:
         self.changes = Changes(database)
         self.journals: dict[str, SqlJournal] = {}
         """Open journals by their owner's name."""
+        self.users = 0
+        """How many are opening, using or closing a journal: the last one ends it all."""
         self.slots: set[str] = set()
         """The names under which slots are held."""
         self._heart = self.loop.create_task(self._beat())

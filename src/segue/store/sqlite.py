@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import time
@@ -51,7 +52,7 @@ class Sqlite:
             )
         self._path = path
         self._read_only = read_only
-        with self._troubles():
+        with self._troubles(kept=""):
             self._connection = self._connect()
 
     def execute(self, sql: str, *values: object) -> list[Row]:
@@ -146,7 +147,7 @@ class Sqlite:
         if self._path is None:
             return _raw_connection(":memory:")
         if self._read_only:
-            return _raw_connection(f"{self._path.absolute().as_uri()}?mode=ro")
+            return _read_connection(self._path)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -157,7 +158,7 @@ class Sqlite:
         return connection
 
     @contextmanager
-    def _troubles(self) -> Iterator[None]:
+    def _troubles(self, kept: str = _KEPT) -> Iterator[None]:
         """Say what a failure of SQLite means for a person."""
         try:
             yield
@@ -165,8 +166,8 @@ class Sqlite:
             for sign, meaning, hint in _TROUBLES:
                 if sign in str(error):
                     message = f"The database {self._path} {meaning} ({error})."
-                    raise StoreError(message, kept=_KEPT, hint=hint) from error
-            raise StoreError(f"The database {self._path} failed: {error}", kept=_KEPT) from error
+                    raise StoreError(message, kept=kept, hint=hint) from error
+            raise StoreError(f"The database {self._path} failed: {error}", kept=kept) from error
 
 
 def _raw_connection(name: str) -> sqlite3.Connection:
@@ -177,6 +178,20 @@ def _raw_connection(name: str) -> sqlite3.Connection:
         check_same_thread=False,
         uri=name.startswith("file:"),
     )
+
+
+def _read_connection(path: Path) -> sqlite3.Connection:
+    """Even readers write beside a WAL file; where nobody may write, the file itself stands still."""
+    name = f"{path.absolute().as_uri()}?mode=ro"
+    connection = _raw_connection(name)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
+            raise
+        return _raw_connection(f"{name}&immutable=1")
+    return connection
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:

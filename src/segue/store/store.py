@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from segue.domain.errors import StoreError, UsageError
+from segue.domain.errors import SegueError, StoreError, UsageError
 from segue.domain.event import Recorded
 from segue.domain.run import Run, RunSpec, RunState, Step
 from segue.ports import Journal, Observer
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
-from segue.store.claim import claim, new_owner
+from segue.store.claim import claim, new_owner, release
 from segue.store.database import Database, Row, ask, open_database, transact
 from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
 
@@ -66,14 +66,18 @@ class SqlStore:
         from segue.store.journal import SqlJournal
         from segue.store.steps import load
 
-        keeper = await self._running_keeper()
+        keeper = self._enter()
         database, owner = keeper.writer.database, new_owner()
         try:
             await keeper.writer.run(lambda: transact(database, lambda _again: claim(database, run_id, owner)))
             loaded = await keeper.writer.run(lambda: load(database, run_id))
             run = self.run(run_id)
-        except BaseException:
-            await self._end_if_idle(keeper)
+        except BaseException as error:
+            if not isinstance(error, SegueError):  # cancelled: the claim may have gone through
+                await keeper.writer.run(
+                    lambda: transact(database, lambda _again: release(database, run_id, owner))
+                )
+            await self._leave(keeper)
             raise
         assert run is not None
         journal = SqlJournal(keeper, run, owner, loaded, observers)
@@ -89,7 +93,7 @@ class SqlStore:
             try:
                 await keeper.journals.pop(owner).close()
             finally:
-                await self._end_if_idle(keeper)
+                await self._leave(keeper)
 
     def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
         """Leave a signal for a run; False if a signal with this id was left before."""
@@ -235,7 +239,7 @@ class SqlStore:
         with self._lock:
             return transact(self._database, work)
 
-    async def _running_keeper(self) -> Keeper:
+    def _enter(self) -> Keeper:
         import asyncio
 
         from segue.store.keeper import Keeper
@@ -247,10 +251,12 @@ class SqlStore:
             self._keeper = None
         if self._keeper is None:
             self._keeper = Keeper(open_database(self._address))
+        self._keeper.users += 1
         return self._keeper
 
-    async def _end_if_idle(self, keeper: Keeper) -> None:
-        if not keeper.journals and self._keeper is keeper:
+    async def _leave(self, keeper: Keeper) -> None:
+        keeper.users -= 1
+        if keeper.users == 0 and self._keeper is keeper:
             self._keeper = None
             await keeper.close()
 

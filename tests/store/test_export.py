@@ -1,0 +1,105 @@
+"""The dataset as files: complete, in order, readable by others, without holding it all in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from segue.domain.errors import UsageError
+from segue.domain.event import Event, EventType
+from segue.ports import Store
+from segue.store import connect
+from segue.store.export import export
+from tests.store.driving import driven, giving
+
+TEXT = 'comma, "quote"\nline \x00 \ud800 é'
+
+
+def fill(store: Store) -> str:
+    async def main() -> str:
+        async with driven(store) as journal:
+            await journal.emit(Event(EventType.PROMPT, {"digest": "d", "text": TEXT}))
+            for number in range(2500):
+                await journal.emit(Event(EventType.AGENT_TEXT, {"n": number, "text": TEXT}), "a")
+            store.send(journal.run.id, "news", {"x": [1]})
+            await journal.step("a", giving(text=TEXT))
+            return journal.run.id
+
+    return asyncio.run(main())
+
+
+def written(store: Store, table: str, kind: str) -> bytes:
+    file = io.BytesIO()
+    count = export(store, table, kind, file)
+    assert count == {"runs": 1, "steps": 1, "events": 2503, "signals": 1, "prompts": 1}[table]
+    return file.getvalue()
+
+
+def test_json_lines_hold_everything(database: str) -> None:
+    with connect(database) as store:
+        run_id = fill(store)
+
+        def read(table: str) -> list[dict[str, Any]]:
+            return [json.loads(line) for line in written(store, table, "jsonl").splitlines()]
+
+        events = read("events")
+        assert [event["seq"] for event in events] == list(range(1, 2504))
+        assert events[1]["data"] == {"n": 0, "text": TEXT}
+        assert read("runs")[0]["id"] == run_id
+        assert read("steps")[0]["output"] == {"text": TEXT}
+        assert read("signals")[0]["payload"] == {"x": [1]}
+        assert read("prompts")[0]["text"] == TEXT
+
+
+def test_csv_has_a_header_and_json_in_its_cells(database: str) -> None:
+    with connect(database) as store:
+        fill(store)
+        text = written(store, "events", "csv").decode()
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        assert [int(row["seq"]) for row in rows] == list(range(1, 2504))
+        assert json.loads(rows[1]["data"]) == {"n": 0, "text": TEXT}
+        assert rows[0]["step"] == ""
+        written(store, "prompts", "csv")
+
+
+def test_parquet_can_be_read_back(database: str) -> None:
+    with connect(database) as store:
+        fill(store)
+        for table in ("runs", "steps", "signals", "prompts"):
+            read = pyarrow.parquet.read_table(io.BytesIO(written(store, table, "parquet")))
+            assert read.num_rows == 1
+        events = pyarrow.parquet.read_table(io.BytesIO(written(store, "events", "parquet")))
+        assert events["seq"].to_pylist() == list(range(1, 2504))
+        assert json.loads(events["data"][1].as_py()) == {"n": 0, "text": TEXT}
+
+
+def test_parquet_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import io, sys\n"
+        "sys.modules['pyarrow'] = None\n"
+        "from segue.store import connect\n"
+        "from segue.store.export import export\n"
+        "try: export(connect(sys.argv[1]), 'runs', 'parquet', io.BytesIO())\n"
+        "except Exception as error: print(type(error).__name__, error.hint)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "segue.db")], stdout=subprocess.PIPE, text=True
+    )
+    assert ran.stdout.strip() == "UsageError pip install 'segue[parquet]'"
+
+
+def test_unknown_tables_and_formats_are_refused(tmp_path: Path) -> None:
+    with connect(tmp_path / "segue.db") as store:
+        with pytest.raises(UsageError, match="no table 'secrets'"):
+            export(store, "secrets", "csv", io.BytesIO())
+        with pytest.raises(UsageError, match="no format 'xls'"):
+            export(store, "runs", "xls", io.BytesIO())
