@@ -38,9 +38,27 @@ def _finished(data: Any) -> str:
 
 def _ended(data: Any) -> str:
     failure = data.get("failure")
-    if failure:
-        return f"agent ended: {failure.get('kind')}: {failure.get('message', '')}"
-    return "agent ended: exit code " + str(data.get("exit_code"))
+    ending = failure["kind"] if failure else f"exit code {data.get('exit_code')}"
+    return f"agent ended: {ending}" + (" (adopted)" if data.get("adopted") else "")
+
+
+def _verdict(data: Any) -> str:
+    return "PASS" if data["result"] == "PASS" else f"{data['result']}: {data['reason']}"
+
+
+def _reviewed(data: Any) -> str:
+    if data.get("failure"):
+        return f"reviewer failed: {data['failure']}"
+    dismissed = f", {data['dismissed']} dismissed" if data.get("dismissed") else ""
+    return f"{data['findings']} findings{dismissed}"
+
+
+def place(event: Recorded) -> str:
+    """Where in a run an event belongs: `3 execute 1`."""
+    parts = (event.step or "").split("/")
+    if parts[0] in ("task", "final"):
+        return " ".join(parts[1:])
+    return str(event.data.get("task", ""))
 
 
 _SENTENCES: dict[str, Any] = {
@@ -51,16 +69,19 @@ _SENTENCES: dict[str, Any] = {
     ),
     EventType.RUN_ENDED: lambda d: f"run ended: {d['state']}",
     EventType.STATE_IMPORTED: lambda d: f"state adopted: {d['text']}",
-    EventType.NOTICE: lambda d: f"line {d['line']}: {d['text']}" if "line" in d else None,
+    EventType.NOTICE: lambda d: f"line {d['line']}: {d['text']}" if "line" in d else d["text"],
     EventType.TASK_STARTED: lambda d: f"task {d['task']} started: {d['title']}",
     EventType.TASK_ENDED: _finished,
-    EventType.STEP_ADOPTED: lambda d: f"goes on where it was interrupted: {d.get('key', '')}",
+    EventType.STEP_ADOPTED: lambda _: "goes on where it was interrupted",
     EventType.COMMIT: lambda d: f"committed {d['commit'][:10]}",
     EventType.AGENT_STARTED: lambda d: f"agent started: {Path(str(d.get('argv0', ''))).name}",
     EventType.AGENT_TEXT: lambda d: f"agent: {d.get('text', '')}",
     EventType.AGENT_TOOL: lambda d: f"agent uses {d.get('name')} {d.get('input', '')}",
     EventType.AGENT_OUTPUT: lambda d: f"agent prints: {d.get('text', '')}" if d.get("text") else None,
     EventType.AGENT_ENDED: _ended,
+    EventType.VERDICT: _verdict,
+    EventType.REVIEW: _reviewed,
+    EventType.FINAL: lambda d: f"{d['command']}: exit code {d['exit_code']}",
 }
 
 
@@ -76,7 +97,7 @@ class Lines:
         text = None if chatter and not self.verbose else sentence(event)
         if text:
             stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
-            click.echo(f"{stamp} {one_line(text, 200)}", err=True)
+            click.echo(f"{stamp} {place(event):12} {one_line(text, 200)}", err=True)
 
     def __enter__(self) -> Lines:
         return self
@@ -108,7 +129,8 @@ class _Row:
     key: str
     title: str
     state: str = "pending"
-    attempt: int = 0
+    phase: str = ""
+    attempt: str = ""
     started: float | None = None
     ended: float | None = None
     last: str = ""
@@ -132,8 +154,8 @@ class LiveTable:
             self.current.state, self.current.started = "running", event.ts / 1000
         if self.current is None:
             return
-        if event.type == EventType.STEP_STARTED and "/execute/" in (event.step or ""):
-            self.current.attempt += 1
+        if event.type == EventType.AGENT_STARTED:
+            self.current.phase, self.current.attempt = place(event).split()[-2:]
         if event.type == EventType.TASK_ENDED:
             self.current.state = "done" if data["done"] else "needs_human"
             self.current.ended = event.ts / 1000
@@ -164,7 +186,9 @@ class LiveTable:
 
         from segue.cli.output import STYLES
 
-        table = Table("task", "title", "state", "attempt", "time", "last activity", box=box.SIMPLE_HEAD)
+        table = Table(
+            "task", "title", "state", "phase", "attempt", "time", "last activity", box=box.SIMPLE_HEAD
+        )
         for row in self._window():
             until = row.ended or time.time()
             elapsed = duration(until - row.started) if row.started else ""
@@ -172,7 +196,8 @@ class LiveTable:
                 row.key,
                 Text(one_line(row.title, 40)),
                 Text(row.state, style=STYLES.get(row.state, "")),
-                str(row.attempt or ""),
+                row.phase,
+                row.attempt,
                 elapsed,
                 Text(one_line(row.last, 60), style="dim"),
             )

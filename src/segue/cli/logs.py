@@ -38,7 +38,7 @@ def logs(
     """
     from segue.app import App
     from segue.cli import find
-    from segue.cli.display import JsonLines, sentence
+    from segue.cli.display import JsonLines, place, sentence
     from segue.cli.output import one_line
     from segue.domain.event import Recorded
 
@@ -53,7 +53,7 @@ def logs(
             printer(event)
         elif text := sentence(event):
             stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
-            output.text(f"{stamp} {(event.step or ''):24} {one_line(text, 200)}".rstrip())
+            output.text(f"{stamp} {place(event):12} {one_line(text, 200)}".rstrip())
 
     with app.store(read_only=True) as store:
         run = find.named(store, run_id) if run_id else find.latest(store, app)

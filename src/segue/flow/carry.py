@@ -89,7 +89,7 @@ async def _base(kit: Kit, task: Task) -> Snapshot:
 async def _end(kit: Kit, task: Task, ending: Ending, carried: Carried, key: str) -> None:
     async def work(_token: str) -> StepResult:
         if ending.done:
-            seq = await kit.emit(EventType.NOTICE, key, text=f"Task {task.key} is marked as done.")
+            seq = await kit.emit(EventType.TASK_MARKED, key, task=task.key)
             done = Completion(TaskStatus.DONE, kit.journal.run.id, seq, carried.head or None, carried.plan)
             kit.source.mark(task, done)
         return StepResult(ending.done, asdict(ending))

@@ -75,7 +75,9 @@ async def launched(kit: Kit, launch: Launch, conclude: Conclude) -> StepResult:
         text = launch.prompt.text
         await kit.emit(EventType.PROMPT, launch.key, digest=launch.prompt.digest, text=text, length=len(text))
         outcome = await _outcome(kit, launch.job(kit, token), launch.key)
-        return _result(outcome, await conclude(outcome))
+        concluded = await conclude(outcome)
+        await kit.emit(EventType.VERDICT, launch.key, task=launch.task.key, **asdict(concluded.verdict))
+        return _result(outcome, concluded)
 
     state = kit.journal.state(launch.key)
     if state is None:

@@ -16,6 +16,8 @@ from segue.system.process import Captured, capture, child_environment
 NOT_A_REPOSITORY = "Target path is not a git repository"
 _TIMEOUT = 300.0
 _FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
+_SMALL = 16 * 1024
+"""Bytes of a status that is read at once: a thread costs more than a hundred files."""
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
@@ -48,6 +50,8 @@ class Repository:
     async def snapshot(self) -> Snapshot:
         """What the work tree looks like now."""
         done = await self._run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
+        if len(done.out) < _SMALL:
+            return _parse_status(self.root, done.out)
         return await asyncio.to_thread(_parse_status, self.root, done.out)
 
     async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
@@ -60,13 +64,21 @@ class Repository:
 
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
-        await self._run("add", "--all")
-        staged = await _git(self.root, "diff", "--cached", "--quiet")
-        if staged.exit_code == 0:
+        added = await self._run("add", "--all", "--verbose")
+        # Whatever was just added is there to commit, as a rule; one git less for every task.
+        if not added.out and await self._nothing_staged():
             return None
         identity = await self._identity_options()
-        await self._run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
+        try:
+            await self._run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
+        except WorkspaceError:
+            if await self._nothing_staged():
+                return None
+            raise
         return await self.head()
+
+    async def _nothing_staged(self) -> bool:
+        return (await _git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
 
     async def set_aside(self, message: str) -> str:
         """Take all uncommitted changes out of the work tree, keep them, and say where."""
