@@ -13,20 +13,30 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from segue.agents.cursor import CursorOptions
 from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import Settings
+from segue.reviewers.options import CommandReviewOptions, StetOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>help|settings|exit-codes)(?:: (?P<words>[a-z -]+?))? -->\n)"
+    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes)(?:: (?P<words>[a-z. -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
 )
 """A generated part between its two markers."""
+
+
+OPTIONS: dict[str, type[BaseModel]] = {
+    "agents.cursor": CursorOptions,
+    "reviewers.stet": StetOptions,
+    "reviewers.command": CommandReviewOptions,
+}
+"""The tables of options that pages show."""
 
 
 def pages() -> list[Path]:
@@ -87,7 +97,17 @@ def _settings_table(_words: str) -> str:
 
 def _default(field: FieldInfo) -> str:
     value: Any = field.get_default(call_default_factory=True, validated_data={})
-    return "not set" if value in (None, {}) else f"`{json.dumps(value)}`"
+    if field.is_required():
+        return "required"
+    return "not set" if value in (None, {}, [], ()) else f"`{json.dumps(value)}`"
+
+
+def _options_table(words: str) -> str:
+    rows = [
+        (f"`{name}`", _default(field), field.description or "")
+        for name, field in OPTIONS[words].model_fields.items()
+    ]
+    return _table(("option", "default", "meaning"), rows)
 
 
 def _exit_code_table(_words: str) -> str:
@@ -102,6 +122,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 _MAKERS: dict[str, Callable[[str], str]] = {
     "help": help_text,
     "settings": _settings_table,
+    "options": _options_table,
     "exit-codes": _exit_code_table,
 }
 

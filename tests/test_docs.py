@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import pytest
@@ -29,11 +29,14 @@ from segue.config.settings import Settings
 from segue.conformance.agent import check_agent
 from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
+from segue.domain.finding import DismissReason, Severity
 from segue.domain.run import RunState
 from segue.domain.task import Task
 from segue.flow.kit import FLOWS
 from segue.ports import Capabilities
 from segue.prompts.execute import execute_prompt
+from segue.reviewers.formats import Format
+from segue.reviewers.options import PRESETS
 from segue.system.redact import Redactor
 from tests.cli.place import Place
 
@@ -122,38 +125,33 @@ def test_every_option_is_in_the_docs() -> None:
     assert [name for name in options if not re.search(rf"(?<![\w-]){name}(?![\w-])", everything)] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("setting-up.md", [name for name, _ in generate.settings()]),
-        ("setting-up.md", [generate.variable(name) for name, _ in generate.settings()]),
-        ("setting-up.md", [*SYNONYMS, *SYNONYMS.values()]),
-        ("running.md", [str(code) for code in EXIT_CODES]),
-        ("running.md", list(FailureKind)),
-        ("running.md", list(FLOWS)),
-        ("looking.md", list(EventType)),
-        ("looking.md", list(RunState)),
-        ("agents.md", list(AGENTS)),
-        ("agents.md", list(Capabilities.__dataclass_fields__)),
-        ("agents.md", list(agent_class("command").Options.model_fields)),
-    ],
-    ids=[
-        "settings",
-        "variables",
-        "synonyms",
-        "exit-codes",
-        "failures",
-        "flows",
-        "events",
-        "states",
-        "agents",
-        "can",
-        "command",
-    ],
-)
-def test_every_word_is_explained(name: str, words: list[str]) -> None:
+WORDS: dict[str, tuple[str, list[str]]] = {
+    "settings": ("setting-up.md", [name for name, _ in generate.settings()]),
+    "variables": ("setting-up.md", [generate.variable(name) for name, _ in generate.settings()]),
+    "synonyms": ("setting-up.md", [*SYNONYMS, *SYNONYMS.values()]),
+    "exit codes": ("running.md", [str(code) for code in EXIT_CODES]),
+    "failures": ("running.md", list(FailureKind)),
+    "flows": ("running.md", list(FLOWS)),
+    "events": ("looking.md", list(EventType)),
+    "states": ("looking.md", list(RunState)),
+    "agents": ("agents.md", list(AGENTS)),
+    "abilities": ("agents.md", list(Capabilities.__dataclass_fields__)),
+    "command": ("agents.md", list(agent_class("command").Options.model_fields)),
+    "reviewers": ("reviewing.md", [*PRESETS, *get_args(Format), *Severity, *DismissReason]),
+}
+"""Words of the program, and the page that explains them."""
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_every_word_is_explained(kind: str) -> None:
+    name, words = WORDS[kind]
     assert words
     assert [word for word in words if word not in spans(page(name))] == []
+
+
+def test_every_table_of_options_is_shown() -> None:
+    everything = "".join(path.read_text("utf-8") for path in PAGES)
+    assert [name for name in generate.OPTIONS if f"<!-- options: {name} -->" not in everything] == []
 
 
 def test_every_script_key_is_explained() -> None:
@@ -263,6 +261,8 @@ def check_settings(values: dict[str, Any]) -> None:
     settings = Settings.model_validate(values)
     for name, options in settings.agents.items():
         agent_class(name).Options.model_validate(options)
+    for name, options in settings.reviewers.items():
+        generate.OPTIONS[f"reviewers.{name}"].model_validate(options)
 
 
 @pytest.mark.parametrize("block", blocks("toml", "toml pyproject"), ids=str)
