@@ -77,9 +77,6 @@ class Repository:
             raise
         return await self.head()
 
-    async def _nothing_staged(self) -> bool:
-        return (await _git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
-
     async def set_aside(self, message: str) -> str:
         """Take all uncommitted changes out of the work tree, keep them, and say where."""
         identity = await self._identity_options()
@@ -99,6 +96,9 @@ class Repository:
         done = await self._run("log", "--format=%H", "--fixed-strings", f"--grep={mark}", span)
         found = done.out.decode().split()
         return found[0] if found else None
+
+    async def _nothing_staged(self) -> bool:
+        return (await _git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
 
     async def _identity_options(self) -> tuple[str, ...]:
         if self._identity is None:
