@@ -149,6 +149,13 @@ def test_every_word_is_explained(kind: str) -> None:
     assert [word for word in words if word not in spans(page(name))] == []
 
 
+def test_the_house_has_all_its_layers() -> None:
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    layers = " ".join(tool["importlinter"]["contracts"][0]["layers"])
+    house = blocks("text", pages=[ROOT / "ARCHITECTURE.md"])[0].text
+    assert set(re.findall(r"(?<!\()\b\w+\b(?!\))", layers)) - set(house.split()) == set()
+
+
 def test_every_table_of_options_is_shown() -> None:
     everything = "".join(path.read_text("utf-8") for path in PAGES)
     assert [name for name in generate.OPTIONS if f"<!-- options: {name} -->" not in everything] == []
