@@ -53,26 +53,32 @@ class CursorOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     agent_cmd: Annotated[str, AfterValidator(_command)] | None = Field(
-        None, description="The program: a name on PATH or a full path; `cursor-agent`, then `agent` if unset."
+        default=None,
+        description="The program: a name on PATH or a full path; `cursor-agent`, then `agent` if unset.",
     )
     sandbox: Literal["enabled", "disabled"] | None = Field(
-        "disabled",
+        default="disabled",
         description="Cursor's own sandbox in edit mode; unset leaves it to Cursor. No security boundary.",
     )
     force: bool = Field(
-        True, description="In edit mode, let the agent run any command without asking: tests need it."
+        default=True, description="In edit mode, let the agent run any command without asking: tests need it."
     )
-    trust: bool = Field(True, description="Trust the workspace; without it Cursor refuses a new folder.")
-    approve_mcps: bool = Field(False, description="Approve all MCP servers that are configured for Cursor.")
+    trust: bool = Field(
+        default=True, description="Trust the workspace; without it Cursor refuses a new folder."
+    )
+    approve_mcps: bool = Field(
+        default=False, description="Approve all MCP servers that are configured for Cursor."
+    )
     extra_args: list[str] = Field(default=[], description="Further arguments, put after all others.")
     pass_env: list[str] = Field(
         default=["CURSOR_API_KEY"], description="Environment variables the agent may see."
     )
     own_config_dir: bool = Field(
-        True, description="A CURSOR_CONFIG_DIR per launch, so that launches at the same time do not collide."
+        default=True,
+        description="A CURSOR_CONFIG_DIR per launch, so that launches at the same time do not collide.",
     )
     result_grace: float = Field(
-        5.0, ge=0, description="Seconds Cursor may take to exit after its result, before it is ended."
+        default=5.0, ge=0, description="Seconds Cursor may take to exit after its result, before it is ended."
     )
 
 
@@ -144,7 +150,7 @@ class CursorAgent:
         if self._options.own_config_dir:
             extra["CURSOR_CONFIG_DIR"] = str(own_config_dir(self._processes.scratch(job.token)))
         env = environment(job, self._passed(), extra)
-        argv = (self._program() or _NAMES[0], *self._arguments(job))
+        argv = (self._program() or self._options.agent_cmd or _NAMES[0], *self._arguments(job))
         return Command(argv, job.workspace, env, job.prompt.text.encode("utf-8", "replace"), job.limits)
 
     def _arguments(self, job: Job) -> list[str]:
