@@ -84,7 +84,9 @@ def test_random_kills_lose_and_double_nothing(tmp_path: Path, seed: int) -> None
 
 
 def test_ctrl_c_saves_and_leaves_nothing_behind(place: Place) -> None:
-    place.script('[[on]]\ntask = "1"\nattempt = 1\norphan = true\nhang = true\n[[on]]\nwrite = { "f{task}" = "x" }\n')
+    place.script(
+        '[[on]]\ntask = "1"\nattempt = 1\norphan = true\nhang = true\n[[on]]\nwrite = { "f{task}" = "x" }\n'
+    )
     marker = f"mark-{place.root.name}"
     process = place.start("run", "plan.md", LC_MARK=marker, SEGUE_LIMITS__KILL_GRACE="0.2")
     until(lambda: agent_at_work(place), "the agent works")

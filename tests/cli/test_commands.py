@@ -1,0 +1,249 @@
+"""The smaller commands, the configuration layers and both databases, as a user meets them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from segue.config.settings import Settings
+from tests.cli.place import PLAN, Place
+
+
+def test_task_list_shows_what_was_understood_and_what_was_not(place: Place) -> None:
+    (place.repo / "plan.md").write_text(PLAN + "\n### Task 4: near miss\ntext\n")
+    data = place.json("task", "list", "plan.md")
+    assert data["source"] == "planfile"
+    assert data["tasks"][0] == {
+        "key": "1",
+        "title": "Write one.",
+        "status": "pending",
+        "line": 3,
+        "story": None,
+    }
+    assert [warning["line"] for warning in data["warnings"]] == [12]
+    place.segue("run", "plan.md", "--agent", "scripted", "--task", "1", "--allow-dirty")
+    statuses = [task["status"] for task in place.json("task", "list", "plan.md")["tasks"]]
+    assert statuses == ["done", "pending", "pending"]
+
+
+def test_the_command_line_wins_over_environment_over_project_over_user(place: Place) -> None:
+    user = Path(place.env["XDG_CONFIG_HOME"]) / "segue" / "config.toml"
+    user.parent.mkdir(parents=True)
+    user.write_text('agent = "user"\nmodel = "user"\ncommit = "phase"\n[limits]\nattempts = 7\n')
+    place.config('model = "project"\n[limits]\nlaunches = 5\n')
+    rows = place.json("config", "show", SEGUE_LIMITS__LAUNCHES="6")
+    found = {row["setting"]: (row["value"], row["origin"]) for row in rows}
+    assert found["agent"] == ("user", str(user))
+    assert found["model"] == ("project", str(place.root / "segue.toml"))
+    assert found["limits.launches"] == ("6", "environment")
+    assert found["limits.attempts"] == ("7", str(user))
+    assert found["limits.idle_timeout"][1] == "default"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("phase_timout = 3\n", ["phase_timout", "segue.toml"]),
+        ("[limits]\nphase_timout = 3\n", ["limits.phase_timeout?", "segue.toml"]),
+        ('[limits]\nattempts = "many"\n', ["limits.attempts", "segue.toml"]),
+        ("agent = \n", ["segue.toml"]),
+        ('agent = "command"\n[agents.command]\nargv = []\n', ["agents.command.argv", "segue.toml"]),
+        ('agent = "comand"\n', ["comand", "command"]),
+    ],
+)
+def test_wrong_settings_name_their_file(place: Place, text: str, says: list[str]) -> None:
+    place.config(text)
+    done = place.segue("run", "plan.md", code=2)
+    for word in says:
+        assert word in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_variable_is_named(place: Place) -> None:
+    done = place.segue("config", "show", code=2, SEGUE_LIMITS__PHASE_TIMOUT="3")
+    assert "SEGUE_LIMITS__PHASE_TIMOUT" in done.stderr
+
+
+def test_settings_in_pyproject_count(place: Place) -> None:
+    (place.repo / "pyproject.toml").write_text('[tool.segue]\nagent = "scripted"\n')
+    rows = {row["setting"]: row["value"] for row in place.json("config", "show")}
+    assert rows["agent"] == "scripted"
+
+
+def test_other_names_of_settings_are_accepted(place: Place) -> None:
+    place.config(
+        'plan_path = "repo/plan.md"\nrepo_path = "repo"\nphase_timeout_sec = 60\nmax_address_rounds = 2\n'
+        'agent_cmd = "my-agent"\nsandbox = "disabled"\nstate_dir = "state-here"\n'
+        'stet_commands = [["stet", "start"], ["stet", "run"]]\nmodel = "gpt-5.2"\n'
+    )
+    rows = {row["setting"]: row["value"] for row in place.json("config", "show")}
+    assert rows["source"] == str(place.repo / "plan.md")
+    assert rows["limits.phase_timeout"] == "60.0"
+    assert rows["review.max_address_rounds"] == "2"
+    assert rows["agents.cursor.agent_cmd"] == "my-agent"
+    assert rows["state_dir"] == str(place.root / "state-here")
+    place.segue("run", "--agent", "scripted", "--flow", "execute")
+    assert len(place.subjects()) == 3
+
+
+def test_init_writes_a_file_that_loads_and_never_overwrites(place: Place) -> None:
+    place.segue("init")
+    text = (place.repo / "segue.toml").read_text()
+    loose = "\n".join(line.removeprefix("# ") for line in text.splitlines()[3:])
+    uncommented = tomllib.loads(loose)
+    Settings.model_validate(uncommented)
+    assert uncommented["limits"]["phase_timeout"] == 1800
+    done = place.segue("init", code=2)
+    assert "not touched" in done.stderr
+    assert (place.repo / "segue.toml").read_text() == text
+
+
+def test_doctor_names_the_fix(place: Place) -> None:
+    (place.repo / "loose").write_text("x")
+    place.config('agent = "command"\n[agents.command]\nargv = ["no-such-program"]\n')
+    done = place.segue("doctor", code=5)
+    assert "--allow-dirty" in done.stdout
+    assert "agents.command.argv" in done.stdout
+    place.config('agent = "scripted"\n')
+    findings = {finding["what"]: finding["ok"] for finding in place.json("doctor")}
+    assert findings["git"]
+    assert findings["database"]
+    assert findings["agent scripted"]
+
+
+def test_typos_get_the_nearest_command(place: Place) -> None:
+    done = place.segue("stauts", code=2)
+    assert "segue status" in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(place: Place, shell: str) -> None:
+    assert "_SEGUE_COMPLETE" in place.segue("completion", shell).stdout
+
+
+def test_completion_knows_commands(place: Place) -> None:
+    done = place.segue(code=None, _SEGUE_COMPLETE="bash_complete", COMP_WORDS="segue st", COMP_CWORD="1")
+    assert "status" in done.stdout
+    assert "stop" in done.stdout
+
+
+def test_schemas_are_json(place: Place) -> None:
+    assert "limits" in json.loads(place.segue("config", "schema").stdout)["properties"]
+    assert "argv" in json.loads(place.segue("agent", "schema", "command").stdout)["properties"]
+
+
+def test_agents_say_whether_they_are_ready(place: Place) -> None:
+    agents = {agent["name"]: agent for agent in place.json("agent", "list")}
+    assert agents["scripted"]["ready"]
+    assert "plan_mode" in agents["scripted"]["can"]
+    assert not agents["command"]["ready"]
+
+
+def test_the_dataset_is_exported(place: Place) -> None:
+    place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
+    lines = place.segue("db", "export", "events").stdout.splitlines()
+    events = [json.loads(line) for line in lines]
+    assert {"run.started", "agent.ended", "run.ended"} <= {event["type"] for event in events}
+    rows = list(csv.DictReader(io.StringIO(place.segue("db", "export", "steps", "--format", "csv").stdout)))
+    assert {row["phase"] for row in rows} == {"base", "execute", "commit", "end"}
+    place.segue("db", "export", "runs", "--format", "parquet", "-o", str(place.root / "runs.parquet"))
+    assert (place.root / "runs.parquet").read_bytes()[:4] == b"PAR1"
+
+
+def test_db_path_and_migrate(place: Place) -> None:
+    assert place.segue("db", "path").stdout.strip() == str(place.database)
+    place.segue("db", "migrate")
+    assert place.database.exists()
+
+
+def test_status_of_nothing_says_what_to_try(place: Place) -> None:
+    assert "segue demo" in place.segue("status").stdout
+    assert not place.database.parent.exists()
+
+
+def test_logs_of_one_task(place: Place) -> None:
+    place.segue("run", "plan.md", "--agent", "scripted")
+    logs = place.segue("logs", "--task", "2").stdout
+    assert "task 2 started" in logs
+    assert "task 1 started" not in logs
+    assert "task 3 started" not in logs
+
+
+def test_a_database_that_is_none_is_named(place: Place) -> None:
+    place.database.parent.mkdir(parents=True)
+    place.database.write_text("this is no database, but long enough to look at it twice" * 100)
+    for command in (["status"], ["run", "plan.md", "--agent", "scripted"]):
+        done = place.segue(*command, code=1)
+        assert "segue.db" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_run_on_postgres_is_the_same_run(place: Place, postgres: str) -> None:
+    secret = {"SEGUE_DATABASE_URL": postgres}
+    place.segue("run", "plan.md", "--agent", "scripted", **secret)
+    data = place.json("status", "last", **secret)
+    assert data["state"] == "done"
+    assert [task["verdict"] for task in data["tasks"]] == ["PASS"] * 3
+    assert place.json("status") == []
+    assert place.segue("run", "plan.md", "--agent", "scripted", **secret).stdout.strip() == (
+        "No pending tasks to process."
+    )
+
+
+def test_the_log_holds_facts_and_no_prompt(place: Place) -> None:
+    (place.repo / "plan.md").write_text("## Task 1\nA very secret recipe.\n")
+    log = place.root / "segue.log"
+    place.segue("run", "plan.md", "--agent", "scripted", "--allow-dirty", "--log-file", str(log))
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    (prompt,) = [record for record in records if record["event"] == "prompt"]
+    assert prompt["prompt_length"] > 100
+    assert len(prompt["prompt_hash"]) == 16
+    (ended,) = [record for record in records if record["event"] == "agent.ended"]
+    assert (ended["task"], ended["phase"], ended["exit_code"]) == ("1", "execute", 0)
+    assert "duration" in ended
+    assert not [r for r in records if r["event"] == "prompt" and "recipe" in json.dumps(r)]
+    text = place.segue("run", "plan.md", "--agent", "scripted", "--log-file", "-", "--log-format", "text")
+    assert text.returncode == 0
+
+
+def test_a_rewritten_plan_asks_to_choose(place: Place) -> None:
+    place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
+    (place.repo / "plan.md").write_text("## Task 1\nNew first.\n\n## Task 2\nWrite one.\n")
+    place.git("commit", "-qam", "renumbered")
+    done = place.segue("run", "plan.md", "--agent", "scripted", code=2)
+    assert "completed tasks 1" in done.stderr
+    assert "--plan-changed" in done.stderr
+    place.segue("run", "plan.md", "--agent", "scripted", "--plan-changed", "keep")
+    assert place.subjects()[-1] == "Task 2: Write one."
+    (place.repo / "plan.md").write_text("## Task 1\nNewest.\n")
+    place.git("commit", "-qam", "again")
+    place.segue("run", "plan.md", "--agent", "scripted", "--plan-changed", "restart", "--allow-no-change")
+    assert json.loads(place.state_file().read_text())["completed_task_indices"] == [1]
+    assert list(place.state_file().parent.glob("*.restarted-*"))
+
+
+def test_new_tasks_at_the_end_of_a_plan_need_no_question(place: Place) -> None:
+    place.segue("run", "plan.md", "--agent", "scripted")
+    (place.repo / "plan.md").write_text(PLAN + "\n## Task 4\nWrite four.\n")
+    place.git("commit", "-qam", "more")
+    place.segue("run", "plan.md", "--agent", "scripted")
+    assert place.subjects()[-1] == "Task 4: Write four."
+
+
+def test_final_commands_run_after_the_last_task(place: Place) -> None:
+    place.config(
+        '[final]\nreview = [["git", "log", "--oneline"]]\naudit = [["sh", "-c", "echo bad; exit 3"]]\n'
+    )
+    done = place.segue("run", "plan.md", "--agent", "scripted")
+    assert "Final review: git log --oneline (exit code 0)" in done.stdout
+    assert "Task 3: Write three." in done.stdout.split("Final review")[1]
+    assert "(exit code 3)\nbad" in done.stdout
+    summary = next((place.database.parent / "runs").glob("*/summary.json"))
+    data = json.loads(summary.read_text())["data"]
+    assert [final["exit_code"] for final in data["final"]] == [0, 3]
+    assert len(data["tasks"]) == 3
