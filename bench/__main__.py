@@ -6,7 +6,10 @@ import argparse
 import os
 import platform
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
+from statistics import median
 
 from bench import events, journal, loop, memory, startup
 from bench.table import Figure, table
@@ -26,17 +29,37 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller sizes")
     parser.add_argument("--only", action="append", choices=GROUPS, help="only this group (repeatable)")
     options = parser.parse_args()
+    machine = _machine()
     figures: list[Figure] = []
     for name in options.only or GROUPS:
         print(f"measuring: {name}", file=sys.stderr, flush=True)
         figures += GROUPS[name](options.quick)
-    print(f"{_machine()}\n\n{table(figures)}")
+    print(f"{machine}\n{_company()}\n\n{table(figures)}")
 
 
 def _machine() -> str:
-    """What the figures hold for."""
+    """What the figures hold for, as it is before anything is measured."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    return f"{os.cpu_count()} cores, {platform.machine()}, {python}"
+    load = f"load {os.getloadavg()[0]:.1f}, one fsync {fsync_cost():.2f} ms"
+    return f"{os.cpu_count()} cores, {platform.machine()}, {python}; {load}"
+
+
+def _company() -> str:
+    """The same once more at the end: who shares the machine with others cannot trust the times."""
+    return f"at the end: load {os.getloadavg()[0]:.1f}, one fsync {fsync_cost():.2f} ms"
+
+
+def fsync_cost(repeats: int = 50) -> float:
+    """Milliseconds until a small write is safe on this disk; the journal needs several per task."""
+    times = []
+    with tempfile.TemporaryFile() as file:
+        for _ in range(repeats):
+            before = time.perf_counter()
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - before)
+    return median(times) * 1000
 
 
 if __name__ == "__main__":
