@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import os
@@ -18,6 +19,7 @@ from segue.ports import Agent, Reviewer, Store
 from segue.reviewers.triage import at_least, triage
 from segue.sources import planstate
 from segue.sources.planfile import PlanFile
+from segue.system.files import private_folder
 from segue.system.redact import Redactor, secrets_of
 
 if TYPE_CHECKING:
@@ -112,11 +114,12 @@ class App:
 
         if not read_only:
             own_folder(self.state_dir)
+            _private_file(self.database())
         return connect(self.database(), read_only=read_only)
 
     def run_folder(self, run_id: str) -> Path:
-        """Where the supervisor of a run keeps what its agents print."""
-        return self.state_dir / "runs" / run_id
+        """Where the supervisor of a run keeps what its agents print; nobody else may read it."""
+        return private_folder(private_folder(self.state_dir / "runs") / run_id)
 
     def plan_path(self, named: str | None) -> Path:
         """The plan that was named on the command line or in the settings."""
@@ -154,7 +157,11 @@ class App:
 
     def redactor(self) -> Redactor:
         """Knows this user's secrets."""
-        return Redactor([*secrets_of(os.environ), *secrets_of({"DATABASE_URL": self.database()})])
+        settings = self.loaded.settings
+        tables = [*settings.agents.values(), *settings.reviewers.values()]
+        given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
+        known = [os.environ, {"DATABASE_URL": self.database()}, *given]
+        return Redactor([secret for variables in known for secret in secrets_of(variables)])
 
 
 def make_reviewing(app: App, flow: str, repo: Path) -> Reviewing | None:
@@ -214,11 +221,16 @@ def _wrong_option(error: ValidationError, table: str, loaded: Loaded, hint: str)
 
 def own_folder(path: Path) -> None:
     """Make Segue's folder; inside a work tree it keeps itself out of git."""
-    from segue.system.files import private_folder
-
     if not path.exists():
         private_folder(path)
         (path / ".gitignore").write_text("*\n")
+
+
+def _private_file(database: str) -> None:
+    """A new SQLite file is the user's alone, whatever the folder it lies in."""
+    if "://" not in database:
+        with contextlib.suppress(OSError):
+            os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def agent_report(app: App) -> list[dict[str, Any]]:

@@ -87,6 +87,7 @@ class CursorAgent:
 
     Options = CursorOptions
     name = "cursor"
+    usual_flow = "plan"
     can = Capabilities(plan_mode=True, ask_mode=True, follow_up=True, streams=True, reports_usage=True)
 
     def __init__(self, options: CursorOptions, processes: Processes, redactor: Redactor) -> None:

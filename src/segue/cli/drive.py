@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -14,6 +14,8 @@ from segue.cli.display import observer
 from segue.cli.log import structured
 from segue.cli.output import Output, animated, error_text
 from segue.cli.summary import summarise
+from segue.domain.task import Task
+from segue.flow.kit import FLOWS
 from segue.flow.start import NO_TASKS, pending, select
 from segue.prepare import PlanChanged, Prepared, prepared
 from segue.session import carry_out
@@ -22,21 +24,31 @@ from segue.system.files import private_folder
 
 
 def dry_run(app: App, source: Path, only: Sequence[str], start: str | None, output: Output) -> int:
-    """Print every prompt a run would send."""
-    from segue.prompts.execute import execute_prompt
-
+    """Print every prompt a run would send, as far as it is known before the first answer."""
     plan = app.planfile(source, app.repo)
     listing = plan.tasks()
     tasks = pending(listing, select(listing, only, start))
     redact = app.redactor().text
+    phases = FLOWS[app.flow_name() if app.loaded.settings.agent else app.loaded.settings.flow or "execute"]
     for task in tasks:
-        prompt = execute_prompt(task, redact(plan.context(task)), nonce="dry-run").text
-        if output.json:
-            output.record({"type": "prompt", "task": task.key, "phase": "execute", "prompt": redact(prompt)})
-        else:
-            output.text(f"──── task {task.key}: {task.title} · execute ────\n{redact(prompt)}\n")
-    output.note(f"{len(tasks)} prompts; nothing was launched." if tasks else NO_TASKS)
+        for phase, prompt in _prompts(task, plan.context(task), phases):
+            if output.json:
+                output.record({"type": "prompt", "task": task.key, "phase": phase, "prompt": redact(prompt)})
+            else:
+                output.text(f"──── task {task.key}: {task.title} · {phase} ────\n{redact(prompt)}\n")
+    output.note(f"{len(tasks)} tasks; nothing was launched." if tasks else NO_TASKS)
     return 0
+
+
+def _prompts(task: Task, context: str, phases: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What comes from an agent or a reviewer stands as a placeholder."""
+    from segue.prompts.execute import execute_prompt
+    from segue.prompts.plan import plan_prompt
+
+    if "plan" in phases:
+        yield "plan", plan_prompt(task, context, nonce="dry-run").text
+    made = "(the plan that the plan phase makes)" if "plan" in phases else None
+    yield "execute", execute_prompt(task, context, plan=made, nonce="dry-run").text
 
 
 async def start(

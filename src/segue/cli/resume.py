@@ -44,6 +44,8 @@ def resume(
     with app.store(read_only=True) as store:
         run = find.named(store, run_id) if run_id else find.latest(store, app, unfinished=True)
     if run is None:
+        if as_json:
+            output.record({"type": "done", "run": None, "state": "done", "exit_code": 0})
         output.text("Nothing to resume: every run is done.")
         return 0
     config = config_file or (Path(run.spec.config) if run.spec.config else None)

@@ -42,6 +42,8 @@ def status(
             return _list(store.runs(limit=limit), output)
         run = find.latest(store, app) if run_id == "last" else find.named(store, run_id)
         if run is None:
+            if as_json:
+                output.data(None)
             output.text(_NONE)
             return 0
         views = task_views(run, store.steps(run.id))

@@ -44,6 +44,8 @@ def stop(
     with app.store(read_only=True) as store:
         run = find.named(store, run_id) if run_id else find.latest(store, app, unfinished=True)
     if run is None or run.state is RunState.DONE:
+        if as_json:
+            output.data(None)
         output.text("Nothing to stop.")
         return 0
     began = time.monotonic()

@@ -15,8 +15,10 @@ from segue.config.settings import Settings
 from segue.domain.errors import UsageError
 
 PREFIX = "SEGUE_"
-NOT_SETTINGS = {"SEGUE_RUN", "SEGUE_TASK", "SEGUE_PHASE", "SEGUE_ATTEMPT", "SEGUE_JOB", "SEGUE_CONFIG"}
-NOT_SETTINGS |= {"SEGUE_TRACEBACK"}
+NOT_SETTINGS = {
+    *("SEGUE_RUN", "SEGUE_TASK", "SEGUE_PHASE", "SEGUE_ATTEMPT", "SEGUE_JOB", "SEGUE_JOB_FOLDER"),
+    *("SEGUE_SUPERVISOR", "SEGUE_CONFIG", "SEGUE_TRACEBACK", "SEGUE_BINARY"),
+}
 """Variables that Segue gives to agents or reads elsewhere."""
 
 NOT_SETTINGS_PREFIX = "SEGUE_SIM_"
@@ -185,7 +187,8 @@ def _put(tree: Tree, path: str, value: Any) -> None:
 
 
 def _anchored(path: str, value: Any, base: Path | None) -> Any:
-    if path in PATHS and base is not None and isinstance(value, str | Path):
+    is_path = path in PATHS or (path == "database_url" and "://" not in str(value))
+    if is_path and base is not None and isinstance(value, str | Path):
         return str(base / Path(value).expanduser())
     return value
 

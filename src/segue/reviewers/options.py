@@ -51,15 +51,18 @@ class StetOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    cmd: str = Field("stet", min_length=1, description="The program: a name on PATH, or a path.")
+    cmd: str = Field(default="stet", min_length=1, description="The program: a name on PATH, or a path.")
     timeout: float = Field(
-        1800, gt=0, description="Seconds one review may take. stet asks its model once per changed hunk."
+        default=1800,
+        gt=0,
+        description="Seconds one review may take. stet asks its model once per changed hunk.",
     )
     finish: Literal["task", "run", "never"] = Field(
-        "task", description="When stet's review is finished: after each task, once at the end, or by you."
+        default="task",
+        description="When stet's review is finished: after each task, once at the end, or by you.",
     )
     commands: Sequence | None = Field(
-        None,
+        default=None,
         description="Run these instead of `stet start` and `stet run`: all of them when a review begins, "
         "the last one again after each address round. " + _REPLACED,
     )
@@ -75,21 +78,23 @@ class CommandReviewOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     argv: Argv = Field(description="The program and its arguments. " + _REPLACED)
-    again: Argv | None = Field(None, description="What runs after an address round; argv if unset.")
-    finish: Argv | None = Field(None, description="What runs when the review of a task has ended.")
+    again: Argv | None = Field(default=None, description="What runs after an address round; argv if unset.")
+    finish: Argv | None = Field(default=None, description="What runs when the review of a task has ended.")
     format: Format = Field(description="What it prints: sarif, ruff, semgrep, jsonlines, stet or exit-code.")
-    needs_commit: bool = Field(False, description="It sees commits only, so Segue must commit before it.")
+    needs_commit: bool = Field(
+        default=False, description="It sees commits only, so Segue must commit before it."
+    )
     scope: Literal["changed", "all"] = Field(
-        "changed",
+        default="changed",
         description="`changed`: findings in files the task has not touched are left out. `all`: they count.",
     )
     ok_codes: list[int] = Field(default=[0], description="Exit codes that mean: it worked.")
     findings_codes: list[int] = Field(
         default=[1], description="Exit codes that mean: it worked, and found something. Others are failures."
     )
-    timeout: float = Field(1800, gt=0, description="Seconds it may take.")
+    timeout: float = Field(default=1800, gt=0, description="Seconds it may take.")
     min_severity: Severity = Field(
-        Severity.INFO,
+        default=Severity.INFO,
         description="Findings less severe than this are left out: error, warning, info, nitpick.",
     )
     pass_env: list[str] = Field(default=[], description="Environment variables the program may see.")

@@ -96,7 +96,10 @@ def finding(
 
 def unique(findings: list[Finding]) -> tuple[Finding, ...]:
     """The findings in order, each id once: tools repeat themselves."""
-    return tuple({found.id: found for found in reversed(findings)}.values())[::-1]
+    first: dict[str, Finding] = {}
+    for found in findings:
+        first.setdefault(found.id, found)
+    return tuple(first.values())
 
 
 def excerpt(said: str) -> str:

@@ -71,7 +71,7 @@ class StetReviewer:
         """Open a stet session for the task, or look again in the one that is open."""
         try:
             await self._prepare()
-            if not self._has_stet:
+            if self._options.commands and not self._has_stet:
                 return await self._custom(subject, again)
             return await self._in_session(subject, again)
         except _Failed as failed:
@@ -115,8 +115,8 @@ class StetReviewer:
         if self._prepared:
             return
         await exclude_folder(self._repo)
-        env = {**await identity(self._repo), **self._tool.env}
-        self._tool = replace(self._tool, env=env)
+        env = self._tool.env
+        self._tool = replace(self._tool, env={**env, **await identity(self._repo, env)})
         self._prepared = True
 
     async def _in_session(self, subject: ReviewSubject, again: bool) -> Review:
@@ -131,11 +131,13 @@ class StetReviewer:
 
     async def _session(self) -> Session | None:
         said = await self._quick("status")
+        if said.broken:
+            raise _Failed(said.broken)
         session = read_status(said)
         if session is None and NO_SESSION not in said.err.lower():
             # A corrupt session file, a folder that is no repository: stet cannot mend these by itself.
             hint = "Mend it (if its session file is corrupt: delete .review/session.json), then go on."
-            raise _Failed(f"{said.why('stet status')}\n{hint}", said, needs_human=not said.broken)
+            raise _Failed(f"{said.why('stet status')}\n{hint}", said, needs_human=True)
         return session
 
     def _must_be_ours(self, session: Session) -> None:

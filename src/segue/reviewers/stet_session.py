@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from segue.reviewers.tool import Said
 from segue.system.files import private_folder, write_atomic
-from segue.system.process import capture, child_environment
+from segue.system.process import capture
 
 NO_SESSION = "no active session"
 _FOLDER = b".review/"
@@ -82,7 +83,7 @@ async def exclude_folder(repo: Path) -> None:
     write_atomic(path, before + gap + _FOLDER + b"\n")
 
 
-async def identity(repo: Path) -> dict[str, str]:
+async def identity(repo: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Variables that give git a name to write stet's note under, where the user has set none."""
-    known = await capture(["git", "var", "GIT_COMMITTER_IDENT"], repo, child_environment())
+    known = await capture(["git", "var", "GIT_COMMITTER_IDENT"], repo, env)
     return {} if known.exit_code == 0 else _IDENTITY

@@ -25,7 +25,7 @@ class DismissRule(BaseModel):
         "(`tests/*: *: *`), or `re:` and a regular expression that is searched in it.",
     )
     reason: DismissReason = Field(
-        DismissReason.FALSE_POSITIVE,
+        default=DismissReason.FALSE_POSITIVE,
         description="false_positive, already_correct, wrong_suggestion or out_of_scope.",
     )
 

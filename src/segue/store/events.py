@@ -48,8 +48,10 @@ class EventLog:
         self._seq = seq
         self._observers = tuple(observers)
         self._batch = Batch()
-        self._unwritten_events = 0
-        self._unwritten_bytes = 0
+        self._handed_events = 0
+        self._handed_bytes = 0
+        self.is_full = False
+        """Whether far more was handed over than the database takes: whoever adds should wait for a write."""
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None
 
@@ -64,17 +66,14 @@ class EventLog:
         self._seq = seq = self._seq + 1
         ts = now()
         recorded = Recorded(self._run_id, seq, ts, step, name, data)
-        self._batch.rows.append((self._run_id, seq, ts, escape(step) if step else step, name, text))
-        self._unwritten_events += 1
-        self._grow(len(text))
+        batch = self._batch
+        batch.rows.append((self._run_id, seq, ts, escape(step) if step else step, name, text))
+        batch.size += len(text)
+        if self._timer is None or len(batch.rows) >= FLUSH_EVENTS or batch.size >= FLUSH_BYTES:
+            self._schedule()
         for observer in self._observers:
             observer(recorded)
         return recorded
-
-    @property
-    def is_full(self) -> bool:
-        """Whether far more is queued than the database takes: whoever adds should wait for a write."""
-        return self._unwritten_events > FULL_EVENTS or self._unwritten_bytes > FULL_BYTES
 
     async def write(self, change: Callable[[Database], T] | None = None) -> T | None:
         """Write all that is queued, and the change, in one fenced transaction."""
@@ -85,7 +84,7 @@ class EventLog:
         text = data.get("text")
         if isinstance(text, str):
             self._batch.prompts[data["digest"]] = text
-            self._grow(len(text))
+            self._batch.size += len(text)
         return {name: value for name, value in data.items() if name != "text"}
 
     def abandon(self) -> None:
@@ -94,12 +93,10 @@ class EventLog:
             self._timer.cancel()
         self._failure = self._failure or StoreError(f"The journal of run {self._run_id} is closed.")
 
-    def _grow(self, size: int) -> None:
-        self._batch.size += size
-        self._unwritten_bytes += size
+    def _schedule(self) -> None:
         if len(self._batch.rows) >= FLUSH_EVENTS or self._batch.size >= FLUSH_BYTES:
             self._submit(None)
-        elif self._timer is None:
+        else:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._submit, None)
 
     def _submit(self, change: Callable[[Database], T] | None) -> asyncio.Future[T | None]:
@@ -109,11 +106,16 @@ class EventLog:
         batch, self._batch = self._batch, Batch()
         future = self._writer.submit(lambda: self._write(batch, change))
         future.add_done_callback(lambda done: self._landed(batch, done))
+        self._handed(len(batch.rows), batch.size)
         return future
 
+    def _handed(self, events: int, size: int) -> None:
+        self._handed_events += events
+        self._handed_bytes += size
+        self.is_full = self._handed_events > FULL_EVENTS or self._handed_bytes > FULL_BYTES
+
     def _landed(self, batch: Batch, done: asyncio.Future[T | None]) -> None:
-        self._unwritten_events -= len(batch.rows)
-        self._unwritten_bytes -= batch.size
+        self._handed(-len(batch.rows), -batch.size)
         if not done.cancelled():
             done.exception()  # seen: whoever adds or writes next raises it
 
