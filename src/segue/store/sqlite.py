@@ -20,7 +20,7 @@ from segue.store.encoding import escape, unescape
 if TYPE_CHECKING:
     import asyncio
 
-FLOOR = (3, 35, 0)
+FLOOR = (3, 38, 0)
 BUSY_SECONDS = 30.0
 _CHUNKS = (500, 50, 5, 1)
 _NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
@@ -47,7 +47,7 @@ class Sqlite:
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
         if sqlite3.sqlite_version_info < FLOOR:
             raise StoreError(
-                f"SQLite {sqlite3.sqlite_version} is too old: Segue needs 3.35 or newer.",
+                f"SQLite {sqlite3.sqlite_version} is too old: Segue needs 3.38 or newer.",
                 hint="Use a Python built with a newer SQLite, or Postgres by --database-url.",
             )
         self._path = path
