@@ -1,0 +1,111 @@
+"""A git repository to review in, and a `stet` to review with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from segue.ports import ReviewSubject
+from segue.sim import stet
+
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "Tester",
+    "GIT_AUTHOR_EMAIL": "tester@localhost",
+    "GIT_COMMITTER_NAME": "Tester",
+    "GIT_COMMITTER_EMAIL": "tester@localhost",
+}
+EVAL = {
+    "pattern": r"eval\(",
+    "unless": "checked",
+    "severity": "error",
+    "category": "security",
+    "message": "eval on <input>",
+    "suggestion": "Use ast.literal_eval.",
+}
+
+
+def bare_environment(**more: str) -> dict[str, str]:
+    """An environment in which git knows nobody."""
+    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", **more}
+
+
+@dataclass
+class Place:
+    """Where a test works."""
+
+    root: Path
+
+    @property
+    def repo(self) -> Path:
+        return self.root / "repo"
+
+    @property
+    def script(self) -> Path:
+        return self.root / "script.json"
+
+    @property
+    def stet(self) -> Path:
+        return self.root / "bin" / "stet"
+
+    @classmethod
+    def make(cls, root: Path) -> Place:
+        place = cls(root.resolve())
+        place.repo.mkdir()
+        place.git("init", "--quiet")
+        place.git("config", "core.excludesFile", "/nonexistent")
+        place.stet.parent.mkdir()
+        place.stet.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stet.__file__}" "$@"\n')
+        place.stet.chmod(0o755)
+        place.play()
+        place.commit({"README.md": "A place.\n"})
+        return place
+
+    def play(self, *findings: dict[str, str], **faults: Any) -> None:
+        """Say what the stand-in for stet does from now on."""
+        self.script.write_text(json.dumps({"findings": list(findings), "faults": faults}))
+
+    def git(self, *arguments: str) -> str:
+        env = bare_environment(**IDENTITY)
+        done = subprocess.run(["git", *arguments], cwd=self.repo, env=env, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    def commit(self, files: dict[str, str | None]) -> str:
+        """Write the files (None deletes one), commit, give the commit."""
+        for name, text in files.items():
+            path = self.repo / name
+            if text is None:
+                path.unlink()
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "-m", "Change")
+        return self.head
+
+    @property
+    def head(self) -> str:
+        return self.git("rev-parse", "HEAD")
+
+    def subject(self, base: str, task: str = "1") -> ReviewSubject:
+        return ReviewSubject(self.repo, base, self.head, task, "token")
+
+    def call(
+        self, *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Call stet as a person would."""
+        settings = {**IDENTITY, "SEGUE_SIM_STET": str(self.script), **(env or {})}
+        return subprocess.run(
+            [str(self.stet), *arguments],
+            cwd=cwd or self.repo,
+            env=bare_environment(**settings),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )

@@ -1,0 +1,223 @@
+"""The command reviewer with real programs, ruff among them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.domain.finding import Review, Severity
+from segue.reviewers.command import CommandReviewer
+from segue.reviewers.options import CommandReviewOptions, preset
+from segue.system.redact import Redactor
+from tests.reviewers.place import EVAL, Place
+
+RUFF = str(Path(sys.executable).parent / "ruff")
+SECRET = "sk-not-for-your-eyes-0123456789"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place.make(tmp_path)
+
+
+def review(place: Place, options: CommandReviewOptions, base: str, again: bool = False) -> Review:
+    reviewer = CommandReviewer(options, place.repo, Redactor([SECRET]))
+    assert reviewer.check() == []
+    return asyncio.run(reviewer.review(place.subject(base, "T 1"), again))
+
+
+def python(code: str, **options: Any) -> CommandReviewOptions:
+    argv = [sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), *options.pop("words", [])]
+    return CommandReviewOptions.model_validate({"argv": argv, "format": "jsonlines", **options})
+
+
+def with_ruff(**changes: Any) -> CommandReviewOptions:
+    """The preset, with ruff found where this interpreter lives."""
+    return preset(
+        "ruff", {"env": {"PATH": f"{Path(RUFF).parent}{os.pathsep}{os.environ['PATH']}"}, **changes}
+    )
+
+
+def test_ruff_itself(place: Place) -> None:
+    place.commit({"old.py": "import sys\n"})
+    base = place.head
+    place.commit({"src/new.py": "import os\n", "broken.py": "def f(:\n"})
+    done = review(place, with_ruff(), base)
+    assert done.failure == ""
+    unused = next(finding for finding in done.findings if finding.rule == "F401")
+    assert (unused.file, unused.line, unused.severity) == ("src/new.py", 1, Severity.ERROR)
+    assert "os" in unused.suggestion
+    assert any(finding.file == "broken.py" for finding in done.findings)
+    assert not any(finding.file == "old.py" for finding in done.findings), "the task has not touched it"
+    assert any(finding.file == "old.py" for finding in review(place, with_ruff(scope="all"), base).findings)
+    assert place.git("status", "--porcelain", "--ignored") == "", "no cache is left behind"
+    place.commit({"src/new.py": "", "broken.py": ""})
+    mended = review(place, with_ruff(), base, again=True)
+    assert (mended.failure, mended.findings) == ("", ())
+
+
+@pytest.mark.parametrize(("output", "form"), [("sarif", "sarif"), ("json-lines", "ruff")])
+def test_ruff_in_its_other_formats(place: Place, output: str, form: str) -> None:
+    base = place.head
+    place.commit({"a b.py": "import os\n", "c.py": "import os, sys\nprint(sys)\n"})
+    wanted = {
+        (f.file, f.line, f.rule, f.message, f.suggestion) for f in review(place, with_ruff(), base).findings
+    }
+    argv = ["ruff", "check", "--no-cache", "--output-format", output, "."]
+    done = review(place, with_ruff(argv=argv, format=form), base)
+    assert {(f.file, f.line, f.rule, f.message, f.suggestion) for f in done.findings} == wanted
+    assert wanted
+    place.commit({"a b.py": "", "c.py": ""})
+    assert review(place, with_ruff(argv=argv, format=form), base).findings == ()
+
+
+def test_ruff_used_wrongly_is_a_failure(place: Place) -> None:
+    done = review(place, with_ruff(argv=["ruff", "check", "--no-such-flag"]), place.head)
+    assert done.findings == ()
+    assert "exit code 2" in done.failure
+    assert "--no-such-flag" in done.failure
+
+
+def test_ruff_does_not_mend_what_it_reviews(place: Place) -> None:
+    base = place.head
+    place.commit({"a.py": "import os\n", "ruff.toml": "fix = true\n"})
+    assert review(place, with_ruff(), base).findings
+    assert (place.repo / "a.py").read_text() == "import os\n"
+
+
+def test_placeholders_and_the_command_after_an_address_round(place: Place) -> None:
+    base = place.head
+    place.commit({"a.py": "1\n"})
+    code = "import json, sys; print(json.dumps({'message': '|'.join(sys.argv[1:])}))"
+    options = python(code, words=["{base}", "{head}", "{repo}", "{task}"])
+    wanted = f"{base}|{place.head}|{place.repo}|T 1"
+    assert review(place, options, base).findings[0].message == wanted
+    second = options.model_copy(update={"again": [*options.argv[:3], "once more"]})
+    assert review(place, second, base, again=True).findings[0].message == "once more"
+    assert review(place, second, base).findings[0].message == wanted
+
+
+def test_a_file_that_is_not_committed_counts_as_changed(place: Place) -> None:
+    (place.repo / "new.py").write_text("")
+    code = """for name in ("new.py", "README.md"): print('{"message": "m", "file": "%s"}' % name)"""
+    done = review(place, python(code), place.head)
+    assert [finding.file for finding in done.findings] == ["new.py"]
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "finds"),
+    [
+        ("raise SystemExit(0)", {}, False),
+        ("print('2 tests failed'); raise SystemExit(1)", {}, True),
+        ("print('2 tests failed'); raise SystemExit(4)", {"findings_codes": [4]}, True),
+        ("raise SystemExit(7)", {"ok_codes": [0, 7]}, False),
+    ],
+)
+def test_the_exit_code_as_the_only_word(
+    place: Place, code: str, options: dict[str, Any], finds: bool
+) -> None:
+    done = review(place, python(code, format="exit-code", **options), place.head)
+    assert done.failure == ""
+    assert [finding.message for finding in done.findings] == (["2 tests failed"] if finds else [])
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "why"),
+    [
+        ("raise SystemExit(3)", {}, "exit code 3"),
+        ("raise SystemExit(1)", {}, "announces findings"),
+        ("raise SystemExit(1)", {"findings_codes": []}, "exit code 1"),
+        ("print('Traceback')", {}, "cannot be read"),
+        ("print('Traceback')", {"format": "sarif"}, "cannot be read"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", {}, "exit code -9"),
+        ("import time; time.sleep(600)", {"timeout": 0.5}, "did not end within 0.5 s"),
+    ],
+)
+def test_a_failure_is_never_a_review_without_findings(
+    place: Place, code: str, options: dict[str, Any], why: str
+) -> None:
+    done = review(place, python(code, **options), place.head)
+    assert why in done.failure
+    assert done.findings == ()
+
+
+def test_a_base_that_is_gone_is_a_failure(place: Place) -> None:
+    done = review(place, python("""print('{"message": "m", "file": "a"}')"""), "0" * 40)
+    assert "git cannot tell what has changed" in done.failure
+
+
+def test_what_is_not_severe_enough_is_left_out(place: Place) -> None:
+    grades = "error warning info nitpick"
+    code = f"""for s in '{grades}'.split(): print('{{"message": "%s", "severity": "%s"}}' % (s, s))"""
+    assert [f.message for f in review(place, python(code), place.head).findings] == [
+        "error",
+        "warning",
+        "info",
+    ]
+    strict = python(code, min_severity="error")
+    assert [f.message for f in review(place, strict, place.head).findings] == ["error"]
+
+
+def test_secrets_are_taken_out(place: Place) -> None:
+    code = f"""import sys; print('{{"message": "key {SECRET}"}}'); print("{SECRET}", file=sys.stderr)"""
+    done = review(place, python(code), place.head)
+    assert done.findings[0].message == "key [redacted]"
+    assert SECRET not in done.output
+    failed = review(place, python(f"raise SystemExit('{SECRET}')", findings_codes=[]), place.head)
+    assert SECRET not in failed.failure
+
+
+def test_the_environment_is_allow_listed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "token")
+    monkeypatch.setenv("MY_FLAG", "flag")
+    code = (
+        """from os import getenv; print('{"message": "%s %s"}' % (getenv("MY_TOKEN"), getenv("MY_FLAG")))"""
+    )
+    done = review(place, python(code, pass_env=["MY_FLAG"]), place.head)
+    assert done.findings[0].message == "None flag"
+
+
+def test_a_program_that_is_not_there(place: Place) -> None:
+    options = CommandReviewOptions.model_validate({"argv": ["no-such-linter"], "format": "sarif"})
+    reviewer = CommandReviewer(options, place.repo, Redactor([]), "lint")
+    (problem,) = reviewer.check()
+    assert problem.exit_code == 5
+    assert "reviewers.lint.argv" in problem.fix
+    done = asyncio.run(reviewer.review(place.subject(place.head), again=False))
+    assert "no-such-linter" in done.failure
+
+
+def test_a_script_in_the_repository_is_found_from_its_root(place: Place) -> None:
+    base = place.commit({"tools/lint.sh": '#!/bin/sh\necho \'{"message": "found"}\'\n'})
+    (place.repo / "tools" / "lint.sh").chmod(0o755)
+    options = CommandReviewOptions.model_validate({"argv": "tools/lint.sh --all", "format": "jsonlines"})
+    assert review(place, options, base).findings[0].message == "found"
+
+
+def test_the_closing_command(place: Place) -> None:
+    for code, warning in ((0, ""), (3, "exit code 3")):
+        options = python("", finish=[sys.executable, "-c", f"raise SystemExit({code})"])
+        reviewer = CommandReviewer(options, place.repo, Redactor([]))
+        said = asyncio.run(reviewer.finish(place.subject(place.head)))
+        assert warning in said
+        assert bool(warning) == bool(said)
+
+
+def test_stet_as_a_plain_command(place: Place) -> None:
+    (place.repo / ".git" / "info" / "exclude").write_text(".review/\n")
+    place.play(EVAL)
+    base = place.head
+    place.commit({"calc.py": "eval(s)\n"})
+    env = {
+        "PATH": f"{place.stet.parent}{os.pathsep}{os.environ['PATH']}",
+        "SEGUE_SIM_STET": str(place.script),
+    }
+    options = preset("stet", {"env": env})
+    assert [finding.file for finding in review(place, options, base).findings] == ["calc.py"]
+    place.commit({"calc.py": "eval(s)  # checked\n"})
+    assert review(place, options, base, again=True).findings == ()

@@ -1,0 +1,98 @@
+"""Both reviewers keep the promises of their socket, and the suite sees when one does not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from segue.conformance.reviewer import check_reviewer
+from segue.domain.finding import DismissReason, Finding, Review, Severity
+from segue.ports import Problem, Reviewer, ReviewSubject
+from segue.reviewers.command import CommandReviewer
+from segue.reviewers.options import StetOptions, preset
+from segue.reviewers.stet import StetReviewer
+from segue.system.redact import Redactor
+from tests.reviewers.place import EVAL, Place
+
+RUFF = str(Path(sys.executable).parent / "ruff")
+
+
+def with_stet(place: Place, script: Path) -> Callable[[Path], Reviewer]:
+    env = {"SEGUE_SIM_STET": str(script)}
+    options = StetOptions.model_validate({"cmd": str(place.stet), "env": env})
+    return lambda repo: StetReviewer(options, repo, Redactor([]), repo.parent / "stet.json")
+
+
+def test_stet_conforms(tmp_path: Path) -> None:
+    place = Place.make(tmp_path)
+    place.play(EVAL)
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"faults": {"llm_down": true}}')
+    check_reviewer(
+        with_stet(place, place.script),
+        "src/calc.py",
+        "x = eval(s)\n",
+        "x = eval(s)  # checked\n",
+        fails=with_stet(place, broken),
+    )
+
+
+def test_the_command_reviewer_conforms() -> None:
+    options = preset("ruff", {"argv": [RUFF, "check", "--no-cache", "--output-format", "json", "."]})
+    wrong = preset("ruff", {"argv": [RUFF, "check", "--no-such-flag"]})
+    check_reviewer(
+        lambda repo: CommandReviewer(options, repo, Redactor([])),
+        "src/calc.py",
+        "import os\n",
+        "x = 1\n",
+        fails=lambda repo: CommandReviewer(wrong, repo, Redactor([])),
+    )
+
+
+class Careless:
+    """Breaks every promise it can."""
+
+    name = ""
+    needs_commit = False
+
+    def __init__(self, repo: Path) -> None:
+        self.repo = repo
+        self.count = 0
+
+    def check(self) -> list[Problem]:
+        return [Problem("never ready")]
+
+    async def review(self, subject: ReviewSubject, again: bool) -> Review:
+        self.count += 1
+        (self.repo / "litter.txt").write_text("litter")
+        place = str(self.repo / "litter.txt")
+        return Review((Finding("1", place, 0, Severity.INFO, "", f"number {self.count}"),))
+
+    async def dismiss(
+        self, subject: ReviewSubject, dismissed: Sequence[tuple[Finding, DismissReason]]
+    ) -> None:
+        if any(finding.file == "nowhere" for finding, _ in dismissed):
+            raise AssertionError("who is that?")
+
+    async def finish(self, subject: ReviewSubject) -> str:
+        return "never again"
+
+
+def test_the_suite_sees_broken_promises() -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_reviewer(Careless, "a.py", "bad\n", "good\n", fails=Careless)
+    said = str(caught.value)
+    for complaint in (
+        "its name is empty",
+        "lines count from 1",
+        "was found",
+        "although nothing has changed",
+        "litter.txt",
+        "who is that?",
+        "then (Finding",
+        "it is said to have worked",
+    ):
+        assert complaint in said

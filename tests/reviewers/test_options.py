@@ -1,0 +1,110 @@
+"""The reviewers' settings: commands are split without a shell, and mistakes are told before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from segue.domain.argv import fill, split
+from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions, preset
+
+
+@pytest.mark.parametrize(
+    ("given", "commands"),
+    [
+        ("./review.sh --fast", [["./review.sh", "--fast"]]),
+        (["stet start {base}", "stet run"], [["stet", "start", "{base}"], ["stet", "run"]]),
+        ([["stet", "start", "a b"], "stet run"], [["stet", "start", "a b"], ["stet", "run"]]),
+        (["grep '|' \"a && b\""], [["grep", "|", "a && b"]]),
+    ],
+)
+def test_the_seeds_ways_to_write_commands(given: Any, commands: list[list[str]]) -> None:
+    assert StetOptions.model_validate({"commands": given}).commands == commands
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "stet start && stet run",
+        "stet start&&stet run",
+        "stet run | tee log",
+        "stet start; stet run",
+        "stet run > out.json",
+        "stet run 2>&1",
+        "stet start $(git rev-parse HEAD)",
+        "stet start `git rev-parse HEAD`",
+        "(stet run)",
+        "stet start\nstet run",
+        "stet run &",
+    ],
+)
+def test_what_needs_a_shell_is_refused_with_a_hint(command: str) -> None:
+    for commands in (command, [command]):
+        with pytest.raises(ValidationError, match="a list of commands"):
+            StetOptions.model_validate({"commands": commands})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"commands": []},
+        {"commands": ""},
+        {"commands": [[]]},
+        {"commands": [[""]]},
+        {"commands": "stet 'run"},
+        {"commands": "stet start {ref}"},
+        {"commands": "stet start {"},
+        {"cmd": ""},
+        {"timeout": 0},
+        {"finish": "later"},
+        {"command": "stet"},
+    ],
+)
+def test_mistakes_in_stets_options(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        StetOptions.model_validate(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"argv": ["x"]},
+        {"argv": [], "format": "ruff"},
+        {"argv": ["x\0"], "format": "ruff"},
+        {"argv": ["x", "{sha}"], "format": "ruff"},
+        {"argv": ["x"], "format": "xml"},
+        {"argv": ["x"], "format": "ruff", "min_severity": "bad"},
+    ],
+)
+def test_mistakes_in_the_commands_options(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        CommandReviewOptions.model_validate(wrong)
+
+
+@given(st.lists(st.text(min_size=1, alphabet=st.characters(blacklist_characters="'\0\n")), min_size=1))
+def test_quoted_words_come_through_whole(words: list[str]) -> None:
+    assert split(" ".join(f"'{word}'" for word in words)) == words
+
+
+@given(st.text())
+def test_splitting_ends_in_words_or_in_an_error(command: str) -> None:
+    try:
+        words = split(command)
+    except ValueError:
+        return
+    assert words
+
+
+@given(st.text())
+def test_a_value_is_never_looked_at_again(value: str) -> None:
+    assert fill("{{{base}}}", {"base": value}) == "{" + value + "}"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_can_be_changed(name: str) -> None:
+    assert preset(name).timeout == 1800
+    assert preset(name, {"timeout": 5}).timeout == 5
