@@ -7,17 +7,29 @@ They are written as U+0010 (DLE, "data link escape") followed by four hex digits
 from __future__ import annotations
 
 import json
+import json.encoder
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _DLE = "\x10"
 _REFUSED = re.compile("[\x00\x10\ud800-\udfff]")
 _ESCAPED = re.compile("\x10([0-9a-f]{4})")
-_dumps = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
-).encode
+
+
+def _make_dumps() -> Callable[[Any], str]:
+    """`json.dumps`, but with an encoder made once: to make one for each value is a third of the cost."""
+    plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
+    try:
+        make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
+        quick = make(None, plain.default, json.encoder.encode_basestring, None, ":", ",", False, False, False)
+    except (AttributeError, TypeError):  # only CPython has it, and may change it
+        return plain.encode
+    return lambda value: "".join(quick(value, 0))
+
+
+_dumps = _make_dumps()
 
 
 def escape(text: str) -> str:
