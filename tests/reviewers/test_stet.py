@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +19,9 @@ import pytest
 from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.reviewers.options import StetOptions
 from segue.reviewers.stet import StetReviewer
+from segue.reviewers.stet_session import Ownership
 from segue.system.redact import Redactor
-from tests.reviewers.place import EVAL, Place
+from tests.reviewers.place import EVAL, IDENTITY, Place, bare_environment
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 TODO = {"pattern": "TODO", "severity": "info", "category": "style", "message": "an open end"}
@@ -43,6 +50,13 @@ def finish(place: Place, task: str = "1", **options: Any) -> str:
 def lines(done: Review) -> list[tuple[str, int | None]]:
     assert done.failure == ""
     return [(finding.file, finding.line) for finding in done.findings]
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for: {what}"
+        time.sleep(0.01)
 
 
 def has_session(place: Place) -> bool:
@@ -240,6 +254,45 @@ def test_a_hanging_review_is_killed_and_can_be_repeated(place: Place) -> None:
     assert "did not end within 3 s" in done.failure
     place.play(EVAL)
     assert lines(review(place, base)) == [("calc.py", 1)], "no lock and no worktree is in the way"
+
+
+def test_a_stet_that_a_killed_segue_left_behind_is_waited_for(place: Place) -> None:
+    place.play(EVAL, hang=True)
+    base = place.head
+    place.commit({"calc.py": "eval(s)\n"})
+    calls = place.root / "calls"
+    place.stet.write_text(place.stet.read_text().replace("exec", f'echo "$1" >> "{calls}"\nexec'))
+    (place.repo / ".git" / "info" / "exclude").write_text(".review/\n")
+    Ownership(place.root / "state" / "stet.json", place.repo).claim(base)
+    env = bare_environment(SEGUE_SIM_STET=str(place.script), **IDENTITY)
+    orphan = subprocess.Popen([place.stet, "start", base], cwd=place.repo, env=env, start_new_session=True)
+    try:
+        until(lambda: has_session(place), "the orphan's session")
+        place.play(EVAL)
+
+        async def wait_and_see() -> Review:
+            looking = asyncio.ensure_future(reviewer(place).review(place.subject(base), again=False))
+            await asyncio.to_thread(until, lambda: calls.read_text().count("finish") >= 2, "a second try")
+            os.killpg(orphan.pid, signal.SIGKILL)
+            orphan.wait()
+            return await looking
+
+        assert lines(asyncio.run(wait_and_see())) == [("calc.py", 1)]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(orphan.pid, signal.SIGKILL)
+        orphan.wait()
+
+
+def test_a_stet_that_never_ends_is_not_waited_for_for_ever(place: Place) -> None:
+    busy = place.root / "bin" / "busy"
+    busy.write_text(
+        "#!/bin/sh\n"
+        "[ $1 = status ] && { echo 'No active session.' >&2; exit 1; }\n"
+        "echo 'finish or cleanup current review first' >&2; exit 1\n"
+    )
+    busy.chmod(0o755)
+    assert "another stet has been at work" in review(place, place.head, cmd=str(busy), timeout=1).failure
 
 
 def test_dismissing_reaches_stet(place: Place) -> None:

@@ -7,6 +7,7 @@ left alone and a person decides.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,6 +32,8 @@ from segue.system.process import child_environment
 from segue.system.redact import Redactor
 
 _QUICK = 120.0
+_PAUSE = 0.5
+_BUSY = ("finish or cleanup current review first", "session already active")
 _OWN_VARIABLES = ("STET_", "SEGUE_SIM_")
 
 
@@ -40,6 +43,10 @@ class _Failed(Exception):
     def __init__(self, why: str, said: Said | None = None, needs_human: bool = False) -> None:
         super().__init__(why)
         self.review = Review(failure=why, output=said.tail if said else "", needs_human=needs_human)
+
+
+class _Busy(Exception):
+    """Another stet is at work in the repository."""
 
 
 class StetReviewer:
@@ -71,9 +78,7 @@ class StetReviewer:
         """Open a stet session for the task, or look again in the one that is open."""
         try:
             await self._prepare()
-            if self._options.commands and not self._has_stet:
-                return await self._custom(subject, again)
-            return await self._in_session(subject, again)
+            return await self._when_free(subject, again)
         except _Failed as failed:
             return failed.review
         except SegueError as error:
@@ -119,13 +124,28 @@ class StetReviewer:
         self._tool = replace(self._tool, env={**env, **await identity(self._repo, env)})
         self._prepared = True
 
+    async def _when_free(self, subject: ReviewSubject, again: bool) -> Review:
+        """A stet that a killed Segue left behind works on to its end; only then can ours begin."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._options.timeout
+        while True:
+            try:
+                return await self._in_session(subject, again)
+            except _Busy:
+                if clock() > deadline:
+                    raise _Failed(f"another stet has been at work in {self._repo} for too long") from None
+            await asyncio.sleep(_PAUSE)
+
     async def _in_session(self, subject: ReviewSubject, again: bool) -> Review:
+        if self._options.commands and not self._has_stet:
+            return await self._custom(subject, again)
         session = await self._session()
         if session is not None:
             self._must_be_ours(session)
             if self._goes_on(session, subject, again):
                 return await self._look_again(session, subject)
-            await self._close()
+            if _is_busy(await self._close()):
+                raise _Busy
         await self._quick("cleanup")
         return await self._open(subject, again)
 
@@ -203,6 +223,8 @@ class StetReviewer:
     async def _checked(self, said: Said, program: str) -> Said:
         if said.broken and self._has_stet:
             await self._quick("cleanup")
+        if said.exit_code != 0 and _is_busy(said.err):
+            raise _Busy
         if said.broken or said.exit_code != 0:
             raise _Failed(said.why(program), said)
         return said
@@ -223,3 +245,7 @@ class StetReviewer:
     async def _quick(self, *arguments: str) -> Said:
         tool = replace(self._tool, timeout=min(self._tool.timeout, _QUICK))
         return await tool.run([self._options.cmd, *arguments])
+
+
+def _is_busy(words: str) -> bool:
+    return any(text in words for text in _BUSY)
