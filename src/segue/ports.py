@@ -92,6 +92,12 @@ class Source(Protocol):
     def mark(self, task: Task, completion: Completion) -> None:
         """Write completion back, atomically. Marking twice is the same as marking once."""
 
+    def record(self, task: Task, completion: Completion) -> None:
+        """Write down how a task failed; it stays pending."""
+
+    def head_branch(self) -> str | None:
+        """The branch the next task starts from, where branches are chained."""
+
 
 class Workspace(Protocol):
     """The repository an agent works in: where evidence comes from and results are committed."""
@@ -100,8 +106,20 @@ class Workspace(Protocol):
     def root(self) -> Path:
         """Its folder."""
 
+    async def begin(self, key: str, head_branch: str | None) -> Snapshot:
+        """Get ready for a task, on a branch of its own where the flow chains branches."""
+
+    async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:
+        """What a launch has left, here or on the branches that a cloud agent has pushed."""
+
     async def snapshot(self) -> Snapshot:
         """What it looks like now."""
+
+    async def diff(self, base: str, head: str) -> str:
+        """What changed between two commits, as a unified diff."""
+
+    def checkout(self, head: str) -> AbstractAsyncContextManager[Path]:
+        """A folder in which a commit can be looked at and tried out."""
 
     async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
         """The paths that differ between two snapshots."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot
 
 
@@ -13,13 +15,28 @@ class Carried:
 
     base: Snapshot
     """The work tree before the first attempt: all evidence is measured from here."""
-    head: str = ""
-    """The commit the work tree stands on now."""
+    now: Snapshot
+    """What the last launch or commit left."""
     plan: str | None = None
+    session: str | None = None
+    summary: str = ""
+    """What the agent says it did."""
+    verdict: Verdict | None = None
     commit: str | None = None
     launches: int = 0
     remaining: int = 0
     """Findings that a reviewer still reports."""
+
+    @property
+    def head(self) -> str:
+        """The commit the work stands on now."""
+        return self.now.head
+
+    def arrived(self, output: dict[str, Any]) -> None:
+        """Take over what a launch has left, from what its step wrote down."""
+        self.now = Snapshot(output["head"], output["branch"], "")
+        self.session = output["session"]
+        self.summary = output["text"]
 
 
 @dataclass(frozen=True, slots=True)

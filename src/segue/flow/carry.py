@@ -15,12 +15,14 @@ from segue.flow.execute import execute
 from segue.flow.kit import FLOWS, Kit
 from segue.flow.plan import plan
 from segue.flow.review import review
+from segue.flow.verify import verify
 from segue.ports import StepFacts, StepResult
 
 PHASES: dict[str, Callable[[Kit, Task, Carried], Awaitable[PhaseEnd]]] = {
     "plan": plan,
     "execute": execute,
     "review": review,
+    "verify": verify,
 }
 
 
@@ -40,8 +42,7 @@ async def carry(kit: Kit, task: Task) -> Ending:
     end = f"task/{task.key}/end"
     await _begin_again(kit, task, end)
     await kit.emit(EventType.TASK_STARTED, task=task.key, title=task.title)
-    base = await _base(kit, task)
-    carried = Carried(base, base.head)
+    carried = await _started(kit, task)
     ended = await _through(kit, task, carried)
     reason = ended.reason or "done"
     ending = Ending(ended.ok, reason, carried.launches, carried.commit, carried.remaining)
@@ -69,7 +70,7 @@ async def _begin_again(kit: Kit, task: Task, end: str) -> None:
     state = kit.journal.state(end)
     if state is StepState.FAILED:
         planned = [step.state for step in kit.journal.steps(f"task/{task.key}/plan/")]
-        parts = ["execute/", "review/", "address/", "park/", "commit/", "end"]
+        parts = ["execute/", "review/", "address/", "verify/", "resolve/", "park/", "commit/", "end"]
         for part in parts if StepState.DONE in planned else ["plan/", *parts]:
             await kit.journal.redo(f"task/{task.key}/{part}")
     elif state is StepState.DONE:
@@ -77,21 +78,37 @@ async def _begin_again(kit: Kit, task: Task, end: str) -> None:
         await kit.journal.redo(f"task/{task.key}/")
 
 
-async def _base(kit: Kit, task: Task) -> Snapshot:
+async def _started(kit: Kit, task: Task) -> Carried:
+    """What the task began with, as the journal knows it; the workspace is made ready each time."""
+    now = await kit.workspace.begin(task.key, kit.source.head_branch())
+
     async def work(_token: str) -> StepResult:
-        now = await kit.workspace.snapshot()
         return StepResult(True, {"head": now.head, "branch": now.branch, "dirty": now.dirty})
 
     result = await kit.journal.step(f"task/{task.key}/base", work, facts=StepFacts(task.key, "base"))
-    return Snapshot(**result.output)
+    base = Snapshot(**result.output)
+    return Carried(base, base)
 
 
 async def _end(kit: Kit, task: Task, ending: Ending, carried: Carried, key: str) -> None:
     async def work(_token: str) -> StepResult:
+        seq = await kit.emit(EventType.TASK_MARKED, key, task=task.key, done=ending.done)
+        completion = Completion(
+            status=TaskStatus.DONE if ending.done else TaskStatus.PENDING,
+            run=kit.journal.run.id,
+            seq=seq,
+            commit=carried.head or None,
+            plan=carried.plan,
+            branch=carried.now.branch or None,
+            session=carried.session,
+            verdict=carried.verdict,
+            error=None if ending.done else ending.reason,
+            attempts=carried.launches,
+        )
         if ending.done:
-            seq = await kit.emit(EventType.TASK_MARKED, key, task=task.key)
-            done = Completion(TaskStatus.DONE, kit.journal.run.id, seq, carried.head or None, carried.plan)
-            kit.source.mark(task, done)
+            kit.source.mark(task, completion)
+        else:
+            kit.source.record(task, completion)
         return StepResult(ending.done, asdict(ending))
 
     await kit.journal.step(key, work, facts=StepFacts(task.key, "end"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from segue.domain.errors import WorkspaceError
 from segue.domain.event import EventType
 from segue.domain.task import Task
+from segue.domain.workspace import Snapshot
 from segue.flow.carried import Carried, PhaseEnd
 from segue.flow.kit import Kit
 from segue.ports import StepFacts, StepResult
@@ -12,7 +13,7 @@ from segue.ports import StepFacts, StepResult
 
 async def committed_phase(kit: Kit, task: Task, carried: Carried, phase: str) -> PhaseEnd:
     """Commit what a phase changed, where the policy or the reviewer wants that."""
-    if kit.policy.commit == "phase" or kit.reviews_commits:
+    if kit.policy.commit == "phase" or kit.needs_commits:
         return await _commit(kit, task, carried, phase)
     return PhaseEnd(True)
 
@@ -42,7 +43,8 @@ async def _commit(kit: Kit, task: Task, carried: Carried, label: str) -> PhaseEn
     except WorkspaceError as error:
         return PhaseEnd(False, f"{error.message} The agent's changes are in the work tree.")
     if result.output["commit"]:
-        carried.commit = carried.head = result.output["commit"]
+        carried.commit = result.output["commit"]
+        carried.now = Snapshot(carried.commit, carried.now.branch, "")
     return PhaseEnd(True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from segue.domain.errors import WorkspaceError
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
@@ -25,25 +26,35 @@ async def execute(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
     async def attempt(number: int, feedback: str | None) -> StepResult:
         context = kit.redact(kit.source.context(task))
         prompt = execute_prompt(task, context, plan=carried.plan, feedback=feedback)
-        launch = Launch(task, "execute", number, prompt, Mode.EDIT, carried.base.head)
-        return await launched(kit, launch, edited(kit, carried.base))
+        launch = Launch(task, "execute", number, prompt, Mode.EDIT, start_of(kit, carried))
+        return await launched(kit, launch, edited(kit, carried, kit.policy.allow_no_change))
 
     number, result = await attempts(kit, task, "execute", attempt)
     carried.launches += number
     if not result.ok:
         return PhaseEnd(False, result.output["verdict"]["reason"])
-    carried.head = result.output["head"]
+    carried.arrived(result.output)
     return await committed_phase(kit, task, carried, "execute")
 
 
-def edited(kit: Kit, base: Snapshot) -> Conclude:
-    """Conclude from what the work tree looks like now, compared with the base."""
+def start_of(kit: Kit, carried: Carried) -> str:
+    """What a launch starts from: a cloud agent is given the branch, others stand on the commit."""
+    return carried.base.branch if kit.agent.can.cloud else carried.base.head
+
+
+def edited(kit: Kit, carried: Carried, allow_no_change: bool) -> Conclude:
+    """Conclude from what the agent has left, compared with what the task began with."""
 
     async def conclude(outcome: Outcome) -> Conclusion:
-        now = await kit.workspace.snapshot()
-        changed = now != base
-        files = await kit.workspace.files_since(base, now) if changed else ()
-        failure = failure_of(outcome, changed, kit.policy.allow_no_change) or strayed(base, now)
+        lost: Failure | None = None
+        now = carried.now
+        try:
+            now = await kit.workspace.arrive(outcome.branches, carried.now)
+        except WorkspaceError as error:
+            lost = Failure(FailureKind.BRANCH, error.message)
+        changed = now != carried.base
+        files = await kit.workspace.files_since(carried.base, now) if changed else ()
+        failure = failure_of(outcome, changed, allow_no_change) or lost or strayed(kit, carried, now)
         evidence = {
             "changed": changed,
             "files": list(files[:_KEPT_FILES]),
@@ -56,11 +67,13 @@ def edited(kit: Kit, base: Snapshot) -> Conclude:
     return conclude
 
 
-def strayed(base: Snapshot, now: Snapshot) -> Failure | None:
+def strayed(kit: Kit, carried: Carried, now: Snapshot) -> Failure | None:
     """An agent that leaves the branch takes the following tasks to where nobody looks for them."""
-    if now.branch == base.branch:
+    before = carried.base
+    if now.branch == before.branch or kit.agent.can.cloud:
         return None
     message = (
-        f"The agent switched from branch {base.branch or base.head[:10]} to {now.branch or now.head[:10]}."
+        f"The agent switched from branch {before.branch or before.head[:10]} "
+        f"to {now.branch or now.head[:10]}."
     )
     return Failure(FailureKind.BRANCH, message)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from segue.domain.budget import Budget
@@ -12,16 +13,17 @@ from segue.domain.finding import DismissReason, Finding
 from segue.domain.job import Limits
 from segue.domain.outcome import Usage
 from segue.domain.run import Step
-from segue.ports import Agent, Journal, Reviewer, Source, Workspace
+from segue.ports import Agent, Journal, Judge, Reviewer, Source, Workspace
 
 FLOWS: dict[str, tuple[str, ...]] = {
     "execute": ("execute",),
     "review": ("execute", "review"),
     "plan": ("plan", "execute", "review"),
+    "spec": ("execute", "verify"),
 }
 """How a task is carried: the phases of each flow, in order."""
 
-LAUNCHING = ("plan", "execute", "address")
+LAUNCHING = ("plan", "execute", "address", "resolve")
 """The phases that launch an agent."""
 
 MAX_PARKS = 5
@@ -84,6 +86,20 @@ class Reviewing:
     on_failure: Literal["fail", "retry_once", "skip"]
 
 
+RunCheck = Callable[[Sequence[str], Path], Awaitable[tuple[int | None, str]]]
+"""Runs a command in a folder: its exit code (None: it could not be run) and its output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verifying:
+    """Who decides whether a task is done, from which checks, and how often the agent is sent back."""
+
+    judge: Judge
+    checks: tuple[tuple[str, ...], ...]
+    run_check: RunCheck
+    resolutions: int
+
+
 @dataclass(frozen=True, slots=True)
 class Kit:
     """The filled sockets of one run."""
@@ -96,11 +112,13 @@ class Kit:
     spent: Spent
     redact: Callable[[str], str] = str
     reviewing: Reviewing | None = None
+    verifying: Verifying | None = None
 
     @property
-    def reviews_commits(self) -> bool:
-        """Whether every phase must be committed because the reviewer sees commits only."""
-        return self.reviewing is not None and self.reviewing.reviewer.needs_commit
+    def needs_commits(self) -> bool:
+        """Whether every phase must be committed, because a reviewer or the judge looks at commits."""
+        reviewed = self.reviewing is not None and self.reviewing.reviewer.needs_commit
+        return reviewed or self.verifying is not None
 
     async def emit(self, kind: EventType, step: str | None = None, **data: object) -> int:
         """Emit an event of the flow and return its number."""

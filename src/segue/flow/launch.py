@@ -44,6 +44,8 @@ class Launch:
     prompt: Prompt
     mode: Mode
     base: str
+    session: str | None = None
+    """The conversation to go on with, for agents that can."""
 
     @property
     def key(self) -> str:
@@ -59,6 +61,7 @@ class Launch:
             workspace=kit.workspace.root,
             mode=self.mode,
             model=kit.policy.model,
+            session=self.session,
             base=self.base,
             limits=kit.policy.limits,
             labels={**labels, "attempt": str(self.attempt)},

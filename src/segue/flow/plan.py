@@ -11,6 +11,7 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.attempts import attempts
 from segue.flow.carried import Carried, PhaseEnd
 from segue.flow.evidence import verdict_of
+from segue.flow.execute import start_of
 from segue.flow.kit import Kit
 from segue.flow.launch import Conclude, Conclusion, Launch, launched
 from segue.ports import StepResult
@@ -24,7 +25,7 @@ async def plan(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
 
     async def attempt(number: int, feedback: str | None) -> StepResult:
         prompt = plan_prompt(task, kit.redact(kit.source.context(task)), feedback)
-        launch = Launch(task, "plan", number, prompt, Mode.PLAN, carried.base.head)
+        launch = Launch(task, "plan", number, prompt, Mode.PLAN, start_of(kit, carried))
         return await launched(kit, launch, _only_thought(kit, task, carried))
 
     number, result = await attempts(kit, task, "plan", attempt)

@@ -8,15 +8,13 @@ from typing import Any
 from segue.domain.event import EventType
 from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.flow.attempts import attempts
 from segue.flow.carried import Carried, PhaseEnd
 from segue.flow.commit import committed_phase
-from segue.flow.evidence import failure_of, verdict_of
-from segue.flow.execute import strayed
+from segue.flow.execute import edited, start_of
 from segue.flow.kit import Kit, Reviewing
-from segue.flow.launch import Conclusion, Launch, launched
+from segue.flow.launch import Launch, launched
 from segue.ports import ReviewSubject, StepFacts, StepResult
 from segue.prompts.address import address_prompt
 
@@ -119,24 +117,17 @@ class _Rounds:
     async def _address(self, number: int, findings: Sequence[Finding]) -> PhaseEnd:
         kit, task, carried = self._kit, self._task, self._carried
 
-        async def conclude(outcome: Outcome) -> Conclusion:
-            now = await kit.workspace.snapshot()
-            changed = now.dirty != "" or now.head != carried.head
-            failure = failure_of(outcome, changed, allow_no_change=True) or strayed(carried.base, now)
-            evidence = {"changed": changed, "head": now.head, "branch": now.branch, "round": number}
-            return Conclusion(verdict_of(failure, changed), failure, evidence)
-
         async def attempt(count: int, feedback: str | None) -> StepResult:
             prompt = address_prompt(task, findings, feedback)
-            launch = Launch(task, "address", count, prompt, Mode.EDIT, carried.base.head)
-            return await launched(kit, launch, conclude)
+            launch = Launch(task, "address", count, prompt, Mode.EDIT, start_of(kit, carried))
+            return await launched(kit, launch, edited(kit, carried, allow_no_change=True))
 
         last, result = await attempts(kit, task, "address", attempt, first=self._launches + 1)
         carried.launches += last - self._launches
         self._launches = last
         if not result.ok:
             return PhaseEnd(False, result.output["verdict"]["reason"])
-        carried.head = result.output["head"]
+        carried.arrived(result.output)
         return await committed_phase(kit, task, carried, f"address-review-findings,-round-{number}")
 
 

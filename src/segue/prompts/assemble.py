@@ -17,6 +17,7 @@ _INTRODUCTIONS = {
     "task": "The task:",
     "context": "What to know about the project and the work around the task:",
     "plan": "The plan that was made for this task; follow it unless the code shows it to be wrong:",
+    "missing": "What is met and what is not:",
     "findings": "The findings of the review:",
     "feedback": "An earlier attempt was not accepted. This is what was missing; the work is done only "
     "when it is mended:",

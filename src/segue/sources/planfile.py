@@ -102,6 +102,13 @@ class PlanFile:
         if before == self._seen[1]:
             self._seen = (self._seen[0], after)
 
+    def record(self, task: Task, completion: Completion) -> None:
+        """Nothing: the state of a plan knows only what was achieved."""
+
+    def head_branch(self) -> str | None:
+        """None: the tasks of a plan follow each other on the branch where the user stands."""
+        return None
+
     def _task_hashes(self, state: PlanState, changed: list[str] | None) -> dict[str, str]:
         """What the completed tasks say now; only the changed ones are looked at, if they are named."""
         try:

@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import os
 import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +20,8 @@ _TIMEOUT = 300.0
 _FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
 _SMALL = 16 * 1024
 """Bytes of a status that is read at once: a thread costs more than a hundred files."""
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""What git calls the tree without files: the base in a repository without commits."""
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
@@ -88,6 +92,24 @@ class Repository:
         done = await _git(self.root, "rev-parse", "--verify", "--quiet", "HEAD")
         return done.out.decode().strip()
 
+    async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002 - works in place
+        """What a task begins with: the work tree as it is."""
+        return await self.snapshot()
+
+    async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002 - in place
+        """What a launch has left: the work tree as it is now."""
+        return await self.snapshot()
+
+    async def diff(self, base: str, head: str) -> str:
+        """What changed between two commits, as a unified diff."""
+        done = await self._run("diff", "--no-color", "--no-ext-diff", base or EMPTY_TREE, head)
+        return done.out.decode("utf-8", "replace")
+
+    @asynccontextmanager
+    async def checkout(self, head: str) -> AsyncIterator[Path]:  # noqa: ARG002 - the work tree is at its head
+        """A folder in which the commit can be looked at and tried out."""
+        yield self.root
+
     async def find_commit(self, base: str, mark: str) -> str | None:
         """The commit after `base` whose message holds the mark."""
         if not await self.head():
@@ -96,6 +118,20 @@ class Repository:
         done = await self._run("log", "--format=%H", "--fixed-strings", f"--grep={mark}", span)
         found = done.out.decode().split()
         return found[0] if found else None
+
+    async def has_branch(self, name: str) -> bool:
+        """Whether there is a local branch of this name."""
+        ref = f"refs/heads/{name}"
+        return (await _git(self.root, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
+
+    async def git(self, *args: str) -> str:
+        """Run any other git command and return what it says."""
+        return (await self._run(*args)).out.decode("utf-8", "replace")
+
+    async def remote_url(self, name: str = "origin") -> str | None:
+        """Where a remote lies; None when there is no such remote."""
+        done = await _git(self.root, "remote", "get-url", name)
+        return done.out.decode("utf-8", "replace").strip() or None
 
     async def _nothing_staged(self) -> bool:
         return (await _git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
