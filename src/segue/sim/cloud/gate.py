@@ -1,0 +1,157 @@
+"""The gate every request passes: the log, faults, keys and rate limits."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import re
+import uuid
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from segue.sim.cloud.answers import KINDS, Refusal
+from segue.sim.cloud.script import STREAM_FAULTS, Fault
+from segue.sim.cloud.state import Cloud
+from segue.sim.cloud.switches import SLOW_LISTS
+from segue.sim.http_log import Seen, from_a_web_page
+from segue.sim.http_server import drop
+
+_HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
+
+
+class Gate:
+    """Middleware around the whole API; the simulator's own controls pass it without a key."""
+
+    def __init__(self, app: ASGIApp, cloud: Cloud) -> None:
+        self._app = app
+        self._cloud = cloud
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        scope["segue.fault"] = None
+        if from_a_web_page(request):
+            await Response("for programs on this machine alone", 403)(scope, receive, send)
+        elif request.url.path.startswith("/_sim/"):
+            await self._app(scope, receive, send)
+        else:
+            await self._api(request, receive, send)
+
+    async def _api(self, request: Request, receive: Receive, send: Send) -> None:
+        body = await request.body()
+        seen = self._cloud.log.add(request, body)
+        fault = self._cloud.faults.hit(request.method, request.url.path)
+        headers = {"x-request-id": str(uuid.uuid4())}
+        replay, note = _Replay(body, receive), _Notes(send, seen, headers)
+        if fault is not None:
+            seen.fault = fault.fault
+            request.scope["segue.fault"] = fault
+            await asyncio.sleep(fault.delay)
+            if await _spoil(fault, request, replay, note):
+                return
+        try:
+            headers |= self._admit(request)
+        except Refusal as refusal:
+            await refusal.response()(request.scope, replay, note)
+            return
+        if fault is not None and fault.fault == "reset_after":
+            await self._app(request.scope, replay, _nowhere)
+            await drop(request.scope, receive, reset=True)
+            return
+        await self._app(request.scope, replay, note)
+
+    def _admit(self, request: Request) -> dict[str, str]:
+        """Check the key, count the request; gives the headers that tell about limits."""
+        key = _key(request.headers.get("authorization", ""))
+        script = self._cloud.script
+        if not key:
+            raise Refusal("unauthorized")
+        if script.keys and key not in script.keys:
+            raise Refusal("api_key_not_found")
+        headers = self._cloud.limiter.count(key, "all", [(script.rate_limit, 60.0)])
+        for pattern, windows in SLOW_LISTS.items():
+            if script.slow_lists and re.fullmatch(pattern, request.url.path):
+                headers = self._cloud.limiter.count(key, pattern, windows)
+        return headers
+
+
+class _Replay:
+    """Gives the body that was read already, then whatever else the client does."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+class _Notes:
+    """Adds headers to the answer and its status to the log."""
+
+    def __init__(self, send: Send, seen: Seen, headers: dict[str, str]) -> None:
+        self._send = send
+        self._seen = seen
+        self._headers = headers
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._seen.status = message["status"]
+            shown = MutableHeaders(scope=message)
+            for name, value in self._headers.items():
+                shown.setdefault(name, value)
+        await self._send(message)
+
+
+async def _spoil(fault: Fault, request: Request, receive: Receive, send: Send) -> bool:
+    """Answer in place of the API; False when the fault lets the request through."""
+    if fault.fault in ("slow", "reset_after", *STREAM_FAULTS):
+        return False
+    if fault.fault == "reset":
+        await drop(request.scope, receive, reset=True)
+        return True
+    await _answer(fault)(request.scope, receive, send)
+    return True
+
+
+def _answer(fault: Fault) -> Response:
+    if fault.fault == "bad_gateway":
+        return HTMLResponse(_HTML, fault.status or 502)
+    if fault.fault == "not_json":
+        return Response(b'{"items": [{"id": "bc-', fault.status or 200, media_type="application/json")
+    headers = {"Retry-After": fault.retry_after} if fault.retry_after is not None else {}
+    refusal = Refusal(
+        fault.code or fault.fault,
+        fault.message or KINDS[fault.fault].message,
+        status=fault.status or KINDS[fault.fault].status,
+        shape=fault.shape or KINDS[fault.fault].shape,
+        headers=headers,
+    )
+    return refusal.response()
+
+
+async def _nowhere(_message: Message) -> None:
+    """An answer that never arrives."""
+
+
+def _key(header: str) -> str:
+    """The key in either scheme; empty when there is none."""
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[0]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""
