@@ -74,7 +74,7 @@ class Source(Protocol):
 
     @property
     def kind(self) -> str:
-        """`planfile` and so on."""
+        """`planfile`, `speckit` and so on."""
 
     @property
     def key(self) -> str:
@@ -84,7 +84,7 @@ class Source(Protocol):
         """Read the source anew."""
 
     def stamp(self) -> object:
-        """Equal to the last stamp as long as nobody but this object has changed the source."""
+        """Equal to the last stamp as long as reading again would show nothing new but this object's marks."""
 
     def context(self, task: Task) -> str:
         """What the agent should know beside the task's own text; untrusted, may be empty."""
