@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from bench.table import Figure, milliseconds
+from bench.table import Figure, milliseconds, more
 from segue.domain.run import RunSpec
 from segue.ports import StepResult
 from segue.store import connect
@@ -42,7 +42,7 @@ def _figure(name: str, address: str, steps: int) -> Figure:
         f"one step of the journal on {name}",
         milliseconds(ours),
         f"two bare commits {milliseconds(bare)}",
-        f"+{milliseconds(ours - bare)}",
+        more(milliseconds, ours - bare),
     )
 
 

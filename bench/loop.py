@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median, median_grouped
 
 from bench.place import TRUE, Place, place
-from bench.table import Figure, milliseconds
+from bench.table import Figure, milliseconds, more
 from segue.store import connect
 
 LAST = 100
@@ -69,7 +69,7 @@ def _figure(what: str, kind: Kind, distances: Sequence[int], bare: float) -> Fig
         what,
         milliseconds(ours),
         f"bare process {milliseconds(bare)}",
-        f"+{milliseconds(ours - bare)}",
+        more(milliseconds, ours - bare),
         f"≤ +{kind.target:g} ms",
         ours - bare <= kind.target,
     )
@@ -79,7 +79,7 @@ def _beside_git(what: str, distances: Sequence[int], bare: float) -> Figure:
     """How much is git's own: in a repository this large, with nobody watching."""
     ours = median_grouped(distances)
     yardstick = f"bare process, `git add`, `git commit` {milliseconds(bare)}"
-    return Figure(what, milliseconds(ours), yardstick, f"+{milliseconds(ours - bare)}")
+    return Figure(what, milliseconds(ours), yardstick, more(milliseconds, ours - bare))
 
 
 def _distances(here: Place, kind: Kind, tasks: int) -> list[int]:

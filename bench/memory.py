@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.place import place
-from bench.table import Figure, megabytes
+from bench.table import Figure, megabytes, more
 
 TARGET = 150e6
 LINE = "y" * 79
@@ -32,7 +32,7 @@ def figures(quick: bool) -> Iterator[Figure]:
                 f"peak memory of {part}, agent prints {size / 1e9:g} GB {shape}",
                 megabytes(loud[part]),
                 f"agent prints 1 kB: {megabytes(quiet[part])}",
-                f"+{megabytes(loud[part] - quiet[part])}",
+                more(megabytes, loud[part] - quiet[part]),
                 f"≤ {megabytes(TARGET)}",
                 loud[part] <= TARGET,
             )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from bench.place import SEGUE, Place, place
-from bench.table import Figure, seconds
+from bench.table import Figure, more, seconds
 
 VERSION_TARGET = 0.15
 DRY_RUN_TARGET = 0.5
@@ -41,7 +41,7 @@ def _figure(what: str, ours: float, name: str, yardstick: float, target: float) 
         what,
         seconds(ours),
         f"{name} {seconds(yardstick)}",
-        f"+{seconds(ours - yardstick)}",
+        more(seconds, ours - yardstick),
         f"≤ {target} s",
         ours <= target,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 HEADINGS = ("what", "ours", "yardstick", "difference", "target", "met")
@@ -33,6 +33,11 @@ def table(figures: Sequence[Figure]) -> str:
     lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     lines.insert(1, "-|-".join("-" * width for width in widths))
     return "\n".join(f"| {line} |" if "-|-" not in line else f"|-{line}-|" for line in lines)
+
+
+def more(unit: Callable[[float], str], value: float) -> str:
+    """A difference with its sign."""
+    return f"{'+' if value >= 0 else '−'}{unit(abs(value))}"
 
 
 def seconds(value: float) -> str:
