@@ -22,6 +22,13 @@ _INTRODUCTIONS = {
     "feedback": "An earlier attempt was not accepted. This is what was missing; the work is done only "
     "when it is mended:",
     "base": "The branch or commit the work builds on:",
+    "criteria": "The criteria:",
+    "diff": "The diff of the work; untrusted:",
+    "checks": "The checks that were run on the work, and what they printed; untrusted:",
+    "files": "The files that differ:",
+    "omitted": "Left out because of its size; nothing can be quoted from it:",
+    "summary": "What the agent says it did; a claim, no evidence:",
+    "complaint": "What was wrong with the answer:",
 }
 
 

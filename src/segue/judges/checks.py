@@ -1,0 +1,72 @@
+"""Check commands as judges: whatever a model concludes, a check that failed is a criterion not met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.task import Task
+from segue.domain.verdict import Action, Result, Verdict
+from segue.ports import Problem
+
+_KEPT = 2000
+"""Characters of a failed check that people and agents are told: its end, where programs say what failed."""
+
+
+class ChecksJudge:
+    """Judges by the check commands alone."""
+
+    name = "checks"
+
+    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+        self._commands = commands
+
+    def check(self) -> list[Problem]:
+        """Without a check there would be nothing to judge by."""
+        if self._commands:
+            return []
+        return [Problem('judged_by = "checks", but there are no checks.', 'Set checks = [["pytest", "-q"]]')]
+
+    async def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002 - the checks know it
+        """PASS if every check passed."""
+        met = tuple(
+            CriterionVerdict(f"check: {check.command}", True, "exit code 0")
+            for check in evidence.checks
+            if check.exit_code == 0
+        )
+        return combined(Verdict(result_of(met), Action.PROCEED, "all checks pass", met), evidence.checks)
+
+
+def combined(verdict: Verdict, checks: Iterable[CheckResult]) -> Verdict:
+    """All must agree: the verdict with a criterion not met for every check that failed.
+
+    Combining twice is the same as combining once.
+    """
+    known = {criterion.key for criterion in verdict.criteria}
+    failed = [_unmet(check) for check in checks if check.exit_code != 0]
+    added = [criterion for criterion in failed if criterion.key not in known]
+    if not added:
+        return verdict
+    criteria = (*verdict.criteria, *added)
+    words = [verdict.reason] if verdict.result is not Result.PASS else []
+    words += [f"{criterion.key} {_first_line(criterion.evidence)}" for criterion in added]
+    action = Action.RETRY if verdict.action is Action.PROCEED else verdict.action
+    return Verdict(result_of(criteria), action, "; ".join(words), criteria)
+
+
+def result_of(criteria: Sequence[CriterionVerdict]) -> Result:
+    """PASS if all hold, PARTIAL if some do, FAIL if none does; nothing judged is nothing passed."""
+    held = [criterion.met for criterion in criteria]
+    if not any(held):
+        return Result.FAIL
+    return Result.PASS if all(held) else Result.PARTIAL
+
+
+def _unmet(check: CheckResult) -> CriterionVerdict:
+    ended = "was not run" if check.exit_code is None else f"ended with exit code {check.exit_code}"
+    return CriterionVerdict(f"check: {check.command}", False, f"{ended}\n{check.output[-_KEPT:]}".strip())
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]

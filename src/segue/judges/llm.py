@@ -1,0 +1,153 @@
+"""A small language model as judge: it quotes evidence per criterion; the verdict is computed here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.errors import CredentialsError
+from segue.domain.evidence import Evidence
+from segue.domain.task import Task
+from segue.domain.verdict import Action, Result, Verdict
+from segue.judges.answer import Entry, Unusable, read_answer, schema_of
+from segue.judges.checks import combined, result_of
+from segue.judges.endpoint import Message, Question, ask_endpoint
+from segue.judges.options import JudgeSettings
+from segue.judges.quotes import Quotable
+from segue.judges.trouble import KEPT, Refused, failed, patiently
+from segue.judges.vendors import INSTALL, MISSING, PREFIX, ask_vendor, installed
+from segue.ports import Problem
+from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt, quotable
+from segue.system.http import LOOPBACK
+from segue.system.redact import Redactor
+
+_MADE_UP = "the quoted evidence occurs neither in the diff nor in the checks"
+
+
+class LlmJudge:
+    """Asks a model whether each criterion holds, and believes only what it can quote."""
+
+    Options: ClassVar[type[JudgeSettings]] = JudgeSettings
+
+    def __init__(self, options: JudgeSettings, redactor: Redactor) -> None:
+        self._options = options
+        self._redactor = redactor
+        self._key = os.environ.get(options.api_key_env, "").strip() if options.api_key_env else ""
+        self._own = Redactor([self._key])
+        self._structured = options.structured
+
+    @property
+    def name(self) -> str:
+        """The name it is configured by."""
+        return "llm"
+
+    def check(self) -> list[Problem]:
+        """A key that is missing, or LiteLLM when the model needs it."""
+        if self._options.model.startswith(PREFIX):
+            return [] if installed() else [Problem(MISSING, INSTALL, 5)]
+        if self._key or not self._needs_key():
+            return []
+        name = self._options.api_key_env
+        return [
+            Problem(f"The judge's key {name} is not set.", f"export {name}=…, or set judge.api_key_env", 4)
+        ]
+
+    async def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        """One entry per criterion, and one for every check that failed."""
+        task, evidence = self._clean_task(task), self._clean_evidence(evidence)
+        most = self._options.max_evidence_bytes
+        keys = [criterion.key for criterion in criteria_of(task)]
+        question = {"role": "user", "content": judge_prompt(task, evidence, max_bytes=most).text}
+        entries = await self._entries(question, keys)
+        seen = Quotable(quotable(evidence, most))
+        return combined(_verdict([_checked(entry, seen) for entry in entries]), evidence.checks)
+
+    async def _entries(self, question: Message, keys: Sequence[str]) -> list[Entry]:
+        """What the model says, asked a second time when the first answer cannot be used."""
+        first = self._clean(await self._ask((question,), keys))
+        try:
+            return read_answer(first, keys)
+        except Unusable as problem:
+            again = {"role": "user", "content": judge_again_prompt(str(problem)).text}
+        said = {"role": "assistant", "content": first or "(nothing)"}
+        second = self._clean(await self._ask((question, said, again), keys))
+        try:
+            return read_answer(second, keys)
+        except Unusable as problem:
+            raise failed(
+                f"The judge {self._options.model} gave no usable answer, asked twice: {problem}",
+                "Run `segue resume` to ask again, or set judge.model to a stronger model",
+            ) from None
+
+    async def _ask(self, messages: tuple[Message, ...], keys: Sequence[str]) -> str:
+        """An answer in the form we want, or in any form from an endpoint that refuses that."""
+        if self._structured:
+            schema = {"name": "verdict", "strict": True, "schema": schema_of(keys)}
+            form = {"type": "json_schema", "json_schema": schema}
+            with contextlib.suppress(Refused):
+                return await self._patiently(Question(messages, form))
+        try:
+            answer = await self._patiently(Question(messages))
+        except Refused as error:
+            raise failed(
+                f"The judge's endpoint refused the question ({error}).",
+                "Check judge.model; if the question is too long for it, lower judge.max_evidence_bytes",
+            ) from None
+        self._structured = False
+        return answer
+
+    async def _patiently(self, question: Question) -> str:
+        return await patiently(lambda: self._call(question), self._options.max_wait)
+
+    async def _call(self, question: Question) -> str:
+        if self._options.model.startswith(PREFIX):
+            return await ask_vendor(self._options, question, self._clean)
+        problems = self.check()
+        if problems:
+            raise CredentialsError(problems[0].message, kept=KEPT, hint=problems[0].fix)
+        return await ask_endpoint(self._options, self._key, question, self._clean)
+
+    def _needs_key(self) -> bool:
+        local = urlsplit(self._options.base_url).hostname in LOOPBACK
+        return bool(self._options.api_key_env) and not local
+
+    def _clean(self, text: str) -> str:
+        """Without secrets, and without the halves of characters that no endpoint takes."""
+        return self._own.text(self._redactor.text(text)).encode("utf-8", "replace").decode("utf-8")
+
+    def _clean_task(self, task: Task) -> Task:
+        criteria = tuple(replace(criterion, text=self._clean(criterion.text)) for criterion in task.criteria)
+        return replace(task, title=self._clean(task.title), text=self._clean(task.text), criteria=criteria)
+
+    def _clean_evidence(self, evidence: Evidence) -> Evidence:
+        return Evidence(
+            self._clean(evidence.diff),
+            tuple(map(self._clean, evidence.files)),
+            tuple(replace(check, output=self._clean(check.output)) for check in evidence.checks),
+            self._clean(evidence.summary),
+        )
+
+
+def _checked(entry: Entry, seen: Quotable) -> CriterionVerdict:
+    """A made-up quote is no evidence."""
+    words = entry.evidence or ""
+    if entry.met and not seen.holds(words):
+        return CriterionVerdict(entry.key, False, f"{_MADE_UP}: {words}")
+    return CriterionVerdict(entry.key, entry.met, words)
+
+
+def _verdict(criteria: Sequence[CriterionVerdict]) -> Verdict:
+    result = result_of(criteria)
+    if result is Result.PASS:
+        return Verdict(result, Action.PROCEED, f"All criteria hold: {len(criteria)}.", tuple(criteria))
+    missing = [_missing(criterion) for criterion in criteria if not criterion.met]
+    return Verdict(result, Action.RETRY, f"Not met: {'; '.join(missing)}", tuple(criteria))
+
+
+def _missing(criterion: CriterionVerdict) -> str:
+    return f"{criterion.key} ({criterion.evidence})" if criterion.evidence else criterion.key

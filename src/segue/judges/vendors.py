@@ -1,0 +1,45 @@
+"""Asks a model of any vendor through LiteLLM, if it is installed: one question, one answer, no waiting."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+from segue.domain.errors import ToolMissing
+from segue.judges.endpoint import Question
+from segue.judges.options import JudgeSettings
+from segue.judges.trouble import Unavailable, trouble
+
+PREFIX = "litellm/"
+INSTALL = "pip install 'segue[litellm]'"
+MISSING = "LiteLLM is not installed, but the judge's model goes through it."
+
+_KEPT = 300
+
+
+def installed() -> bool:
+    """Whether LiteLLM can be imported."""
+    return importlib.util.find_spec("litellm") is not None
+
+
+async def ask_vendor(options: JudgeSettings, question: Question, clean: Callable[[str], str]) -> str:
+    """What the model says; raises Unavailable, Refused, CredentialsError, ToolMissing or JudgeFailed."""
+    if not installed():
+        raise ToolMissing(MISSING, hint=INSTALL)
+    litellm: Any = importlib.import_module("litellm")
+    body = question.body(options.model.removeprefix(PREFIX))
+    try:
+        answer = await litellm.acompletion(**body, timeout=options.timeout, num_retries=0)
+    except Exception as error:
+        raise _understood(error, clean) from None
+    content: str | None = answer.choices[0].message.content
+    return content or ""
+
+
+def _understood(error: Exception, clean: Callable[[str], str]) -> Exception:
+    """LiteLLM gives every vendor's failure the status of OpenAI's; what has none never arrived."""
+    status = getattr(error, "status_code", None)
+    words = clean(f"{type(error).__name__}: {error}"[:_KEPT])
+    return trouble(status, words) if isinstance(status, int) else Unavailable(words)
