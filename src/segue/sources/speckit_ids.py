@@ -31,7 +31,9 @@ class Named:
     id: str
     labels: tuple[str, ...]
     title: str
-    before: str = ""
+    before: str
+    struck: bool
+    """Whether the id, or all that follows, is struck through."""
 
 
 def named(text: str) -> Named | None:
@@ -44,7 +46,9 @@ def named(text: str) -> Named | None:
     while after := _NEXT_LABEL.match(text, place):
         labels.append(after[1].strip())
         place = after.end()
-    return Named(_key(found[2]), tuple(labels), _LEAD.sub("", text[place:], count=1), found[1])
+    rest = text[place:]
+    struck = "~~" in found[1] or is_struck(rest)
+    return Named(_key(found[2]), tuple(labels), _LEAD.sub("", rest, count=1), found[1], struck)
 
 
 def atoms(id_: str) -> tuple[str, ...]:
@@ -53,11 +57,8 @@ def atoms(id_: str) -> tuple[str, ...]:
 
 
 def is_struck(text: str) -> bool:
-    """Whether the task is struck through: its id, or all of its words."""
-    found = _NAMED.match(text)
-    if found is None:
-        return _STRUCK.fullmatch(text) is not None
-    return "~~" in found[1] or _STRUCK.fullmatch(text[found.end() :]) is not None
+    """Whether all words are struck through, but for a remark at the end."""
+    return _STRUCK.fullmatch(text) is not None
 
 
 def _key(id_: str) -> str:

@@ -191,7 +191,7 @@ def _task(box: _Box, details: Sequence[str]) -> BoxTask:
         (box.named.id, box.named.labels, box.named.title) if box.named else ("", (), box.rest)
     )
     status = _STATUS.get(box.mark, TaskStatus.CANCELLED)
-    if status is TaskStatus.PENDING and is_struck(box.rest):
+    if status is TaskStatus.PENDING and (box.named.struck if box.named else is_struck(box.rest)):
         status = TaskStatus.CANCELLED
     return BoxTask(
         key=id_ or f"box-{fingerprint(box.rest)[:8]}",

@@ -1,0 +1,174 @@
+"""The state.json of a feature: what it holds, what is noticed, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.task import Completion, TaskStatus
+from segue.domain.verdict import Action, Result, Verdict
+from segue.sources.planstate import CorruptState
+from segue.sources.speckit_state import CANNOT_PROCEED, SpecState, UnusableState, load, required, save
+
+PASSED = Verdict(Result.PASS, Action.PROCEED, "all is well", (CriterionVerdict("US1/AC2", True, "seen"),))
+
+
+def done(seq: int = 1, run: str = "run-1", **facts: Any) -> Completion:
+    return Completion(TaskStatus.DONE, run, seq, **facts)
+
+
+def saved(path: Path, state: SpecState) -> SpecState:
+    save(path, state)
+    again = load(path)
+    assert again is not None
+    return again
+
+
+def test_everything_about_a_task_is_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    completion = done(7, commit="abc", branch="b1", session="bc-1", verdict=PASSED, attempts=2)
+    save(path, SpecState().after("T001", "f00", completion))
+    document = json.loads(path.read_bytes())
+    assert document["schema"] == 1
+    assert (document["run"], document["seq"], document["head_branch"]) == ("run-1", 7, "b1")
+    entry = document["tasks"]["T001"]
+    assert entry.pop("updated")
+    assert entry == {
+        "status": "done",
+        "text": "f00",
+        "agent_id": "bc-1",
+        "branch": "b1",
+        "commit": "abc",
+        "error": None,
+        "attempts": 2,
+        "verdict": {
+            "result": "PASS",
+            "action": "PROCEED",
+            "reason": "all is well",
+            "criteria": [{"key": "US1/AC2", "met": True, "evidence": "seen"}],
+        },
+    }
+
+
+def test_a_failure_keeps_the_head_branch(tmp_path: Path) -> None:
+    state = SpecState().after("T001", "a", done(1, branch="b1"))
+    failed = Completion(TaskStatus.PENDING, "run-1", 2, branch="b2", error="it broke", attempts=3)
+    state = saved(tmp_path / "s.json", state.after("T002", "b", failed))
+    assert state.head_branch == "b1"
+    assert state.completed == {"T001"}
+    assert (state.tasks["T002"].status, state.tasks["T002"].error) == ("failed", "it broke")
+
+
+def test_the_head_branch_goes_back_with_its_task() -> None:
+    state = SpecState().after("T001", "a", done(1, branch="b1")).after("T002", "b", done(2, branch="b2"))
+    assert state.head_branch == "b2"
+    back = state.after("T002", "b", Completion(TaskStatus.PENDING, "run-1", 3))
+    assert back.head_branch == "b1"
+    assert back.after("T001", "a", Completion(TaskStatus.PENDING, "run-1", 4)).head_branch is None
+    assert state.after("T003", "c", done(3)).head_branch == "b2"
+
+
+def test_the_same_end_twice_is_the_same_state() -> None:
+    once = SpecState().after("T001", "a", done(1, branch="b1"))
+    assert once.after("T001", "a", done(1, branch="b1")) == once
+
+
+def test_an_earlier_step_repeated_undoes_no_later_record() -> None:
+    later = SpecState().after("T001", "a", done(1, branch="b1")).after("T002", "b", done(2, branch="b2"))
+    assert later.after("T001", "a", done(1, branch="b1")) is later
+
+
+def test_another_text_is_another_task() -> None:
+    state = SpecState().after("T001", "a", done())
+    assert state.has("T001", "a")
+    assert not state.has("T001", "b")
+    assert not state.has("T002", "a")
+
+
+def test_an_edited_file_is_noticed_and_foreign_fields_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    assert not saved(path, SpecState().after("T001", "a", done())).edited
+    document = json.loads(path.read_bytes())
+    document["tasks"]["T001"]["note"] = "mine"
+    document["tasks"]["T009"] = {"status": "done"}
+    document["owner"] = "me"
+    path.write_text(json.dumps(document))
+    edited = load(path)
+    assert edited is not None
+    assert edited.edited
+    assert edited.has("T009", "whatever it says")
+    again = saved(path, edited.after("T001", "a", done(2)))
+    assert not again.edited
+    assert again.extra == {"owner": "me"}
+    assert again.tasks["T001"].extra == {"note": "mine"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        '{"schema": 1}',
+        '{"schema": 2, "tasks": {}}',
+        '{"schema": true, "tasks": {}}',
+        '{"schema": 1, "tasks": []}',
+        '{"schema": 1, "tasks": {"T001": "done"}}',
+        '{"schema": 1, "tasks": {"T001": {}}}',
+        '{"schema": 1, "tasks": {"T001": {"status": 1}}}',
+        '{"schema": 1, "tasks": {"T001": {"status": "done", "attempts": "2"}}}',
+        '{"schema": 1, "tasks": {}, "head_branch": 1}',
+        '{"schema": 1, "tasks": {}, "seq": true}',
+        "[" * 100_000,
+    ],
+)
+def test_a_corrupt_file_is_told_and_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(text)
+    with pytest.raises(CorruptState) as caught:
+        load(path)
+    assert str(path) in caught.value.message
+    assert "first task" not in caught.value.hint
+    with pytest.raises(UnusableState) as stopped:
+        required(path)
+    assert stopped.value.message == CANNOT_PROCEED
+    assert str(path) in stopped.value.hint
+    assert path.read_text() == text
+
+
+def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
+    assert load(tmp_path / "state.json") is None
+    with pytest.raises(UnusableState) as caught:
+        required(tmp_path / "state.json")
+    assert caught.value.message == "Cannot proceed: state file is missing or corrupted."
+    assert caught.value.exit_code == 2
+    assert "There is no" in caught.value.hint
+
+
+ENDS = st.builds(
+    lambda key, status, seq, branch, error: (key, Completion(status, "r", seq, branch=branch, error=error)),
+    st.sampled_from(["T001", "T002#2", "ä"]),
+    st.sampled_from([TaskStatus.DONE, TaskStatus.PENDING]),
+    st.integers(1, 5),
+    st.none() | st.text(max_size=5),
+    st.none() | st.text(max_size=5),
+)
+
+
+@given(st.lists(ENDS, max_size=8))
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, ends: list[Any]) -> None:
+    state = SpecState()
+    for key, completion in ends:
+        state = state.after(key, "text", completion)
+    again = saved(tmp_path_factory.mktemp("state") / "state.json", state)
+    assert again == state
+    assert list(again.tasks) == list(state.tasks)
+    assert not again.edited

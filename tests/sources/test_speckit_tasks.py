@@ -1,0 +1,369 @@
+"""Which boxes of a tasks.md are tasks, in the forms that real files have."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.domain.errors import SourceError
+from segue.domain.task import TaskStatus
+from segue.sources.speckit_tasks import BoxTask, ParsedTasks, parse, refusal, ticked
+from tests.sources.speckit_files import TASKS
+
+
+def read(text: str) -> ParsedTasks:
+    return parse(text.encode())
+
+
+def keys(text: str) -> list[str]:
+    return [task.key for task in read(text).tasks]
+
+
+def only(line: str) -> BoxTask:
+    (task,) = read(line).tasks
+    return task
+
+
+def notices(text: str) -> str:
+    return "\n".join(f"{notice.line}: {notice.text}" for notice in read(text).notices)
+
+
+def test_the_template() -> None:
+    tasks = read(TASKS).tasks
+    assert [(t.key, t.status.value, t.line) for t in tasks] == [
+        ("T001", "pending", 12),
+        ("T002", "done", 16),
+        ("T003", "pending", 24),
+        ("T004", "pending", 28),
+        ("T005", "pending", 34),
+    ]
+    assert tasks[0].text == "T001 Create the project in src/library/\n  Use a src layout.\n\n  - [ ] package"
+    assert tasks[2].labels == ("P", "US1")
+    assert [t.stories for t in tasks] == [(), (), ("US1",), ("US1",), ("US2",)]
+    assert tasks[2].phase.startswith("Phase 2: User Story 1")
+    assert tasks[3].title == "Lend a book in src/library/lend.py per FR-002 and SC-001"
+    assert read(TASKS).notices == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "title"),
+    [
+        ("- [ ] T012 [P] [US1] Make it", "T012", "Make it"),
+        ("* [ ] T012 Make it", "T012", "Make it"),
+        ("+ [ ] T012 Make it", "T012", "Make it"),
+        ("1. [ ] T012 Make it", "T012", "Make it"),
+        ("12) [ ] T012 Make it", "T012", "Make it"),
+        ("-\t[ ]\tT012\tMake it", "T012", "Make it"),
+        ("  - [ ] T012 Make it", "T012", "Make it"),
+        ("- [ ] **T012** Make it", "T012", "Make it"),
+        ("- [ ] **T011 [P]** Make it", "T011", "Make it"),
+        ("- [ ] **T086: Make** it", "T086", "Make it"),
+        ("- [ ] __T012__ Make it", "T012", "Make it"),
+        ("- [ ] `T012` Make it", "T012", "Make it"),
+        ("- [ ] [T001] Make it", "T001", "Make it"),
+        ("- [ ] T001: Make it", "T001", "Make it"),
+        ("- [ ] T001. Make it", "T001", "Make it"),
+        ("- [ ] T001 - Make it", "T001", "Make it"),
+        ("- [ ] T001 .env and __init__.py", "T001", ".env and __init__.py"),
+        ("- [ ] ✅ T001 Make it", "T001", "Make it"),
+        ("- [ ] ⚠️ **T001** Make it", "T001", "Make it"),
+        ("- [ ] [VERIFY] T004 Make it", "T004", "Make it"),
+        ("- [ ] [P] [US1] T004 Make it", "T004", "Make it"),
+        ("- [ ] T047a Make it", "T047a", "Make it"),
+        ("- [ ] T027B Make it", "T027B", "Make it"),
+        ("- [ ] T000c2 Make it", "T000c2", "Make it"),
+        ("- [ ] T013.1 Make it", "T013.1", "Make it"),
+        ("- [ ] T1.1 Make it", "T1.1", "Make it"),
+        ("- [ ] T158-1 Make it", "T158-1", "Make it"),
+        ("- [ ] T022-A Make it", "T022-A", "Make it"),
+        ("- [ ] T1000 Make it", "T1000", "Make it"),
+        ("- [ ] T001-based work", "T001", "-based work"),
+        ("- [ ] TASK-001 Make it", "TASK-001", "Make it"),
+        ("- [ ] R001 Make it", "R001", "Make it"),
+        ("- [ ] T-AI-01 Make it", "T-AI-01", "Make it"),
+        ("- [ ] T001 创建用户模型", "T001", "创建用户模型"),
+        ("- [ ] T001创建用户模型", "T001", "创建用户模型"),
+        ("- [ ] T001：ユーザーを作る", "T001", "ユーザーを作る"),
+        ("- [ ] T001 [a link](x.md) is no label", "T001", "[a link](x.md) is no label"),
+        ("- [ ] T001", "T001", "T001"),
+        ("- [ ] T001\n  The words stand below", "T001", "The words stand below"),
+    ],
+)
+def test_forms_of_ids(line: str, key: str, title: str) -> None:
+    task = only(line)
+    assert (task.key, task.title, task.status) == (key, title, TaskStatus.PENDING)
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("- [ ] T005/T006 Make both", "T005+T006"),
+        ("- [ ] T054-T058 Make all", "T054-T058"),
+        ("- [ ] T030–T036 Make all", "T030-T036"),
+        ("- [ ] **T005, T006** Make both", "T005+T006"),
+    ],
+)
+def test_several_ids_are_one_task_and_told(line: str, key: str) -> None:
+    assert only(line).key == key
+    assert "carried as one task" in notices(line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- [P] T001 is a label, not a box",
+        "- T001 has no box",
+        "- [] T001 has no room in its box",
+        "- [ ]T001 has no blank",
+        "- [ ] TXXX is a placeholder",
+        "- [ ] Ask about T001",
+        "- [ ] UTF-8, FR-001, SC-001, US1 and HTTP2 are no tasks",
+        "- [ ] FR-001 is a requirement",
+        "- [ ] CHK001 belongs to a checklist",
+        "---\n- [ ] T001 front matter\n---",
+        "\ufeff---\n- [ ] T001 front matter\n---",
+        "```\n- [ ] T001 code\n```",
+        "````md\n```\n- [ ] T001 code\n```\n````",
+        "~~~\n- [ ] T001 code\n```\n~~~",
+        "  - x\n    ```\n    - [ ] T001 code\n    ```",
+        "<!-- - [ ] T001 comment -->",
+        "<!--\n- [ ] T001 comment\n-->",
+        "text <!-- begins\n- [ ] T001 comment\n-->",
+        "> - [ ] T001 quoted",
+        "  > - [ ] T001 quoted",
+    ],
+)
+def test_what_is_no_task(text: str) -> None:
+    assert keys(f"{text}\n\n- [ ] T900 Real\n") == ["T900"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use `<!--` in text\n- [ ] T001 One",
+        "---\nno front matter\n\n- [ ] T001 One",
+        "- [ ] T001 One <!-- a note -->",
+        "`` ``` `` is no fence\n- [ ] T001 One",
+        "```\ncode\n```\n- [ ] T001 One",
+    ],
+)
+def test_what_hides_nothing(text: str) -> None:
+    assert keys(text) == ["T001"]
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "told"),
+    [
+        ("- [ ] T001 One", TaskStatus.PENDING, False),
+        ("- [x] T001 One", TaskStatus.DONE, False),
+        ("- [X] T001 One", TaskStatus.DONE, False),
+        ("- [-] T001 One", TaskStatus.SKIPPED, False),
+        ("- [~] T001 One", TaskStatus.CANCELLED, True),
+        ("- [>] T001 One", TaskStatus.CANCELLED, True),
+        ("- [✓] T001 One", TaskStatus.CANCELLED, True),
+        ("- [\u00a0] T001 One", TaskStatus.CANCELLED, True),
+        ("- [ ] ~~T001 One~~ OBSOLETE", TaskStatus.CANCELLED, True),
+        ("- [ ] ~~T001~~ **DELETED**", TaskStatus.CANCELLED, True),
+        ("- [ ] T001 [P] ~~One~~", TaskStatus.CANCELLED, True),
+        ("- [ ] T001 ~~One~~ (obsolete)", TaskStatus.CANCELLED, True),
+        ("- [ ] T001 ~~One~~ Two", TaskStatus.PENDING, False),
+        ("- [x] ~~T001 One~~", TaskStatus.DONE, False),
+    ],
+)
+def test_marks(line: str, status: TaskStatus, told: bool) -> None:
+    assert only(line).status is status
+    assert ("neither pending nor done" in notices(line)) is told
+
+
+@pytest.mark.parametrize(
+    ("label", "stories"),
+    [
+        ("[US1]", ("US1",)),
+        ("[US1+US2]", ("US1", "US2")),
+        ("[US1,US2]", ("US1", "US2")),
+        ("[US1, US2]", ("US1", "US2")),
+        ("[US2b]", ("US2b",)),
+        ("[US1][P]", ("US1",)),
+        ("[US01]", ("US1",)),
+        ("[P] [Story 3]", ("US3",)),
+        ("[Setup]", ()),
+        ("", ()),
+    ],
+)
+def test_story_labels(label: str, stories: tuple[str, ...]) -> None:
+    assert only(f"- [ ] T001 {label} Make it").stories == stories
+    assert only(f"- [ ] T001 Make it {label.replace('Story 3', 'US3')}").stories == stories
+
+
+@pytest.mark.parametrize(
+    ("heading", "stories"),
+    [
+        ("## Phase 3: User Story 1 - Borrow", ("US1",)),
+        ("## Phase 3: US2 Borrow", ("US2",)),
+        ("## Phase 3: User Stories 2 & 3", ("US2", "US3")),
+        ("## 阶段 3：用户故事 1 - 借书", ("US1",)),
+        ("## Фаза 3: История 2", ("US2",)),
+        ("# Tasks of User Story 1", ()),
+        ("## Phase 3: Polish", ()),
+    ],
+)
+def test_stories_by_the_heading_unless_a_label_says_otherwise(heading: str, stories: tuple[str, ...]) -> None:
+    first, second = read(f"{heading}\n### Tests\n- [ ] T001 One\n- [ ] T002 [US9] Two").tasks
+    assert first.stories == stories
+    assert second.stories == ("US9",)
+
+
+def test_details_end_where_the_task_ends() -> None:
+    text = (
+        "- [ ] T001 One\n  indented\n\n  ```\ncode at the margin\n  ```\n  - [ ] sub-box\n"
+        "    - [ ] T002 Own task\n      its detail\nlazy line\n"
+        "**Checkpoint**: not a detail\n- [ ] T003 Three\n\nA paragraph.\n"
+    )
+    tasks = {task.key: task.text for task in read(text).tasks}
+    assert tasks == {
+        "T001": "T001 One\n  indented\n\n  ```\ncode at the margin\n  ```\n  - [ ] sub-box",
+        "T002": "T002 Own task\n      its detail\nlazy line",
+        "T003": "T003 Three",
+    }
+
+
+def test_duplicates_are_told_apart_and_told() -> None:
+    text = "- [ ] T056 One\n- [x] T056 Two\n- [ ] T056 Three\n"
+    assert keys(text) == ["T056", "T056#2", "T056#3"]
+    assert "2: T056 stands here and on line 1 already; this one is called T056#2." in notices(text)
+
+
+def test_order_is_that_of_the_file() -> None:
+    assert keys("- [ ] T009 a\n- [ ] T001 b\n- [ ] T005 c\n") == ["T009", "T001", "T005"]
+
+
+def test_boxes_without_id_are_told_unless_they_are_a_checklist() -> None:
+    text = "- [ ] PREREQUISITE: ask\n- [ ] T001 One\n- [x] done\n- [ ] ask again\n"
+    assert "1: This open box has no id and is not read as a task, nor are 1 more below." in notices(text)
+    old_template = "- [x] T001 One\n\n## Validation Checklist\n- [ ] All tests come first\n"
+    assert keys(old_template) == ["T001"]
+    assert notices(old_template) == ""
+
+
+def test_a_checklist_may_speak_of_tasks() -> None:
+    text = (
+        "- [ ] T001 One\n- [ ] T002 Two\n## Release checklist\n- [ ] T001-T002 are complete\n- [ ] T003 New\n"
+    )
+    assert keys(text) == ["T001", "T002", "T003"]
+    assert "4: This box of a checklist speaks of T001-T002" in notices(text)
+
+
+def test_a_file_without_ids() -> None:
+    text = "## Phase 1: Validation\n- [ ] One\n  - [ ] part\n- [x] Two\n## Checklist\n- [ ] Ask\n"
+    parsed = read(text)
+    assert [(t.title, t.status.value) for t in parsed.tasks] == [("One", "pending"), ("Two", "done")]
+    assert all(task.key.startswith("box-") for task in parsed.tasks)
+    assert [t.key for t in read("\n\n" + text.replace("[ ] One", "[x] One")).tasks] == [
+        t.key for t in parsed.tasks
+    ]
+    assert "keys are made from their texts" in parsed.notices[0].text
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("### T001 One\n- [ ] holds\n### [X] T002 Two\n- [ ] holds", "2 task headings"),
+        ("## Task 1\n- [ ] holds\n### Task 1.1: Two", "2 headings such as `## Task 1`"),
+        ("**T001**: One\n- **T002** Two", "2 lines with a bold id"),
+        ("- T001 One\n• T002 Two", "2 list items with an id but no box"),
+        ("| ID | What |\n|---|---|\n| T001 | One |", "1 table rows"),
+        ("## Checklist\n- [ ] a\n- [ ] b", "2 boxes that are no tasks"),
+        ("Only prose.", "no box such as"),
+        ("", "no box such as"),
+    ],
+)
+def test_a_file_without_tasks_says_what_was_seen(text: str, seen: str) -> None:
+    parsed = read(text)
+    assert parsed.tasks == ()
+    error = refusal(parsed, "specs/x/tasks.md")
+    assert "specs/x/tasks.md" in error.message
+    assert seen in error.message
+    assert error.hint
+
+
+def test_a_block_that_hides_the_rest_is_told() -> None:
+    text = "- [ ] T001 One\n```\n- [ ] T002 Two\n"
+    assert keys(text) == ["T001"]
+    assert "2: The code block opened here is never closed: 1 boxes in it" in notices(text)
+    assert "1: The comment opened here" in notices("<!-- oh\n- [ ] T002 Two\n- [ ] T003 Three")
+    assert notices("- [ ] T001 One\n```\n- [ ] T002 Two\n```") == ""
+    assert notices("- [ ] T001 One\n> - [ ] T002 Two") == ""
+
+
+def test_text_that_is_not_utf8_is_refused_with_file_and_byte() -> None:
+    with pytest.raises(SourceError, match=r"specs/tasks\.md is not UTF-8: byte 20 \(line 2\)"):
+        parse(b"- [ ] T001 \xc3\xa9\n- [ ] \xe9", "specs/tasks.md")
+
+
+LINES = """\
+- [ ] T001 One
+- [x] T002 Two
+* [X] **T003 [P]** Three
+1. [ ] T001 again
+  - [ ] sub
+- [ ] box
+~~~
+```
+    ```
+<!--
+-->
+text <!-- x
+> - [ ] T004
+---
+## Phase 1: US2
+## Checklist
+
+\t- [ ] T005/T006 für
+- [~] T007
+- [ ] ~~T008~~
+| T009 |
+\u2028- [ ] T010
+  detail
+lazy é"""
+WORDS = st.sampled_from(LINES.split("\n"))
+FILES = st.builds(
+    lambda bom, end, lines, last: (bom + end.join(lines) + last).encode(),
+    st.sampled_from(["", "\ufeff"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.lists(WORDS | st.text(max_size=30), max_size=25),
+    st.sampled_from(["", "\n", "\r\n"]),
+)
+
+
+@given(FILES | st.text().map(str.encode))
+def test_any_text_is_read_and_any_tick_changes_one_task_only(data: bytes) -> None:
+    before = parse(data)
+    for index, task in enumerate(before.tasks):
+        assert task.title.strip()
+        assert task.title.isprintable()
+        assert data[task.offset :].startswith(task.mark.encode())
+        if task.mark != " ":
+            continue
+        now = ticked(data, task, before.tick)
+        assert len(now) == len(data)
+        assert [a for a, b in zip(data, now, strict=True) if a != b] == [ord(" ")]
+        after = list(parse(now).tasks)
+        changed = after[index]
+        assert changed.status is TaskStatus.DONE
+        assert changed.mark == before.tick.decode()
+        same = [(t.key, t.title, t.text, t.line, t.offset, t.stories, t.phase) for t in before.tasks]
+        assert [(t.key, t.title, t.text, t.line, t.offset, t.stories, t.phase) for t in after] == same
+        del after[index]
+        assert after == [other for other in before.tasks if other is not task]
+
+
+@given(st.binary())
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        with pytest.raises(SourceError, match="not UTF-8"):
+            parse(data)
+    else:
+        parse(data)
