@@ -9,23 +9,29 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from segue.config.load import Loaded, load
 from segue.domain.errors import ToolMissing, UsageError
 from segue.domain.finding import DismissReason, Finding
-from segue.flow.kit import FLOWS, Reviewing
-from segue.ports import Agent, Reviewer, Store
+from segue.flow.kit import FLOWS, Reviewing, RunCheck, Verifying
+from segue.flow.start import raise_problems
+from segue.ports import Agent, Judge, Reviewer, Store, Workspace
 from segue.reviewers.triage import at_least, triage
 from segue.sources import planstate
 from segue.sources.planfile import PlanFile
+from segue.system.branches import LocalBranches, RemoteBranches
 from segue.system.files import private_folder
+from segue.system.git import Repository
 from segue.system.redact import Redactor, secrets_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+    from segue.sources.speckit import SpecKit
     from segue.system.process import Processes
+
+AnySource: TypeAlias = "PlanFile | SpecKit"
 
 AGENTS = {
     "command": "segue.agents.command:CommandAgent",
@@ -121,18 +127,26 @@ class App:
         """Where the supervisor of a run keeps what its agents print; nobody else may read it."""
         return private_folder(private_folder(self.state_dir / "runs") / run_id)
 
-    def plan_path(self, named: str | None) -> Path:
-        """The plan that was named on the command line or in the settings."""
-        path = Path(named) if named else self.loaded.settings.source
-        if path is None:
-            raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
-        return path
+    def source(self, named: str | None, repo: Path) -> AnySource:
+        """The plan file or Spec Kit feature that was named, or that is found as Spec Kit finds it."""
+        given = named or (str(self.loaded.settings.source) if self.loaded.settings.source else None)
+        if given is not None and not self._is_feature(given):
+            return self._planfile(Path(given), repo)
+        from segue.sources.speckit import SpecKit, find_feature
 
-    def planfile(self, path: Path, repo: Path) -> PlanFile:
-        """The plan as a source of tasks."""
+        if given is None and not any((place / ".specify").is_dir() for place in (repo, *repo.parents)):
+            raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
+        folder = find_feature(given, repo if given is None else Path.cwd(), os.environ)
+        return SpecKit(folder, repo, self.loaded.settings.verify)
+
+    @staticmethod
+    def _is_feature(given: str) -> bool:
+        path = Path(given)
+        return path.is_dir() or path.name == "tasks.md"
+
+    def _planfile(self, path: Path, repo: Path) -> PlanFile:
         lenient = self.loaded.settings.plan_format == "lenient"
-        state = planstate.state_path(self.state_dir, path, repo)
-        return PlanFile(path, repo, state, lenient=lenient)
+        return PlanFile(path, repo, planstate.state_path(self.state_dir, path, repo), lenient=lenient)
 
     def agent_name(self) -> str:
         """The agent that was chosen."""
@@ -145,9 +159,11 @@ class App:
         agent_class(name)
         return name
 
-    def flow_name(self) -> str:
-        """The flow that was chosen, or the one the agent is usually used with."""
+    def flow_name(self, source_kind: str = "planfile") -> str:
+        """The flow that was chosen, or the one that source and agent are usually used with."""
         usual = getattr(agent_class(self.agent_name()), "usual_flow", "execute")
+        if source_kind == "speckit":
+            usual = "spec"
         if usual == "execute" and self.loaded.settings.review.reviewer not in (None, "none"):
             usual = "review"
         name = self.loaded.settings.flow or usual
@@ -217,6 +233,33 @@ def _wrong_option(error: ValidationError, table: str, loaded: Loaded, hint: str)
     first = error.errors()[0]
     path = ".".join([table, *(str(part) for part in first["loc"])])
     return UsageError(f"{path}: {first['msg']} (from {loaded.origin(path)})", hint=hint)
+
+
+def make_verifying(app: App, flow: str, run_check: RunCheck) -> Verifying | None:
+    """The judge of the flows that verify; raises what keeps it from working."""
+    if "verify" not in FLOWS[flow]:
+        return None
+    settings = app.loaded.settings
+    judge: Judge
+    if settings.judged_by == "checks":
+        from segue.judges.checks import ChecksJudge
+
+        judge = ChecksJudge(settings.checks)
+    else:
+        from segue.judges.llm import LlmJudge
+
+        judge = LlmJudge(settings.judge, app.redactor())
+    raise_problems(judge.check())
+    return Verifying(judge, settings.checks, run_check, settings.limits.resolutions)
+
+
+def make_workspace(app: App, source: AnySource, agent: Agent, repo: Repository) -> Workspace:
+    """Where the work happens: on remote branches, on a local branch per task, or where the user stands."""
+    if agent.can.cloud:
+        return RemoteBranches(repo, "origin", app.state_dir / "worktrees")
+    if isinstance(source, PlanFile):
+        return repo
+    return LocalBranches(repo, f"segue/{source.folder.name}", (source.path, source.state_path))
 
 
 def own_folder(path: Path) -> None:

@@ -7,18 +7,20 @@ import contextlib
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from segue.app import App, make_agent, make_reviewing
+from segue.app import App, make_agent, make_reviewing, make_verifying, make_workspace
 from segue.config.settings import FinalSettings
-from segue.domain.errors import Interrupted, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
+from segue.domain.errors import Interrupted, JudgeFailed, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
 from segue.domain.event import Event, EventType
 from segue.domain.run import Run, RunState, StepState
 from segue.flow.drive import drive
-from segue.flow.final import FinalCommand, FinalReport, RunCommand, finish
-from segue.flow.kit import Kit, Policy, Spent
+from segue.flow.final import FinalCommand, FinalReport, finish
+from segue.flow.kit import Kit, Policy, RunCheck, Spent
 from segue.ports import Journal, Observer, ReviewSubject, Store
 from segue.prepare import Prepared
+from segue.sources.planfile import PlanFile
 from segue.system import identity
 from segue.system.process import Processes, capture, child_environment, end_orphans
 
@@ -79,7 +81,7 @@ def _state_after(error: SegueError | None) -> RunState:
         return RunState.DONE
     if isinstance(error, NeedsHuman):
         return RunState.NEEDS_HUMAN
-    return RunState.STOPPED if isinstance(error, Interrupted | TimeLimit) else RunState.FAILED
+    return RunState.STOPPED if isinstance(error, Interrupted | TimeLimit | JudgeFailed) else RunState.FAILED
 
 
 async def _close(journal: Journal, state: RunState, note: str) -> None:
@@ -126,36 +128,43 @@ def _signals(work: asyncio.Task[Any]) -> Iterator[None]:
 
 
 async def _drive(ready: Prepared, store: Store, journal: Journal) -> list[FinalReport]:
-    app, settings = ready.app, ready.app.loaded.settings
     await _announce(ready, store, journal)
-    redactor = app.redactor()
     lock = ready.lock
-    async with Processes(app.run_folder(ready.run.id), (lock.fd,), lock.ensure) as processes:
-        kit = Kit(
-            journal=journal,
-            source=ready.source,
-            agent=make_agent(ready.spec.agent, app.loaded, processes, redactor),
-            workspace=ready.repo,
-            policy=Policy(
-                flow=ready.spec.flow,
-                attempts=settings.limits.attempts,
-                commit=settings.commit,
-                allow_no_change=settings.allow_no_change,
-                go_on=settings.continue_with_remaining_tasks,
-                max_failures=settings.max_consecutive_task_failures,
-                model=ready.spec.model,
-                limits=settings.limits.launch(),
-                budget=settings.limits.budget(),
-            ),
-            spent=Spent.of(store.steps(ready.run.id)),
-            redact=redactor.text,
-            reviewing=make_reviewing(app, ready.spec.flow, ready.repo.root),
-        )
+    async with Processes(ready.app.run_folder(ready.run.id), (lock.fd,), lock.ensure) as processes:
+        kit = _kit(ready, store, journal, processes)
         try:
             await drive(kit, ready.spec.tasks)
         finally:
             await _end_review(kit)
-    return await finish(journal, _final_commands(settings.final), _runner(ready))
+    final = ready.app.loaded.settings.final
+    run = _runner(ready, final.timeout)
+    return await finish(journal, _final_commands(final), lambda argv: run(argv, ready.repo.root))
+
+
+def _kit(ready: Prepared, store: Store, journal: Journal, processes: Processes) -> Kit:
+    app, settings, redactor = ready.app, ready.app.loaded.settings, ready.app.redactor()
+    agent = make_agent(ready.spec.agent, app.loaded, processes, redactor)
+    return Kit(
+        journal=journal,
+        source=ready.source,
+        agent=agent,
+        workspace=make_workspace(app, ready.source, agent, ready.repo),
+        policy=Policy(
+            flow=ready.spec.flow,
+            attempts=settings.limits.attempts,
+            commit=settings.commit,
+            allow_no_change=settings.allow_no_change,
+            go_on=settings.continue_with_remaining_tasks,
+            max_failures=settings.max_consecutive_task_failures,
+            model=ready.spec.model,
+            limits=settings.limits.launch(),
+            budget=settings.limits.budget(),
+        ),
+        spent=Spent.of(store.steps(ready.run.id)),
+        redact=redactor.text,
+        reviewing=make_reviewing(app, ready.spec.flow, ready.repo.root),
+        verifying=make_verifying(app, ready.spec.flow, _runner(ready, settings.limits.phase_timeout)),
+    )
 
 
 async def _end_review(kit: Kit) -> None:
@@ -172,13 +181,13 @@ def _final_commands(final: FinalSettings) -> list[FinalCommand]:
     return [FinalCommand(label, argv) for label, commands in named for argv in commands]
 
 
-def _runner(ready: Prepared) -> RunCommand:
-    """Runs a command of the user in the repository."""
-    redactor, limit = ready.app.redactor(), ready.app.loaded.settings.final.timeout
+def _runner(ready: Prepared, limit: float) -> RunCheck:
+    """Runs a command of the user in a folder, within a time limit."""
+    redactor = ready.app.redactor()
 
-    async def run(argv: Sequence[str]) -> tuple[int | None, str]:
+    async def run(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
         try:
-            done = await capture(argv, ready.repo.root, child_environment(), timeout=limit)
+            done = await capture(argv, folder, child_environment(), timeout=limit)
         except (SegueError, TimeoutError) as error:
             return None, str(error) or f"{argv[0]} took longer than {limit:g} s and was ended"
         return done.exit_code, redactor.text((done.out + done.err).decode("utf-8", "replace"))
@@ -203,6 +212,9 @@ async def _announce(ready: Prepared, store: Store, journal: Journal) -> None:
 
 def _imported(ready: Prepared, store: Store, journal: Journal) -> str:
     """Say so when the state file does not continue what this database knows."""
+    if not isinstance(ready.source, PlanFile):
+        ready.source.begin(ready.run.id)
+        return ""
     state = ready.source.state()
     if state is None:
         done = [step.task for step in journal.steps() if step.phase == "end" and step.state is StepState.DONE]

@@ -28,7 +28,7 @@ async def show(folder: Path | None, as_json: bool, color: str) -> int:
         },
     )
     output.note(f"A plan of three tasks, the simulated agent, a throw-away repository: {place.repo}\n")
-    code = await drive.start(app, place.plan, (), None, output, detach=False, verbose=False)
+    code = await drive.start(app, str(place.plan), (), None, output, detach=False, verbose=False)
     output.note(_NEXT.format(repo=place.repo, state=place.state, database=app.database()))
     return code
 

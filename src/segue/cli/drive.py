@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import click
 
@@ -23,15 +22,16 @@ from segue.system.background import start_in_background
 from segue.system.files import private_folder
 
 
-def dry_run(app: App, source: Path, only: Sequence[str], start: str | None, output: Output) -> int:
+def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Output) -> int:
     """Print every prompt a run would send, as far as it is known before the first answer."""
-    plan = app.planfile(source, app.repo)
-    listing = plan.tasks()
+    source = app.source(named, app.repo)
+    listing = source.look() if source.kind == "speckit" else source.tasks()
     tasks = pending(listing, select(listing, only, start))
     redact = app.redactor().text
-    phases = FLOWS[app.flow_name() if app.loaded.settings.agent else app.loaded.settings.flow or "execute"]
+    settings = app.loaded.settings
+    phases = FLOWS[app.flow_name(source.kind) if settings.agent else settings.flow or "execute"]
     for task in tasks:
-        for phase, prompt in _prompts(task, plan.context(task), phases):
+        for phase, prompt in _prompts(task, source.context(task), phases):
             if output.json:
                 output.record({"type": "prompt", "task": task.key, "phase": phase, "prompt": redact(prompt)})
             else:
@@ -53,7 +53,7 @@ def _prompts(task: Task, context: str, phases: Sequence[str]) -> Iterator[tuple[
 
 async def start(
     app: App,
-    source: Path,
+    named: str | None,
     only: Sequence[str],
     start: str | None,
     output: Output,
@@ -62,7 +62,7 @@ async def start(
     verbose: bool,
 ) -> int:
     """Run a source from the command line."""
-    async with prepared(app, source, only, start) as ready:
+    async with prepared(app, named, only, start) as ready:
         if ready is None:
             if output.json:
                 output.record(

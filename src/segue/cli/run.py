@@ -16,6 +16,9 @@ from segue.cli.options import make_output, options
 @click.option("--model", default=None, help="The model the agent should use.")
 @click.option("--flow", default=None, help="How each task is carried.")
 @click.option("--review", default=None, help="Who reviews: stet, ruff, semgrep, command or none.")
+@click.option(
+    "--judge", "judged_by", type=click.Choice(["llm", "checks"]), default=None, help="Who verifies."
+)
 @click.option("--task", "only", multiple=True, metavar="KEY", help="Only this task (repeatable).")
 @click.option("--from", "start", default=None, metavar="KEY", help="This task and all after it.")
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch nothing, write nothing.")
@@ -55,10 +58,11 @@ def run(
     color: str,
     **settings: Any,
 ) -> int:
-    """Carry the tasks of SOURCE, a plan file with `## Task N` headings, through an agent.
+    """Carry the tasks of SOURCE through an agent.
 
-    Without SOURCE the plan named in the configuration is taken. The same command again goes on where
-    the last run stopped.
+    SOURCE is a plan file with `## Task N` headings or a Spec Kit feature folder. Without it, the source
+    named in the configuration is taken, or the feature that Spec Kit itself would find. The same command
+    again goes on where the last run stopped.
 
     \b
     Examples:
@@ -66,6 +70,7 @@ def run(
       segue run plan.md --agent command --task 3     only task 3
       segue run plan.md --from 4 --commit never      from task 4 on, leave commits to me
       segue run plan.md --dry-run                    see every prompt
+      segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
       segue run plan.md --detach && segue logs -f    in the background
     """
     import asyncio
@@ -77,12 +82,11 @@ def run(
     output = make_output(as_json, quiet, color)
     settings |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     app = App.load(repo, config_file, settings)
-    plan = app.plan_path(source)
     if dry_run:
-        return drive.dry_run(app, plan, only, start, output)
+        return drive.dry_run(app, source, only, start, output)
     while True:
         try:
-            return asyncio.run(drive.start(app, plan, only, start, output, detach=detach, verbose=verbose))
+            return asyncio.run(drive.start(app, source, only, start, output, detach=detach, verbose=verbose))
         except PlanChanged as changed:
             settings["plan_changed"] = drive.choose(changed, output)
             app = App.load(repo, config_file, settings)

@@ -44,6 +44,49 @@ def bin_(folder: Path) -> int:
     return 0
 
 
+_PORT = click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default: any free one.")
+_SCRIPT = click.option(
+    "--script", type=click.Path(path_type=Path, dir_okay=False), default=None, help="TOML or JSON."
+)
+
+
+@sim.command("cursor")
+@_PORT
+@click.option("--repo", "repos", multiple=True, metavar="URL=PATH", help="A bare repository and its address.")
+@_SCRIPT
+def cursor(port: int, repos: tuple[str, ...], script: Path | None) -> int:
+    """Serve Cursor's cloud agents on loopback, until Ctrl-C.
+
+    Its agents push real commits to the bare repositories. See docs/simulators.md.
+
+    \b
+    Example:
+      segue sim cursor --repo https://github.com/me/app=/tmp/app.git
+    """
+    from segue.sim.cloud.command import run_cloud
+
+    run_cloud(port, repos, script, make_output().text)
+    return 0
+
+
+@sim.command("llm")
+@_PORT
+@_SCRIPT
+def llm(port: int, script: Path | None) -> int:
+    """Serve language models with scripted answers on loopback, until Ctrl-C.
+
+    It speaks OpenAI's and Anthropic's APIs. See docs/simulators.md.
+
+    \b
+    Example:
+      segue sim llm --port 8099 --script answers.toml
+    """
+    from segue.sim.llm.command import run_llm
+
+    run_llm(port, script, make_output().text)
+    return 0
+
+
 def _is_foreign(path: Path) -> bool:
     return path.is_symlink() or (
         path.exists() and b"Written by `segue sim bin`" not in path.read_bytes()[:600]

@@ -35,7 +35,7 @@ def list_(
 
     output = make_output(as_json, color=color)
     app = App.load(repo, config_file, settings)
-    plan = app.planfile(Path(source), asyncio.run(_root(app.repo)))
+    plan = app.source(source, asyncio.run(_root(app.repo)))
     listing = plan.look()
     if as_json:
         names = ("key", "title", "status", "line", "story")
@@ -59,3 +59,72 @@ async def _root(path: Path) -> Path:
         return (await Repository.open(path)).root
     except SegueError:
         return path
+
+
+@task.command("accept")
+@click.argument("key")
+@click.option(
+    "--run", "run_id", default=None, metavar="RUN", help="The run it belongs to (default: the newest)."
+)
+@options("repo", "config", "database", "json")
+def accept(key: str, run_id: str | None, **given: Any) -> int:
+    """Say that task KEY is done, although Segue could not prove it.
+
+    \b
+    Examples:
+      segue task accept 3
+      segue task accept T012 && segue resume
+    """
+    return _decide(key, run_id, "accepted by a person", skip=False, **given)
+
+
+@task.command("skip")
+@click.argument("key")
+@click.option("--reason", required=True, help="Why it is not done.")
+@click.option(
+    "--run", "run_id", default=None, metavar="RUN", help="The run it belongs to (default: the newest)."
+)
+@options("repo", "config", "database", "json")
+def skip(key: str, reason: str, run_id: str | None, **given: Any) -> int:
+    """Leave task KEY out; the following ones go on without it.
+
+    \b
+    Examples:
+      segue task skip 3 --reason "done by hand elsewhere"
+    """
+    return _decide(key, run_id, f"skipped: {reason}", skip=True, **given)
+
+
+def _decide(
+    key: str,
+    run_id: str | None,
+    reason: str,
+    *,
+    skip: bool,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    import asyncio
+
+    from segue.app import App
+    from segue.cli import find
+    from segue.decide import decide
+    from segue.domain.errors import UsageError
+
+    output = make_output(as_json)
+    app = App.load(repo, config_file, settings)
+    with app.store(read_only=True) as store:
+        run = find.named(store, run_id) if run_id else find.latest(store, app)
+    if run is None:
+        raise UsageError("There is no run yet.", hint="segue run SOURCE")
+    config = config_file or (Path(run.spec.config) if run.spec.config else None)
+    app = App.load(Path(run.spec.repo), config, settings, stored=run.spec.settings)
+    asyncio.run(decide(app, run, key, reason, skip=skip))
+    if as_json:
+        output.data({"run": run.id, "task": key, "state": "skipped" if skip else "done", "reason": reason})
+    else:
+        output.text(f"Task {key} is {'skipped' if skip else 'done'} ({reason}).")
+        output.note(f"Go on with: segue resume {run.id}")
+    return 0

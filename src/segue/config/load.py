@@ -17,7 +17,7 @@ from segue.domain.errors import UsageError
 PREFIX = "SEGUE_"
 NOT_SETTINGS = {
     *("SEGUE_RUN", "SEGUE_TASK", "SEGUE_PHASE", "SEGUE_ATTEMPT", "SEGUE_JOB", "SEGUE_JOB_FOLDER"),
-    *("SEGUE_SUPERVISOR", "SEGUE_CONFIG", "SEGUE_TRACEBACK", "SEGUE_BINARY"),
+    *("SEGUE_SUPERVISOR", "SEGUE_CONFIG", "SEGUE_TRACEBACK", "SEGUE_BINARY", "SEGUE_PORTABLE"),
 }
 """Variables that Segue gives to agents or reads elsewhere."""
 

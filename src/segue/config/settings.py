@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from segue.domain.budget import Budget
 from segue.domain.finding import Severity
 from segue.domain.job import Limits
+from segue.judges.options import JudgeSettings
 from segue.reviewers.triage import DismissRule
 
 
@@ -24,7 +25,10 @@ class LimitSettings(BaseModel):
     kill_grace: float = Field(
         3, ge=0, description="Seconds between the rungs of the ladder: interrupt, terminate, kill."
     )
-    attempts: int = Field(1, ge=1, description="Launches per task before it needs a human.")
+    attempts: int = Field(1, ge=1, description="Launches per phase of a task before it needs a human.")
+    resolutions: int = Field(
+        2, ge=0, description="How often a task that fails verification is sent back to the agent."
+    )
     launches: int | None = Field(None, ge=1, description="Launches per run.")
     tokens: int | None = Field(None, ge=1, description="Tokens per run; needs an agent that reports them.")
     cost_usd: float | None = Field(
@@ -99,7 +103,9 @@ class Settings(BaseModel):
         None,
         description="How each task is carried: `execute`, `review`, `plan`; the agent's usual one if unset.",
     )
-    source: Path | None = Field(None, description="The plan that `segue run` takes when none is named.")
+    source: Path | None = Field(
+        None, description="The plan or Spec Kit folder that `segue run` takes when none is named."
+    )
     repo: Path | None = Field(None, description="The repository to work in when none is named.")
     commit: Literal["task", "phase", "never"] = Field(
         "task", description="When Segue commits what the agent changed."
@@ -108,6 +114,18 @@ class Settings(BaseModel):
     allow_no_change: bool = Field(False, description="A task may succeed without changing anything.")
     plan_format: Literal["strict", "lenient"] = Field(
         "strict", description="`lenient` also reads headings such as `### Task 3: Title`."
+    )
+    verify: Literal["task", "strict"] = Field(
+        "task",
+        description="`strict` judges every task of a story by all of its scenarios; `task` does so at the "
+        "story's last open task.",
+    )
+    judged_by: Literal["llm", "checks"] = Field(
+        "llm",
+        description="Who decides whether a task is done: a model and the checks, or the checks alone.",
+    )
+    checks: tuple[tuple[str, ...], ...] = Field(
+        (), description='Commands whose failure keeps a task from being done, e.g. `[["pytest", "-q"]]`.'
     )
     plan_changed: Literal["ask", "keep", "restart"] = Field(
         "ask", description="What to do when the plan has changed since a task of it was completed."
@@ -126,6 +144,7 @@ class Settings(BaseModel):
     )
     limits: LimitSettings = LimitSettings()  # type: ignore[call-arg]
     review: ReviewSettings = ReviewSettings()  # type: ignore[call-arg]
+    judge: JudgeSettings = JudgeSettings()  # type: ignore[call-arg]
     final: FinalSettings = FinalSettings()  # type: ignore[call-arg]
     log: LogSettings = LogSettings()  # type: ignore[call-arg]
     reviewers: dict[str, dict[str, Any]] = Field(

@@ -35,6 +35,7 @@ class Ending:
     attempts: int
     commit: str | None = None
     remaining: int = 0
+    branch: str | None = None
 
 
 async def carry(kit: Kit, task: Task) -> Ending:
@@ -45,8 +46,12 @@ async def carry(kit: Kit, task: Task) -> Ending:
     carried = await _started(kit, task)
     ended = await _through(kit, task, carried)
     reason = ended.reason or "done"
-    ending = Ending(ended.ok, reason, carried.launches, carried.commit, carried.remaining)
+    branch = carried.now.branch
+    ending = Ending(ended.ok, reason, carried.launches, carried.commit, carried.remaining, branch)
+    if ending.done:
+        kit.spent.branch = branch
     await _end(kit, task, ending, carried, end)
+    await kit.workspace.settle()
     await kit.emit(EventType.TASK_ENDED, task=task.key, **asdict(ending))
     return ending
 
@@ -80,7 +85,7 @@ async def _begin_again(kit: Kit, task: Task, end: str) -> None:
 
 async def _started(kit: Kit, task: Task) -> Carried:
     """What the task began with, as the journal knows it; the workspace is made ready each time."""
-    now = await kit.workspace.begin(task.key, kit.source.head_branch())
+    now = await kit.workspace.begin(task.key, kit.source.head_branch() or kit.spent.branch)
 
     async def work(_token: str) -> StepResult:
         return StepResult(True, {"head": now.head, "branch": now.branch, "dirty": now.dirty})

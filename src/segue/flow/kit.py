@@ -12,7 +12,7 @@ from segue.domain.event import Event, EventType
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.job import Limits
 from segue.domain.outcome import Usage
-from segue.domain.run import Step
+from segue.domain.run import Step, StepState
 from segue.ports import Agent, Journal, Judge, Reviewer, Source, Workspace
 
 FLOWS: dict[str, tuple[str, ...]] = {
@@ -49,10 +49,12 @@ class Policy:
 
 @dataclass(slots=True)
 class Spent:
-    """What the run has used so far, counted over all its attempts."""
+    """What the run has used and reached so far, counted over all its attempts."""
 
     launches: int = 0
     usage: Usage = field(default_factory=Usage)
+    branch: str | None = None
+    """The branch of the last task that was done: the next one builds on it."""
 
     @classmethod
     def of(cls, steps: list[Step]) -> Spent:
@@ -62,6 +64,8 @@ class Spent:
             if step.phase in LAUNCHING:
                 spent.launches += 1
                 spent.add_usage(step.output)
+            elif step.phase == "end" and step.state is StepState.DONE:
+                spent.branch = step.output.get("branch")
         return spent
 
     def add_usage(self, output: dict[str, Any]) -> None:

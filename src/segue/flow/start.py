@@ -9,7 +9,7 @@ from segue.domain.budget import Budget
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError, WorkspaceError
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.domain.workspace import Snapshot
-from segue.ports import Agent, Capabilities
+from segue.ports import Capabilities, Problem
 
 NO_TASKS = "No pending tasks to process."
 
@@ -39,9 +39,8 @@ def pending(listing: TaskList, chosen: Sequence[str]) -> list[Task]:
     return [t for t in listing.tasks if t.status is TaskStatus.PENDING and (not wanted or t.key in wanted)]
 
 
-def check_agent_ready(agent: Agent) -> None:
-    """Refuse to start with an agent that cannot work."""
-    problems = agent.check()
+def raise_problems(problems: Sequence[Problem]) -> None:
+    """Refuse to start with a part that cannot work."""
     if not problems:
         return
     kinds: dict[int, type[SegueError]] = {4: CredentialsError, 5: ToolMissing}

@@ -51,10 +51,11 @@ def _read(view: TaskView, step: Step) -> None:
     view.started = view.started or step.started
     view.ended = None
     view.state = "running"
-    if step.phase in ("plan", "execute", "address"):
+    if step.phase in ("plan", "execute", "address", "resolve"):
         _read_attempt(view, step)
-    elif step.phase == "review":
-        view.phase = "review"
+    elif step.phase in ("review", "verify"):
+        view.phase = step.phase
+        view.verdict = (step.output.get("verdict") or {}).get("result", view.verdict)
     elif step.phase == "sleep" and step.state is StepState.STARTED:
         view.state = "parked"
     elif step.phase == "commit":

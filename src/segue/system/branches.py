@@ -21,6 +21,8 @@ class LocalBranches:
     repo: Repository
     prefix: str
     """What the branches are called before the task's key: `segue/001-login`."""
+    own: tuple[Path, ...] = ()
+    """The files in which Segue keeps score, committed apart from the agent's work."""
 
     @property
     def root(self) -> Path:
@@ -35,7 +37,15 @@ class LocalBranches:
         else:
             start = [head_branch] if head_branch and await self.repo.has_branch(head_branch) else []
             await self.repo.git("switch", "--quiet", "--create", name, *start)
+        await self.settle()
         return await self.repo.snapshot()
+
+    async def settle(self) -> None:
+        """Commit what Segue itself wrote: ticks and state."""
+        files = [str(path) for path in self.own if path.is_file()]
+        if await self.repo.git("status", "--porcelain", "--", *files):
+            await self.repo.git("add", "--force", "--", *files)
+            await self.repo.commit_only(files, "Segue keeps score\n")
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002
         """What a launch has left: the work tree as it is now."""
@@ -117,6 +127,9 @@ class RemoteBranches:
                 kept="What came before is on the remote.",
             )
         return Snapshot(head, fresh[0], "")
+
+    async def settle(self) -> None:
+        """Nothing of ours lies on the remote."""
 
     async def snapshot(self) -> Snapshot:
         """The user's own work tree, which nobody works in."""

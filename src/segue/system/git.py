@@ -81,6 +81,16 @@ class Repository:
             raise
         return await self.head()
 
+    async def commit_only(self, files: Sequence[str], message: str) -> None:
+        """Commit these files and nothing else."""
+        identity = await self._identity_options()
+        await self._run(
+            *identity, "commit", "--quiet", "--only", "--file=-", "--", *files, stdin=message.encode()
+        )
+
+    async def settle(self) -> None:
+        """Nothing: what the user's plan is about lies where the user keeps it."""
+
     async def set_aside(self, message: str) -> str:
         """Take all uncommitted changes out of the work tree, keep them, and say where."""
         identity = await self._identity_options()

@@ -1,0 +1,55 @@
+"""What a person decides about a task that Segue could not finish: it is done, or it is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from segue.app import App
+from segue.domain.errors import UsageError
+from segue.domain.event import Event, EventType
+from segue.domain.run import Run
+from segue.domain.task import Completion, Task, TaskStatus
+from segue.flow.carry import Ending
+from segue.ports import Journal, StepFacts, StepResult
+from segue.system.git import Repository
+from segue.system.lock import RepoLock
+
+
+Mark = Callable[[Task, Completion], None]
+
+
+async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> None:
+    """Write the decision into the source and the journal. Refused while the run is being driven."""
+    repo = await Repository.open(Path(run.spec.repo))
+    source = app.source(run.spec.source, repo.root)
+    task = next((task for task in source.tasks().tasks if task.key == key), None)
+    if task is None:
+        raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
+    lock = RepoLock.take(repo.git_dir, run.id)
+    try:
+        with app.store() as store:
+            journal = await store.open(run.id)
+            try:
+                await _write(journal, task, reason, skip, source.mark)
+            finally:
+                await store.close(journal)
+    finally:
+        lock.release()
+
+
+async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Mark) -> None:
+    end = f"task/{task.key}/end"
+    status = TaskStatus.SKIPPED if skip else TaskStatus.DONE
+    await journal.redo(end)
+
+    async def work(_token: str) -> StepResult:
+        marked = Event(
+            EventType.TASK_MARKED, {"task": task.key, "done": True, "by": "person", "reason": reason}
+        )
+        seq = (await journal.emit(marked, end)).seq
+        mark(task, Completion(status, journal.run.id, seq))
+        return StepResult(True, asdict(Ending(True, reason, 0)))
+
+    await journal.step(end, work, facts=StepFacts(task.key, "end"))
