@@ -241,7 +241,8 @@ class SpecKit:
         """The criteria of a story's last open task are those of the story: the tasks must be read again."""
         spec = self._spec()
         counts = _open_counts(self._read().parsed.tasks, spec)
-        if not self._strict and any(counts[key] == 1 for key in _story_keys(box, spec)):
+        with_scenarios = [s for key in _story_keys(box, spec) if (s := spec.story(key)) and s.scenarios]
+        if not self._strict and any(counts[story.key] == 1 for story in with_scenarios):
             self._changes += 1
 
     def _read(self) -> _Reading:
