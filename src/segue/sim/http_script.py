@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +24,15 @@ def load_script(path: Path, model: type[_Model]) -> _Model:
         raise UsageError(f"{path}: {complaint(error)}", hint="See docs/simulators.md.") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}", hint="See docs/simulators.md.") from None
+
+
+def compiles(pattern: str) -> str:
+    """The pattern, if it is a regular expression."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    return pattern
 
 
 def complaint(error: ValidationError) -> str:

@@ -14,6 +14,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope
 
+from segue.domain.errors import UsageError
+
 LOOPBACK = "127.0.0.1"
 _START_DEADLINE = 30.0
 _RESET = struct.pack("ii", 1, 0)
@@ -65,11 +67,20 @@ def _prepare(app: Starlette, port: int) -> tuple[uvicorn.Server, socket.socket, 
     try:
         listener.bind((LOOPBACK, port))
         listener.listen(2048)
-    except OSError:
+    except OSError as error:
         listener.close()
-        raise
+        raise UsageError(
+            f"Port {port} cannot be used: {error.strerror}", hint="Take another --port."
+        ) from None
     config = uvicorn.Config(
-        app, http="h11", loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False
+        app,
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
     )
     config.timeout_graceful_shutdown = 1
     server = uvicorn.Server(config)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from segue.sim.cloud.answers import KINDS, Shape
+from segue.sim.http_script import compiles
 
 RUN_FAULTS = {
     "stuck": "the run stays CREATING for ever",
@@ -84,8 +84,7 @@ class Entry(_Part):
     @field_validator("prompt")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
-        re.compile(value or "")
-        return value
+        return compiles(value) if value is not None else None
 
     @field_validator("faults")
     @classmethod

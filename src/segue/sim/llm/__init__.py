@@ -1,0 +1,1 @@
+"""A stand-in for language models behind the OpenAI and Anthropic APIs, with scripted answers."""

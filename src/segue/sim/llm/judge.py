@@ -1,0 +1,61 @@
+"""Plays a judge: a criterion is met if a regular expression is found in the diff the prompt shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+JudgeRule = dict[str, str | bool]
+"""Criterion key → the regular expression that must be found, or the answer; `default` for others."""
+
+_BLOCK = r"<<<{label} (?P<code>[0-9a-f]{{16,}})>>>\n(?P<text>.*?)\n<<<end of {label} (?P=code)>>>"
+_NO_QUOTE = "(the evidence shows nothing that could be quoted)"
+
+
+def judged(rule: JudgeRule, users: Sequence[str]) -> dict[str, Any] | None:
+    """The verdict on the newest message that asks for one; None when there is none."""
+    for text in reversed(users):
+        criteria = _block("criteria", text)
+        if criteria is not None:
+            shown = _block("diff", text) or ""
+            entries = [_entry(rule, key, shown, _block("checks", text) or "") for key in _keys(criteria)]
+            return {"criteria": entries, "reasoning": "Regular expressions were looked for in the diff."}
+    return None
+
+
+def _entry(rule: JudgeRule, key: str, diff: str, checks: str) -> dict[str, Any]:
+    wanted = rule.get(key, rule.get("default", True))
+    if isinstance(wanted, bool):
+        said = _any_line(f"{diff}\n{checks}") if wanted else "The script says that this is not met."
+        return {"key": key, "met": wanted, "evidence": said}
+    found = re.search(wanted, diff, re.MULTILINE)
+    if found is None:
+        return {"key": key, "met": False, "evidence": f"Nothing in the diff looks like {wanted}"}
+    start = diff.rfind("\n", 0, found.start()) + 1
+    return {"key": key, "met": True, "evidence": diff[start : max(found.end(), start + 1)].partition("\n")[0]}
+
+
+def _any_line(text: str) -> str:
+    """Something that can be quoted: a line that was added, else any line."""
+    lines = [line for line in text.splitlines() if len(line.strip(" +-")) >= 3]
+    added = [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
+    return next(iter([*added, *lines]), _NO_QUOTE)
+
+
+def _keys(criteria: str) -> list[str]:
+    keys = []
+    for line in criteria.splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and "key" in found:
+            keys.append(str(found["key"]))
+    return keys
+
+
+def _block(label: str, text: str) -> str | None:
+    found = re.search(_BLOCK.format(label=label), text, re.DOTALL)
+    return found["text"] if found else None

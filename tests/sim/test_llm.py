@@ -1,0 +1,289 @@
+"""The model simulator answers as OpenAI and Anthropic do, by its script."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from segue.domain.criterion import Criterion
+from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.task import Task
+from segue.prompts.judge import judge_again_prompt, judge_prompt
+from segue.sim.http_server import serve
+from segue.sim.llm.app import llm_app
+
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
+APIS = [CHAT, RESPONSES, MESSAGES]
+
+
+@pytest.fixture
+def http() -> Iterator[httpx2.Client]:
+    url, stop = serve(llm_app())
+    headers = {"Authorization": "Bearer anything"}
+    with httpx2.Client(base_url=url, headers=headers, timeout=60, trust_env=False) as client:
+        yield client
+    stop()
+
+
+def plays(http: httpx2.Client, *entries: dict[str, Any]) -> None:
+    assert http.post("/_sim/script", json=list(entries)).status_code == 200
+
+
+def body(path: str, text: str, **more: Any) -> dict[str, Any]:
+    if path == RESPONSES:
+        return {"model": "m", "input": text, **more}
+    return {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 9, **more}
+
+
+def said(path: str, answer: dict[str, Any]) -> str:
+    """The text of an answer that came whole."""
+    if path == CHAT:
+        text: str = answer["choices"][0]["message"]["content"]
+        return text
+    blocks = answer["output"][0]["content"] if path == RESPONSES else answer["content"]
+    return "".join(block["text"] for block in blocks)
+
+
+def stream(http: httpx2.Client, path: str, **more: Any) -> list[dict[str, Any]]:
+    answer = http.post(path, json=body(path, "hello there, whoever you are", stream=True, **more))
+    assert answer.headers["content-type"] == "text/event-stream"
+    found = [line.removeprefix("data: ") for line in answer.text.split("\n") if line.startswith("data: ")]
+    return [json.loads(data) for data in found if data != "[DONE]"]
+
+
+@pytest.mark.parametrize("path", APIS)
+def test_the_default_is_an_echo(http: httpx2.Client, path: str) -> None:
+    answer = http.post(path, json=body(path, "hello")).json()
+    assert said(path, answer) == "hello"
+    usage = answer["usage"]
+    assert usage.get("prompt_tokens", usage.get("input_tokens")) > 0
+    assert usage.get("completion_tokens", usage.get("output_tokens")) > 0
+
+
+@pytest.mark.parametrize("path", APIS)
+def test_the_first_entry_that_fits_and_is_not_used_up(http: httpx2.Client, path: str) -> None:
+    plays(
+        http, {"match": "^h", "reply": "one", "times": 1}, {"match": "h", "reply": {"n": 2}}, {"reply": "x"}
+    )
+    answers = [said(path, http.post(path, json=body(path, text)).json()) for text in ("hi", "hi", "no")]
+    assert answers == ["one", '{"n": 2}', "x"]
+
+
+def test_entries_for_one_api_or_one_model(http: httpx2.Client) -> None:
+    plays(http, {"api": "messages", "reply": "a"}, {"model": "^big", "reply": "b"})
+    assert said(MESSAGES, http.post(MESSAGES, json=body(MESSAGES, "x")).json()) == "a"
+    assert said(CHAT, http.post(CHAT, json=body(CHAT, "x", model="big-1")).json()) == "b"
+    assert said(CHAT, http.post(CHAT, json=body(CHAT, "x")).json()) == "x"
+
+
+@pytest.mark.parametrize("path", APIS)
+def test_a_key_is_needed_and_may_be_any(http: httpx2.Client, path: str) -> None:
+    with httpx2.Client(base_url=http.base_url, trust_env=False) as client:
+        assert client.post(path, json=body(path, "x")).status_code == 401
+        assert client.post(path, json=body(path, "x"), headers={"x-api-key": "k"}).status_code == 200
+        assert client.get("/v1/models").status_code == 401
+    assert "anything" not in http.get("/_sim/log").text
+
+
+def test_chat_in_pieces(http: httpx2.Client) -> None:
+    chunks = stream(http, CHAT, stream_options={"include_usage": True})
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks[:-1]]
+    assert deltas[0]["role"] == "assistant"
+    assert "".join(delta.get("content", "") for delta in deltas) == "hello there, whoever you are"
+    assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
+    assert chunks[-1]["usage"]["total_tokens"] > 0
+    assert len({chunk["id"] for chunk in chunks}) == 1
+    assert all("usage" not in chunk for chunk in stream(http, CHAT))
+
+
+def test_responses_in_pieces(http: httpx2.Client) -> None:
+    events = stream(http, RESPONSES)
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    assert (events[0]["type"], events[-1]["type"]) == ("response.created", "response.completed")
+    deltas = [event["delta"] for event in events if event["type"] == "response.output_text.delta"]
+    assert "".join(deltas) == said(RESPONSES, events[-1]["response"]) == "hello there, whoever you are"
+    assert events[0]["response"]["id"] == events[-1]["response"]["id"]
+
+
+def test_messages_in_pieces(http: httpx2.Client) -> None:
+    events = stream(http, MESSAGES)
+    deltas = [e["delta"]["text"] for e in events if e["type"] == "content_block_delta"]
+    assert "".join(deltas) == "hello there, whoever you are"
+    kinds = [e["type"] for e in events if e["type"] != "content_block_delta"]
+    assert kinds == [
+        "message_start", "content_block_start", "content_block_stop", "message_delta", "message_stop",
+    ]  # fmt: skip
+    assert events[-2]["delta"]["stop_reason"] == "end_turn"
+    assert events[-2]["usage"]["output_tokens"] > 0
+
+
+CALL = {"name": "read", "arguments": {"path": "a.py", "lines": [1, 2]}}
+
+
+def test_tool_calls_in_every_api(http: httpx2.Client) -> None:
+    plays(http, {"tool_calls": [CALL]})
+    choice = http.post(CHAT, json=body(CHAT, "x")).json()["choices"][0]
+    assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", None)
+    call = choice["message"]["tool_calls"][0]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == (
+        "read",
+        CALL["arguments"],
+    )
+    [item] = http.post(RESPONSES, json=body(RESPONSES, "x")).json()["output"]
+    assert (item["type"], json.loads(item["arguments"])) == ("function_call", CALL["arguments"])
+    message = http.post(MESSAGES, json=body(MESSAGES, "x")).json()
+    assert message["stop_reason"] == "tool_use"
+    assert message["content"][0]["input"] == CALL["arguments"]
+
+
+def test_tool_calls_in_pieces(http: httpx2.Client) -> None:
+    plays(http, {"tool_calls": [CALL], "reply": "Let me look."})
+    deltas = [chunk["choices"][0]["delta"] for chunk in stream(http, CHAT)]
+    [call] = [d["tool_calls"][0] for d in deltas if "tool_calls" in d]
+    assert json.loads(call["function"]["arguments"]) == CALL["arguments"]
+    events = stream(http, MESSAGES)
+    parts = [
+        e["delta"]["partial_json"]
+        for e in events
+        if e["type"] == "content_block_delta" and e["delta"]["type"] == "input_json_delta"
+    ]
+    assert json.loads("".join(parts)) == CALL["arguments"]
+    done = [e for e in stream(http, RESPONSES) if e["type"] == "response.output_item.done"]
+    assert [e["item"]["type"] for e in done] == ["message", "function_call"]
+
+
+def test_a_tool_loop_is_matched_by_what_the_tool_said(http: httpx2.Client) -> None:
+    plays(http, {"match": "file says 42", "reply": "It is 42."}, {"tool_calls": [CALL]})
+    first = http.post(MESSAGES, json=body(MESSAGES, "What is it?")).json()
+    result = {"type": "tool_result", "tool_use_id": first["content"][0]["id"], "content": "file says 42"}
+    turns = [
+        {"role": "user", "content": [{"type": "text", "text": "What is it?"}]},
+        {"role": "assistant", "content": first["content"]},
+        {"role": "user", "content": [result]},
+    ]
+    second = http.post(MESSAGES, json={"model": "m", "max_tokens": 9, "messages": turns}).json()
+    assert said(MESSAGES, second) == "It is 42."
+
+
+def test_errors_in_the_vendors_shapes(http: httpx2.Client) -> None:
+    plays(http, {"status": 429, "reply": "Slow down", "headers": {"retry-after": "3"}})
+    answer = http.post(CHAT, json=body(CHAT, "x"))
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "3")
+    assert answer.json()["error"]["code"] == "rate_limit_exceeded"
+    answer = http.post(MESSAGES, json=body(MESSAGES, "x"))
+    assert answer.json() == {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down"}}
+
+
+@pytest.mark.parametrize("path", APIS)
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_cut_connection_is_no_end(http: httpx2.Client, path: str, streamed: bool) -> None:
+    plays(http, {"reply": "a long answer " * 20, "cut": 2, "times": 1})
+    got = bytearray()
+    with http.stream("POST", path, json=body(path, "x", stream=streamed)) as answer:
+        pieces = answer.iter_raw()
+        with pytest.raises(httpx2.RemoteProtocolError):
+            deque(map(got.extend, pieces))
+    assert got
+    assert b"[DONE]" not in got
+    assert http.post(path, json=body(path, "x")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong"),
+    [
+        (CHAT, {"model": "m"}),
+        (CHAT, {"model": "m", "messages": []}),
+        (RESPONSES, {"model": "m"}),
+        (MESSAGES, {"model": "m", "messages": [{"role": "user", "content": "x"}]}),
+        (
+            CHAT,
+            {"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "json_schema"}},
+        ),
+    ],
+)
+def test_requests_that_are_none(http: httpx2.Client, path: str, wrong: dict[str, Any]) -> None:
+    assert http.post(path, json=wrong).status_code == 400
+
+
+def test_structured_output_is_accepted(http: httpx2.Client) -> None:
+    plays(http, {"reply": {"a": 1}})
+    schema = {"name": "s", "strict": True, "schema": {"type": "object"}}
+    wanted = {"type": "json_schema", "json_schema": schema}
+    answer = http.post(CHAT, json=body(CHAT, "x", response_format=wanted)).json()
+    assert json.loads(said(CHAT, answer)) == {"a": 1}
+
+
+def test_models_are_listed(http: httpx2.Client) -> None:
+    assert http.post("/_sim/script", json={"models": ["a", "b"]}).status_code == 200
+    assert [model["id"] for model in http.get("/v1/models").json()["data"]] == ["a", "b"]
+
+
+def test_tokens_are_counted_and_usage_can_be_scripted(http: httpx2.Client) -> None:
+    assert http.post(f"{MESSAGES}/count_tokens", json=body(MESSAGES, "x")).json()["input_tokens"] > 0
+    plays(http, {"reply": "x", "usage": {"input": 7, "output": 3, "cached": 2}})
+    usage = http.post(CHAT, json=body(CHAT, "x")).json()["usage"]
+    assert (usage["prompt_tokens"], usage["total_tokens"]) == (7, 10)
+    assert usage["prompt_tokens_details"]["cached_tokens"] == 2
+
+
+def test_the_log_holds_every_request(http: httpx2.Client) -> None:
+    http.post(CHAT, json=body(CHAT, "one"))
+    http.post(MESSAGES, json=body(MESSAGES, "two"))
+    log = http.get("/_sim/log").json()["requests"]
+    assert [(seen["path"], seen["status"]) for seen in log] == [(CHAT, 200), (MESSAGES, 200)]
+    assert log[0]["body"]["messages"][0]["content"] == "one"
+    assert http.delete("/_sim/log").json() == {"requests": []}
+
+
+def test_a_wrong_script_is_refused(http: httpx2.Client) -> None:
+    for wrong in ([{"match": "("}], [{"repply": "x"}], [{"judge": {"task": "("}}]):
+        assert http.post("/_sim/script", json=wrong).status_code == 400
+    assert said(CHAT, http.post(CHAT, json=body(CHAT, "x")).json()) == "x"
+
+
+TASK = Task(
+    "1",
+    "Login",
+    "Write it",
+    criteria=(
+        Criterion("US1/AC1", "There is a login"),
+        Criterion("US1/AC2", "diff: +def logout"),
+        Criterion("FR-003", "Fast"),
+    ),
+)
+DIFF = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,2 @@\n x\n+def login(user):\n"
+
+
+def verdict(http: httpx2.Client, prompts: list[str]) -> dict[str, Any]:
+    turns = [{"role": "user", "content": text} for text in prompts]
+    answer = http.post(CHAT, json={"model": "m", "messages": turns}).json()
+    found: dict[str, Any] = json.loads(said(CHAT, answer))
+    return found
+
+
+def test_the_judge_looks_at_the_diff_alone(http: httpx2.Client) -> None:
+    plays(http, {"judge": {"US1/AC1": r"def login", "US1/AC2": "def logout", "default": True}})
+    evidence = Evidence(DIFF, checks=(CheckResult("true", 0, "def logout"),), summary="def logout")
+    found = verdict(http, [judge_prompt(TASK, evidence).text])
+    assert [(c["key"], c["met"]) for c in found["criteria"]] == [
+        ("US1/AC1", True), ("US1/AC2", False), ("FR-003", True),
+    ]  # fmt: skip
+    assert found["reasoning"]
+    quotes = [c["evidence"] for c in found["criteria"] if c["met"]]
+    assert all(quote.strip("+") in DIFF for quote in quotes), "what is met is quoted from the diff"
+
+
+def test_the_judge_answers_again_about_the_same_evidence(http: httpx2.Client) -> None:
+    plays(http, {"judge": {"default": False, "US1/AC1": "login"}})
+    prompts = [judge_prompt(TASK, Evidence(DIFF)).text, judge_again_prompt("No JSON").text]
+    assert [c["met"] for c in verdict(http, prompts)["criteria"]] == [True, False, False]
+
+
+def test_a_judge_does_not_serve_other_prompts(http: httpx2.Client) -> None:
+    plays(http, {"judge": {"default": True}}, {"reply": "no judge"})
+    assert said(CHAT, http.post(CHAT, json=body(CHAT, "hello")).json()) == "no judge"
