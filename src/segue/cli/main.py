@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("segue.cli.agent:agent", "Look at the agents."),
     "config": ("segue.cli.config:config", "Look at the settings and where they come from."),
     "db": ("segue.cli.db:db", "Look after the database."),
+    "bench": ("segue.cli.bench:bench", "Measure how good the configured judge is."),
     "demo": ("segue.cli.demo:demo", "See a whole run in a throw-away repository, without keys."),
     "sim": ("segue.cli.sim:sim", "Stand-ins for vendors' tools, to rehearse a run."),
     "completion": ("segue.cli.completion:completion", "Print the completion script for your shell."),
