@@ -16,7 +16,6 @@ from segue.ports import Journal, StepFacts, StepResult
 from segue.system.git import Repository
 from segue.system.lock import RepoLock
 
-
 Mark = Callable[[Task, Completion], None]
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from segue.app import App, make_agent, make_reviewing, make_verifying, make_workspace
 from segue.config.settings import FinalSettings
@@ -22,6 +19,7 @@ from segue.ports import Journal, Observer, ReviewSubject, Store
 from segue.prepare import Prepared
 from segue.sources.planfile import PlanFile
 from segue.system import identity
+from segue.system.interrupts import on_interrupt
 from segue.system.process import Processes, capture, child_environment, end_orphans
 
 _STOP_TIMEOUT = 60.0
@@ -96,7 +94,7 @@ async def _until_stopped(ready: Prepared, store: Store, journal: Journal) -> lis
     work = asyncio.create_task(_drive(ready, store, journal))
     stop = asyncio.create_task(journal.wait("stop"))
     limit = ready.app.loaded.settings.limits.run_timeout
-    with _signals(work):
+    with on_interrupt(work.cancel):
         finished, _ = await asyncio.wait({work, stop}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
         if work not in finished:
@@ -109,22 +107,6 @@ async def _until_stopped(ready: Prepared, store: Store, journal: Journal) -> lis
         if not finished:
             raise TimeLimit(f"The run reached its time limit of {limit:g} s.", kept=kept, hint=hint) from None
         raise Interrupted(f"Run {run} was stopped; its agent was ended.", kept=kept, hint=hint) from None
-
-
-@contextlib.contextmanager
-def _signals(work: asyncio.Task[Any]) -> Iterator[None]:
-    """Ctrl-C and termination end the work in an orderly way."""
-    loop = asyncio.get_running_loop()
-    caught = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-    with contextlib.suppress(NotImplementedError):
-        for number in caught:
-            loop.add_signal_handler(number, work.cancel)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(NotImplementedError):
-            for number in caught:
-                loop.remove_signal_handler(number)
 
 
 async def _drive(ready: Prepared, store: Store, journal: Journal) -> list[FinalReport]:

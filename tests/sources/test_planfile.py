@@ -112,7 +112,7 @@ def test_work_is_recorded_although_its_agent_renumbered_the_plan(tmp_path: Path)
 def test_statuses_a_plan_cannot_hold_are_refused(tmp_path: Path) -> None:
     source = plan_file(tmp_path)
     with pytest.raises(SourceError, match="skipped"):
-        source.mark(source.tasks().tasks[0], Completion(TaskStatus.SKIPPED, "r", 1))
+        source.mark(source.tasks().tasks[0], Completion(TaskStatus.CANCELLED, "r", 1))
     assert not source.state_path.exists()
 
 
@@ -316,3 +316,15 @@ def test_completed_tasks_that_were_rewritten_are_named(tmp_path: Path) -> None:
     assert PlanFile(path, tmp_path, tmp_path / "state.json").rewritten() == []
     path.write_text("## Task 1\nsomething new\n## Task 3\nthree, edited\n## Task 4\nfour\n")
     assert PlanFile(path, tmp_path, tmp_path / "state.json").rewritten() == ["1", "2"]
+
+
+def test_a_skipped_task_is_neither_pending_nor_done(tmp_path: Path) -> None:
+    path = tmp_path / "plan.md"
+    path.write_text("## Task 1\none\n## Task 2\ntwo\n")
+    plan = PlanFile(path, tmp_path, tmp_path / "state.json")
+    first = plan.tasks().tasks[0]
+    plan.mark(first, Completion(TaskStatus.SKIPPED, "r", 1))
+    again = PlanFile(path, tmp_path, tmp_path / "state.json")
+    assert [task.status for task in again.tasks().tasks] == [TaskStatus.SKIPPED, TaskStatus.PENDING]
+    again.mark(first, Completion(TaskStatus.PENDING, "r", 2))
+    assert again.tasks().tasks[0].status is TaskStatus.PENDING

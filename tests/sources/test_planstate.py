@@ -66,6 +66,7 @@ def test_the_file_has_the_fields_others_rely_on(tmp_path: Path) -> None:
         "last_plan_by_task": {"10": "plan of 10", "2": "plan of 2", "2.1": "plan of 2.1", "4b": "plan of 4b"},
         "last_completed_ref": "c4",
         "task_hashes": {},
+        "skipped_task_keys": [],
         "plan_hash": "abc",
         "run": "r1",
         "seq": 4,

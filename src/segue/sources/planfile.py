@@ -76,10 +76,8 @@ class PlanFile:
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the completion in the state file, together with what others recorded meanwhile."""
-        if completion.status not in (TaskStatus.DONE, TaskStatus.PENDING):
-            raise SourceError(
-                f"The state of a plan knows tasks that are done and pending, not {completion.status}."
-            )
+        if completion.status is TaskStatus.CANCELLED:
+            raise SourceError("The state of a plan knows tasks that are done, skipped and pending.")
         # What was read before counts too: the task's own agent may have rewritten the plan since.
         if task.key not in self._known and task.key not in self._read().done:
             raise SourceError(
@@ -153,10 +151,12 @@ class PlanFile:
         state = self.state()
         if state is None:
             return TaskList(reading.plan.tasks, reading.plan.notices)
-        completed = state.completed
+        completed, skipped = state.completed, set(state.skipped)
         tasks = tuple(
             reading.done[task.key] if task.key in completed else task for task in reading.plan.tasks
         )
+        if skipped:
+            tasks = tuple(_skipped(task) if task.key in skipped else task for task in tasks)
         return TaskList(tasks, (*_state_notices(state, reading), *reading.plan.notices))
 
     def _current_hash(self) -> str | None:
@@ -176,6 +176,10 @@ class PlanFile:
             hint = f"--plan-format lenient reads these headings ({len(lenient.tasks)} tasks in all)."
         message = f"{INVALID} In {self.path} these parts would be carried by no task:\n{listing(lost)}"
         return SourceError(message, kept=_KEPT, hint=hint)
+
+
+def _skipped(task: Task) -> Task:
+    return task if task.status is TaskStatus.DONE else replace(task, status=TaskStatus.SKIPPED)
 
 
 def _text_hash(task: Task) -> str:

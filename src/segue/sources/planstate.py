@@ -58,6 +58,8 @@ class PlanState:
     """The completed tasks with plain numbers, ascending."""
     others: tuple[str, ...] = ()
     """The completed tasks with keys such as 2.1 and 4b."""
+    skipped: tuple[str, ...] = ()
+    """The tasks a person decided to leave out."""
     last_plan_by_task: Mapping[str, str] = field(default_factory=dict)
     last_completed_ref: str | None = None
     plan_hash: str | None = None
@@ -84,8 +86,11 @@ class PlanState:
         """The state once the completion is recorded."""
         run, seq = completion.run, completion.seq
         is_done = self.has(key)
+        if completion.status is TaskStatus.SKIPPED:
+            return replace(self, skipped=tuple(sorted({*self.skipped, key}, key=order)), run=run, seq=seq)
         if completion.status is TaskStatus.PENDING:
-            return replace(self._without(key) if is_done else self, run=run, seq=seq)
+            rest = tuple(other for other in self.skipped if other != key)
+            return replace(self._without(key) if is_done else self, skipped=rest, run=run, seq=seq)
         # The record of a later task is not undone when an earlier step is repeated after a crash.
         if is_done and run == self.run and seq < self.seq:
             return self
@@ -127,6 +132,7 @@ class PlanState:
             "repo_path": self.repo_path,
             "completed_task_indices": self.indices,
             "completed_task_keys": [*map(str, self.indices), *self.others],
+            "skipped_task_keys": self.skipped,
             "last_plan_by_task": dict(self.last_plan_by_task),
             "last_completed_ref": self.last_completed_ref,
             "plan_hash": self.plan_hash,
@@ -238,6 +244,7 @@ def _check(path: Path, document: dict[str, Any]) -> None:
         "repo_path": isinstance(document.get("repo_path"), str),
         "completed_task_indices": _are_indices(document.get("completed_task_indices")),
         "completed_task_keys": _are_keys(document.get("completed_task_keys", [])),
+        "skipped_task_keys": _are_keys(document.get("skipped_task_keys", [])),
         "last_plan_by_task": _are_texts(document.get("last_plan_by_task", {})),
         "task_hashes": _are_texts(document.get("task_hashes", {})),
     }
@@ -275,6 +282,7 @@ def _from_document(document: dict[str, Any]) -> PlanState:
         repo_path=document["repo_path"],
         indices=tuple(sorted(set(document["completed_task_indices"]))),
         others=tuple(sorted(others, key=order)),
+        skipped=tuple(sorted(set(document.get("skipped_task_keys", [])), key=order)),
         last_plan_by_task=document.get("last_plan_by_task", {}),
         last_completed_ref=document.get("last_completed_ref"),
         plan_hash=document.get("plan_hash"),

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-
-def segue_command() -> list[str]:
-    """How this very program is started."""
-    return [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "segue"]
+from segue.system.process_group import own_group
+from segue.system.program import own_environment, segue_command
 
 
 def start_in_background(
@@ -22,11 +18,11 @@ def start_in_background(
         child = subprocess.Popen(
             [*segue_command(), *arguments],
             cwd=cwd,
-            env={**os.environ, **variables},
+            env=own_environment(variables),
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
-            start_new_session=True,
+            **own_group(hidden=True),
         )
     child.returncode = 0  # it outlives us on purpose: nobody waits for it
     return child.pid

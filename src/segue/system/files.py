@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from segue.domain.errors import SegueError
+from segue.system.process_notes import replace
 
 if sys.platform == "win32":
     import msvcrt
@@ -88,7 +89,7 @@ def _replace(target: Path, data: bytes) -> None:
                 temporary.chmod(mode)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(target)
+        replace(str(temporary), str(target))
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

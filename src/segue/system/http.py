@@ -10,7 +10,7 @@ import itertools
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -145,7 +145,7 @@ class Http:
     @asynccontextmanager
     async def stream(
         self, path: str, headers: Mapping[str, str], silence: float
-    ) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
+    ) -> AsyncIterator[tuple[Answer, AsyncGenerator[bytes, None]]]:
         """An answer that goes on and on: its head, and its pieces as they come.
 
         The body of a refusal is in the head already. Raises HttpError, also from the pieces: when the
@@ -258,7 +258,7 @@ def _answer(response: httpx2.Response, body: bytes) -> Answer:
     )
 
 
-async def _pieces(response: httpx2.Response, path: str) -> AsyncIterator[bytes]:
+async def _pieces(response: httpx2.Response, path: str) -> AsyncGenerator[bytes, None]:
     import httpx2
 
     problem: HttpError | None = None

@@ -1,15 +1,17 @@
 """Who this process is, and whether the process behind a recorded name still lives.
 
 A name is `host/boot/pid/start`: a recycled pid has another start time, a restarted machine another boot.
+Where the start is a date and not a count from the boot, the boot is not needed and not known.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-import sys
 from functools import cache
 from pathlib import Path
+
+from segue.system.process_table import start_time as start_time
 
 _UNKNOWN = "-"
 
@@ -27,28 +29,6 @@ def boot() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return _UNKNOWN
-
-
-def start_time(pid: int) -> str | None:
-    """When the process began, in a form that only compares; None when there is no such process."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None if sys.platform == "linux" or not _signalable(pid) else _UNKNOWN
-    fields = stat[stat.rindex(b")") + 2 :].split()
-    return None if fields[0] in (b"Z", b"X") else fields[19].decode()
-
-
-def _signalable(pid: int) -> bool:
-    if sys.platform == "win32":
-        return True  # cannot be told without psutil; the lease decides
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def identify(pid: int) -> str:

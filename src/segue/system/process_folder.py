@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from segue.system.identity import is_dead, pid_of
-from segue.system.supervisor import write_whole
+from segue.system.process_notes import BINARY, quit_note, replace, write_whole
 
 _CHUNK = 256 * 1024
 _TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
@@ -31,7 +31,7 @@ class JobFolder:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = self.path / "prompt.new"
         new.write_bytes(prompt)
-        new.replace(self.path / "prompt")
+        replace(str(new), str(self.path / "prompt"))
 
     def claim(self) -> dict[str, Any] | None:
         """What its supervisor wrote before it started the agent; None when no supervisor took the job."""
@@ -90,7 +90,7 @@ class Spool:
     def _descriptor(self, stream: Stream) -> int | None:
         if stream not in self._open:
             try:
-                self._open[stream] = os.open(self._folder.path / stream, os.O_RDONLY)
+                self._open[stream] = os.open(self._folder.path / stream, os.O_RDONLY | BINARY)
             except FileNotFoundError:
                 return None
         return self._open[stream]
@@ -122,7 +122,7 @@ class RunFolder:
         note = self.path / "supervisors" / str(pid_of(name))
         new = note.with_name(f"new-{note.name}")
         new.write_text(name)
-        new.replace(note)
+        replace(str(new), str(note))
 
     def living_supervisors(self) -> list[str]:
         """The supervisors that may still start or run something here; notes about dead ones are removed."""
@@ -131,6 +131,11 @@ class RunFolder:
             name = note.read_text()
             if is_dead(name):
                 note.unlink(missing_ok=True)
+                self.quit_note(name).unlink(missing_ok=True)
             else:
                 living.append(name)
         return living
+
+    def quit_note(self, name: str) -> Path:
+        """The file that asks a supervisor to end."""
+        return Path(quit_note(str(self.path), name))

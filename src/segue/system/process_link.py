@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import secrets
-import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.util import cache_from_source
-from pathlib import Path
 from typing import Any
 
-from segue.domain.errors import ToolMissing
-from segue.system import supervisor
 from segue.system.identity import identify
 from segue.system.process_folder import RunFolder
+from segue.system.process_group import own_group
+from segue.system.process_table import SUPERVISOR_MARKER
+from segue.system.program import own_environment, part_command
 
 _REPLY_MAX = 1024**2
 
@@ -47,20 +44,22 @@ class Link:
     @classmethod
     async def open(cls, folder: RunFolder, hold_fds: Sequence[int]) -> Link:
         """Start a supervisor for the folder."""
-        if sys.platform == "win32":
-            raise ToolMissing("Agents need a POSIX system to run on.", hint="Run Segue inside WSL.")
         folder.prepare()
+        # Windows can hand down no descriptors; see docs/platforms.md for what that means for the lock.
+        options = own_group(hidden=True)
+        options |= {} if sys.platform == "win32" else {"pass_fds": tuple(hold_fds)}
+        program, *arguments = part_command("--segue-supervisor", "segue.system.supervisor")
         with (folder.path / "supervisor.log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *_argv(folder.path),
+                program,
+                *(*arguments, str(folder.path)),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
                 cwd=folder.path,
-                env=_environment(),
-                start_new_session=True,
-                pass_fds=tuple(hold_fds),
+                env=own_environment({SUPERVISOR_MARKER: secrets.token_hex(8)}),
                 limit=_REPLY_MAX,
+                **options,
             )
         name = identify(process.pid)
         # Noted before it is asked for anything: whoever comes after a killed Segue can find it.
@@ -96,7 +95,7 @@ class Link:
     def kill(self) -> None:
         """Kill the supervisor itself; its agents are the caller's to end."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGKILL)
+            self._process.kill()
 
     async def _listen(self) -> None:
         assert self._process.stdout
@@ -115,23 +114,3 @@ class Link:
             heard.taken = heard.taken or reply["type"] == "taken"
             heard.result = reply.get("exit")
             heard.news.set()
-
-
-def _argv(folder: Path) -> list[str]:
-    if getattr(sys, "frozen", False):
-        return [sys.executable, "--segue-supervisor", str(folder)]
-    return [sys.executable, "-I", "-S", str(_script()), str(folder)]
-
-
-def _script() -> Path:
-    # A program given as source is compiled at every start; importing it above left a compiled copy behind.
-    source = Path(supervisor.__file__)
-    compiled = Path(cache_from_source(str(source)))
-    current = compiled.exists() and compiled.stat().st_mtime >= source.stat().st_mtime
-    return compiled if current else source
-
-
-def _environment() -> dict[str, str]:
-    # A frozen program unpacks itself into a folder that is deleted when Segue ends; the supervisor goes on.
-    reset = {"PYINSTALLER_RESET_ENVIRONMENT": "1"} if getattr(sys, "frozen", False) else {}
-    return {**os.environ, **reset, supervisor.SUPERVISOR_MARKER: secrets.token_hex(8)}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
 from segue.system.identity import is_dead, pid_of
 from segue.system.process_folder import JobFolder, RunFolder
-from segue.system.supervisor import JOB_MARKER, SUPERVISOR_MARKER, send_signal, survivors
+from segue.system.process_group import kill, portable, terminate
+from segue.system.process_table import JOB_MARKER, SUPERVISOR_MARKER, survivors
 
 _LOOK_AGAIN = 0.02
 _GIVE_UP = 10.0
@@ -29,7 +28,7 @@ async def end_orphans(folder: Path) -> int:
     """End whatever an old supervisor still runs in the folder, and itself; how many jobs that were."""
     run = RunFolder(folder.resolve())
     running = [job for job in run.jobs() if job.claim() is not None and job.result() is None]
-    await end_supervisors(run.living_supervisors(), _longest_grace(running))
+    await end_supervisors(run, run.living_supervisors(), _longest_grace(running))
     for job in running:
         if job.result() is None:
             await end_lost(job)
@@ -41,21 +40,25 @@ def _longest_grace(jobs: list[JobFolder]) -> float:
     return max(((job.claim() or {}).get("grace", 0.0) for job in jobs), default=0.0)
 
 
-async def end_supervisors(names: list[str], grace: float) -> None:
+async def end_supervisors(folder: RunFolder, names: list[str], grace: float) -> None:
     """Have supervisors end their jobs and then themselves; kill those that do not obey in time."""
     for name in names:
-        _signal(name, signal.SIGTERM)
+        _ask_to_quit(folder, name)
     deadline = time.monotonic() + patience(grace)
     for name in names:
         while not is_dead(name):
             if time.monotonic() > deadline:
-                _signal(name, signal.SIGKILL)
+                kill(pid_of(name))
             await asyncio.sleep(_LOOK_AGAIN)
 
 
-def _signal(name: str, number: int) -> None:
-    if not is_dead(name):
-        send_signal(os.kill, pid_of(name), number)
+def _ask_to_quit(folder: RunFolder, name: str) -> None:
+    if is_dead(name):
+        return
+    if portable():
+        folder.quit_note(name).touch()
+    else:
+        terminate(pid_of(name))
 
 
 async def end_lost(job: JobFolder) -> dict[str, Any]:
@@ -88,6 +91,6 @@ async def _end_survivors(job: JobFolder, claim: dict[str, Any]) -> None:
         # The group may be trusted only as long as its leader lives: a pid can be given to somebody else.
         found = survivors(markers, pid_of(child) if child and not is_dead(child) else None)
         for pid in found:
-            send_signal(os.kill, pid, signal.SIGKILL)
+            kill(pid)
         clean = 0 if found else clean + 1
         await asyncio.sleep(_LOOK_AGAIN if found else 0)

@@ -126,6 +126,7 @@ class AdoptedWatch:
 
     def __init__(self, job: JobFolder) -> None:
         self._job = job
+        self._run = RunFolder(job.path.parent.parent)
 
     async def begin(self, command: Command) -> None:
         """Nothing: it was started before."""
@@ -151,10 +152,10 @@ class AdoptedWatch:
         if self.result() is not None:
             return
         grace = (self._job.claim() or {}).get("grace", 0.0)
-        await end_supervisors(self._supervisors(), grace)
+        await end_supervisors(self._run, self._supervisors(), grace)
         if self.result() is None:
             await end_lost(self._job)
 
     def _supervisors(self) -> list[str]:
         name = (self._job.claim() or {}).get("supervisor")
-        return [name] if name else RunFolder(self._job.path.parent.parent).living_supervisors()
+        return [name] if name else self._run.living_supervisors()

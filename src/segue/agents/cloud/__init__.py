@@ -1,0 +1,1 @@
+"""Cursor's Cloud Agents API: two generations of it behind one small interface."""

@@ -1,0 +1,54 @@
+"""Small JSON files that Segue and its supervisors leave for each other: there in full, or not at all."""
+
+# The supervisor imports this, and pathlib would cost it start-up time.
+# ruff: noqa: PTH105
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+BINARY: int = getattr(os, "O_BINARY", 0)
+"""Without it, Windows changes line ends."""
+
+_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+def write_new(path: str, data: dict[str, Any]) -> None:
+    """Write a small JSON file that must not exist yet."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600)
+    try:
+        rest = json.dumps(data).encode()
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+    finally:
+        os.close(fd)
+
+
+def write_whole(path: str, data: dict[str, Any]) -> None:
+    """Write a small JSON file so that a reader sees all of it or nothing."""
+    new = f"{path}.{os.getpid()}"
+    write_new(new, data)
+    replace(new, path)
+
+
+def replace(new: str, path: str) -> None:
+    """Put a file in another's place; Windows refuses as long as somebody reads the old one."""
+    for pause in _PAUSES if sys.platform == "win32" else ():
+        try:
+            os.replace(new, path)
+        except PermissionError:
+            time.sleep(pause)
+        else:
+            return
+    os.replace(new, path)
+
+
+def quit_note(folder: str, name: str) -> str:
+    """The file that asks the named supervisor to end, where no signal can: see `supervisor_threads`."""
+    return f"{folder}/supervisors/quit-{name.split('/')[2] if name else ''}"

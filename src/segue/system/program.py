@@ -1,0 +1,38 @@
+"""How this very program is started again: from the package, or from the one file it was built into."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+_RUN = "import sys; sys.path.append(sys.argv.pop(1)); from {module} import main; sys.exit(main(sys.argv[1:]))"
+
+
+def frozen() -> bool:
+    """Whether the program is one executable that carries its own Python."""
+    return bool(getattr(sys, "frozen", False))
+
+
+def segue_command() -> list[str]:
+    """The whole command line."""
+    return [sys.executable] if frozen() else [sys.executable, "-m", "segue"]
+
+
+def part_command(flag: str, module: str) -> list[str]:
+    """A module of the package that needs the standard library alone, so that it starts fast.
+
+    Its `main` gets the arguments; in a one-file build, `segue.__main__` knows it by the flag.
+    """
+    if frozen():
+        return [sys.executable, flag]
+    root = str(Path(__file__).resolve().parents[2])
+    return [sys.executable, "-I", "-S", "-c", _RUN.format(module=module), root]
+
+
+def own_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables for a copy of this program that may outlive it."""
+    # A one-file build unpacks itself into a folder that is deleted when it ends; the copy needs its own.
+    reset = {"PYINSTALLER_RESET_ENVIRONMENT": "1"} if frozen() else {}
+    return {**os.environ, **reset, **variables}
