@@ -1,0 +1,142 @@
+"""What other systems need, as far as it can be run here: `ps`, batch files, notes, loops without signals."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.system.identity import identify, is_dead
+from segue.system.interrupts import on_interrupt
+from segue.system.process_group import PORTABLE, windows_argv
+from segue.system.process_orphans import end_orphans
+from segue.system.process_table import proc_start_time, proc_table, ps_start_time, ps_table, start_time
+from tests.system.process_driver import PATIENCE, kill_driver, left_behind, start_driver, wait_for
+
+EXTENSIONS = ".COM;.EXE;.BAT;.CMD"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="compares with what Linux tells")
+
+
+@pytest.fixture
+def sleeper() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "1000"], env={**os.environ, "MARK": "here it is"})
+
+
+def test_ps_knows_a_process_by_its_start_and_sees_its_death(sleeper: subprocess.Popen[bytes]) -> None:
+    began = ps_start_time(sleeper.pid)
+    assert began
+    assert "/" not in began
+    assert ps_start_time(sleeper.pid) == began
+    sleeper.kill()
+    wait_for(lambda: proc_start_time(sleeper.pid) is None, "a zombie")
+    assert ps_start_time(sleeper.pid) is None, "a zombie is dead"
+    sleeper.wait()
+    assert ps_start_time(sleeper.pid) is None
+
+
+def test_ps_and_proc_tell_the_same_of_a_process(sleeper: subprocess.Popen[bytes]) -> None:
+    try:
+        by_ps, by_proc = ps_table({b"MARK=here it is"}), proc_table({b"MARK=here it is"})
+        parent, group, _, marked = by_proc[sleeper.pid]
+        assert by_ps[sleeper.pid] == (parent, group, group, marked)
+        assert marked
+        assert not by_ps[os.getpid()][3]
+        assert not by_proc[os.getpid()][3]
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_a_name_dies_with_its_process(sleeper: subprocess.Popen[bytes]) -> None:
+    name = identify(sleeper.pid)
+    assert not is_dead(name)
+    assert is_dead(name.rpartition("/")[0] + "/another start")
+    sleeper.kill()
+    sleeper.wait()
+    assert is_dead(name)
+    assert start_time(sleeper.pid) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("agent", "b/agent.cmd"),
+        ("AGENT.cmd", None),
+        ("agent.cmd", "b/agent.cmd"),
+        ("tool", "a/tool.exe"),
+        ("nothing", None),
+    ],
+)
+def test_a_bare_name_becomes_the_file_that_windows_can_start(
+    tmp_path: Path, name: str, found: str | None
+) -> None:
+    for file in ("a/agent", "a/tool.exe", "b/agent", "b/agent.cmd", "b/tool.exe"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    path = os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")])
+    assert windows_argv([name, "-p"], path, EXTENSIONS) == [str(tmp_path / found) if found else name, "-p"]
+
+
+def test_a_program_with_a_folder_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "agent.cmd").touch()
+    full = str(tmp_path / "agent")
+    assert windows_argv([full], "elsewhere", EXTENSIONS) == [full + ".cmd"]
+
+
+@given(st.text(min_size=1).filter(lambda text: set(text) & set('"%&|<>^!\r\n')))
+def test_a_batch_file_never_gets_what_its_shell_would_read(argument: str) -> None:
+    with pytest.raises(ValueError, match="is a batch file"):
+        windows_argv(["C:/agent.CMD", "ok", argument], "", EXTENSIONS)
+    assert windows_argv(["C:/agent.exe", argument], "", EXTENSIONS)[1] == argument
+
+
+def test_a_supervisor_that_hears_no_signal_is_asked_by_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PORTABLE, "1")
+    folder = tmp_path / "run"
+    driver = start_driver(folder, "trap 'echo bye; exit 0' INT; echo up; while :; do sleep 0.02; done")
+    wait_for(lambda: bool(left_behind(folder)) and out(folder) == b"up\n", "the agent")
+    kill_driver(driver)
+    (note,) = (folder / "supervisors").iterdir()
+    asyncio.run(end_orphans(folder))
+    assert out(folder) == b"up\nbye\n", "the agent was asked and not just killed"
+    assert left_behind(folder) == []
+    assert list((folder / "supervisors").iterdir()) == [], f"neither {note.name} nor the request stays"
+
+
+def out(folder: Path) -> bytes:
+    spool = folder / "jobs" / "t1" / "out"
+    return spool.read_bytes() if spool.exists() else b""
+
+
+class DeafLoop(asyncio.SelectorEventLoop):
+    """A loop that knows no signals, as Windows has it."""
+
+    def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: object) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("loop", [asyncio.SelectorEventLoop, DeafLoop])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_every_loop_hears_an_interrupt_and_is_as_before_afterwards(
+    loop: Callable[[], asyncio.AbstractEventLoop], number: signal.Signals
+) -> None:
+    async def main() -> None:
+        heard = asyncio.Event()
+        before = signal.getsignal(number)
+        with on_interrupt(heard.set):
+            os.kill(os.getpid(), number)
+            await asyncio.wait_for(heard.wait(), PATIENCE)
+        assert signal.getsignal(number) in (before, signal.SIG_DFL, signal.default_int_handler)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(main())
