@@ -153,12 +153,23 @@ def test_a_box_that_the_agent_ticked_and_reworded_is_recorded(tmp_path: Path) ->
     assert source.head_branch() == "b1"
 
 
-@pytest.mark.parametrize("status", [TaskStatus.SKIPPED, TaskStatus.CANCELLED])
-def test_other_statuses_are_refused(tmp_path: Path, status: TaskStatus) -> None:
+def test_cancelled_is_nothing_that_segue_marks(tmp_path: Path) -> None:
     feature(tmp_path)
     source = speckit(tmp_path)
-    with pytest.raises(SourceError, match=status.value):
-        source.mark(task(source, "T001"), Completion(status, "r", 1))
+    task = source.tasks().tasks[0]
+    with pytest.raises(SourceError, match="skipped"):
+        source.mark(task, Completion(TaskStatus.CANCELLED, "r", 1))
+
+
+def test_a_skipped_task_keeps_its_box_open(tmp_path: Path) -> None:
+    feature(tmp_path)
+    source = speckit(tmp_path)
+    before = source.path.read_bytes()
+    task = next(task for task in source.tasks().tasks if task.status is TaskStatus.PENDING)
+    source.mark(task, Completion(TaskStatus.SKIPPED, "r", 1))
+    again = {other.key: other.status for other in speckit(tmp_path).tasks().tasks}
+    assert again[task.key] is TaskStatus.SKIPPED
+    assert source.path.read_bytes() == before
 
 
 def test_a_tick_of_ours_can_be_taken_back(tmp_path: Path) -> None:

@@ -56,6 +56,18 @@ def test_everything_about_a_task_is_in_the_file(tmp_path: Path) -> None:
     }
 
 
+def test_the_file_is_as_documented(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "speckit.md"
+    shown = json.loads(page.read_text("utf-8").split("```json\n")[1].split("```")[0])
+    save(tmp_path / "state.json", SpecState().after("T012", "f00", done(verdict=PASSED)))
+    real = json.loads((tmp_path / "state.json").read_bytes())
+    assert list(shown) == list(real)
+    assert list(shown["tasks"]["T012"]) == list(real["tasks"]["T012"])
+    assert list(shown["tasks"]["T012"]["verdict"]) == list(real["tasks"]["T012"]["verdict"])
+    (tmp_path / "state.json").write_text(json.dumps(shown))
+    assert required(tmp_path / "state.json").has("T012", "5d41402abc4b")
+
+
 def test_a_failure_keeps_the_head_branch(tmp_path: Path) -> None:
     state = SpecState().after("T001", "a", done(1, branch="b1"))
     failed = Completion(TaskStatus.PENDING, "run-1", 2, branch="b2", error="it broke", attempts=3)

@@ -40,7 +40,8 @@ def _needs_human(kit: Kit, failed: list[tuple[str, str]], done: int) -> NeedsHum
     return NeedsHuman(
         message,
         kept=f"{finished}; what the agent left behind is in {kit.workspace.root}.",
-        hint=f"Look: segue logs {run} --task {key}   Go on: segue resume {run}",
+        hint=f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   "
+        f"Decide: segue task accept {key}, segue task skip {key} --reason WHY",
     )
 
 

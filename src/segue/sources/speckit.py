@@ -93,8 +93,10 @@ class SpecKit:
             self._complete(task, completion)
         elif completion.status is TaskStatus.PENDING:
             self._take_back(task, completion)
+        elif completion.status is TaskStatus.SKIPPED:
+            self.record(task, completion)
         else:
-            raise SourceError(f"A task can be marked as done or pending, not as {completion.status}.")
+            raise SourceError("A task can be marked as done, skipped or pending.")
 
     def record(self, task: Task, completion: Completion) -> None:
         """Write down how a task ended that is not done; its box stays as it is."""
@@ -209,6 +211,7 @@ class SpecKit:
         spec = self._spec()
         done = {box.key for box in _unticked(parsed, state)}
         boxes = [replace(box, status=TaskStatus.DONE) if box.key in done else box for box in parsed.tasks]
+        boxes = [_left_out(box, state) for box in boxes]
         counts = _open_counts(boxes, spec)
         tasks = []
         for box in boxes:
@@ -281,6 +284,13 @@ def _unticked(parsed: ParsedTasks, state: SpecState | None) -> list[BoxTask]:
         for box in parsed.tasks
         if box.status is TaskStatus.PENDING and state.has(box.key, box.fingerprint)
     ]
+
+
+def _left_out(box: BoxTask, state: SpecState | None) -> BoxTask:
+    """A task that a person decided to skip, although its box is open."""
+    if state is None or box.status is not TaskStatus.PENDING or not state.skips(box.key, box.fingerprint):
+        return box
+    return replace(box, status=TaskStatus.SKIPPED)
 
 
 def _story_keys(box: BoxTask, spec: Spec) -> tuple[str, ...]:

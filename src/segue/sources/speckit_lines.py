@@ -117,8 +117,9 @@ def stories_in(text: str, at_start: bool = False) -> tuple[str, ...]:
 def plain(text: str) -> str:
     """One printable line without Markdown's marks, cut to the length of a title."""
     text = text.replace("**", "").replace("~~", "").replace("`", "")[: 4 * _LONGEST_TITLE]
-    words = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    words = words.strip(" *")
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    words = " ".join(text.split()).strip(" *")
     return words if len(words) <= _LONGEST_TITLE else words[: _LONGEST_TITLE - 1].rstrip() + "…"
 
 

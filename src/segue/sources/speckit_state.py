@@ -97,6 +97,11 @@ class SpecState:
         record = self.tasks.get(key)
         return record is not None and record.is_done and record.text in (None, text)
 
+    def skips(self, key: str, text: str) -> bool:
+        """Whether a person decided to leave this very task out."""
+        record = self.tasks.get(key)
+        return record is not None and record.status == TaskStatus.SKIPPED and record.text in (None, text)
+
     def after(self, key: str, text: str, completion: Completion) -> SpecState:
         """The state once the end of a task is recorded."""
         old = self.tasks.get(key)

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from segue.domain.errors import SourceError
 from segue.domain.task import Notice, TaskStatus
@@ -210,7 +209,8 @@ def _task(box: _Box, details: Sequence[str]) -> BoxTask:
 def _details(lines: Sequence[Line], box: _Box, starts: set[int]) -> list[str]:
     """The lines below a task that belong to it: what is indented deeper, and its paragraph's next lines."""
     first = last = box.line.number
-    for line in islice(lines, first, None):
+    for index in range(first, len(lines)):
+        line = lines[index]
         if not line.text.strip():
             continue
         inside_own_block = first < line.block < line.number

@@ -1,0 +1,190 @@
+"""Spec Kit features with a local agent: a branch per task, ticks, verification, decisions by people."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.place import Place
+
+TASKS = """# Tasks: Greeting
+
+## Phase 1: Setup
+
+- [ ] T001 Create the folder in src/
+
+## Phase 2: User Story 1 - Greet (Priority: P1)
+
+- [ ] T002 [US1] Greet in src/hello.py
+- [ ] T003 [US1] Test it in tests/test_hello.py
+"""
+
+SPEC = """# Feature Specification: Greeting
+
+### User Story 1 - Greet (Priority: P1)
+
+People want to be greeted.
+
+**Acceptance Scenarios**:
+
+1. **Given** a name, **When** the program runs, **Then** it prints a greeting with that name
+"""
+
+WORK = '[[on]]\nwrite = { "done/{task}" = "{attempt}" }\n'
+
+
+@pytest.fixture
+def feature(place: Place) -> Place:
+    """A repository with one Spec Kit feature, verified by a check that every task can pass."""
+    folder = place.repo / "specs" / "001-greeting"
+    folder.mkdir(parents=True)
+    (place.repo / ".specify").mkdir()
+    (place.repo / ".specify" / "init-options.json").write_text("{}")
+    (folder / "tasks.md").write_text(TASKS)
+    (folder / "spec.md").write_text(SPEC)
+    (folder / "plan.md").write_text("# Implementation Plan\n\n## Summary\n\nPlain Python.\n")
+    place.git("add", "--all")
+    place.git("commit", "--quiet", "-m", "feature")
+    place.script(WORK)
+    place.more_config('judged_by = "checks"\nchecks = [["test", "-d", "done"]]\n')
+    return place
+
+
+def folder(place: Place) -> Path:
+    return place.repo / "specs" / "001-greeting"
+
+
+def state(place: Place) -> Any:
+    return json.loads((folder(place) / "state.json").read_text())
+
+
+def test_a_feature_is_found_carried_and_ticked(feature: Place) -> None:
+    feature.segue("run")
+    assert (folder(feature) / "tasks.md").read_text() == TASKS.replace("[ ]", "[x]")
+    assert state(feature)["head_branch"] == "segue/001-greeting/T003"
+    assert {key: task["status"] for key, task in state(feature)["tasks"].items()} == dict.fromkeys(
+        ["T001", "T002", "T003"], "done"
+    )
+    assert feature.git("status", "--porcelain") == ""
+
+
+def test_each_task_starts_from_the_branch_of_the_one_before(feature: Place) -> None:
+    feature.segue("run", "specs/001-greeting")
+    branches = feature.git("branch", "--format=%(refname:short)").split()
+    assert branches == ["main", *(f"segue/001-greeting/T00{n}" for n in (1, 2, 3))]
+    for before, after in pairwise(branches):
+        feature.git("merge-base", "--is-ancestor", before, after)
+    assert feature.git("ls-tree", "--name-only", "segue/001-greeting/T001", "done/").split() == ["done/T001"]
+
+
+def test_a_task_by_its_id_and_the_nearest_of_an_unknown_one(feature: Place) -> None:
+    feature.segue("run", "--task", "T002")
+    assert "- [x] T002" in (folder(feature) / "tasks.md").read_text()
+    done = feature.segue("run", "--task", "T022", code=2)
+    assert "T002" in done.stderr
+
+
+def test_dry_run_shows_the_context_of_the_task(feature: Place) -> None:
+    done = feature.segue("run", "--dry-run", "--task", "T003")
+    assert "it prints a greeting with that name" in done.stdout
+    assert "Plain Python." in done.stdout
+    assert not (folder(feature) / "state.json").exists()
+
+
+def test_what_is_missing_goes_back_to_the_agent(feature: Place) -> None:
+    feature.script('[[on]]\nphase = "resolve"\nwrite = { "proof" = "x" }\n' + WORK)
+    feature.more_config('judged_by = "checks"\nchecks = [["test", "-f", "proof"]]\n')
+    feature.segue("run", "--task", "T001")
+    steps = [key for (key,) in feature.rows("select key from orchestrator_steps order by seq")]
+    assert [k.removeprefix("task/T001/") for k in steps if "verify" in k or "resolve" in k] == [
+        "verify/1",
+        "resolve/1",
+        "verify/2",
+    ]
+    prompts = [text for (text,) in feature.rows("select text from orchestrator_prompts")]
+    assert [text for text in prompts if "check: test -f proof: NOT MET" in text]
+
+
+def test_after_two_follow_ups_a_human_is_asked(feature: Place) -> None:
+    feature.more_config("")
+    feature.config(
+        'agent = "scripted"\njudged_by = "checks"\nchecks = [["test", "-f", "never"]]\n'
+        '[agents.scripted]\nscript = "script.toml"\n'
+    )
+    done = feature.segue("run", code=3)
+    assert "segue task accept T001" in done.stderr
+    assert "- [ ] T001" in (folder(feature) / "tasks.md").read_text()
+    record = state(feature)["tasks"]["T001"]
+    assert record["status"] == "failed"
+    assert record["attempts"] == 3
+    assert "test -f never" in record["error"]
+
+
+def test_a_person_accepts_and_skips(feature: Place) -> None:
+    feature.config(
+        'agent = "scripted"\njudged_by = "checks"\nchecks = [["test", "-f", "never"]]\n'
+        '[agents.scripted]\nscript = "script.toml"\n[limits]\nresolutions = 0\n'
+    )
+    feature.segue("run", code=3)
+    feature.segue("task", "accept", "T001")
+    feature.segue("resume", code=3)
+    feature.segue("task", "skip", "T002", "--reason", "not needed")
+    feature.segue("resume", code=3)
+    text = (folder(feature) / "tasks.md").read_text()
+    assert "- [x] T001" in text
+    assert "- [x] T002" not in text
+    tasks = {task["key"]: task for task in feature.json("status", "last")["tasks"]}
+    assert tasks["T001"]["state"] == "done"
+    assert "not needed" in tasks["T002"]["reason"]
+    assert tasks["T003"]["state"] == "needs_human"
+
+
+@pytest.mark.parametrize("damage", ["missing", "corrupt"])
+def test_resume_without_a_state_file_stops(feature: Place, damage: str) -> None:
+    feature.config(
+        'agent = "scripted"\njudged_by = "checks"\nchecks = [["test", "-f", "never"]]\n'
+        '[agents.scripted]\nscript = "script.toml"\n[limits]\nresolutions = 0\n'
+    )
+    feature.segue("run", code=3)
+    path = folder(feature) / "state.json"
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_text("{")
+    done = feature.segue("resume", code=2)
+    assert "Cannot proceed: state file is missing or corrupted." in done.stderr
+
+
+def test_all_ticked_means_nothing_to_do(feature: Place) -> None:
+    (folder(feature) / "tasks.md").write_text(TASKS.replace("[ ]", "[X]"))
+    assert feature.segue("run").stdout.strip() == "No pending tasks to process."
+
+
+def test_no_task_recognised_says_what_was_seen(feature: Place) -> None:
+    (folder(feature) / "tasks.md").write_text("# Tasks\n\n### T001 Make it\n\n### T002 Test it\n")
+    done = feature.segue("run", code=2)
+    assert "No pending tasks" not in done.stderr + done.stdout
+    assert "2" in done.stderr
+
+
+def test_kill_9_between_tasks_keeps_tick_and_state_together(feature: Place) -> None:
+    feature.script('[[on]]\nwrite = { "done/{task}" = "x" }\ndelay = 0.2\n')
+    feature.more_config('judged_by = "checks"\nchecks = [["test", "-d", "done"]]\n')
+    for _ in range(4):
+        process = feature.start("run")
+        try:
+            process.wait(0.9)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    feature.segue("run")
+    assert (folder(feature) / "tasks.md").read_text() == TASKS.replace("[ ]", "[x]")
+    assert len(state(feature)["tasks"]) == 3
+    subjects = feature.git("log", "--format=%s").splitlines()
+    for key in ("T001", "T002", "T003"):
+        assert len([subject for subject in subjects if subject.startswith(f"Task {key}")]) == 1
