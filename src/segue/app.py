@@ -36,6 +36,7 @@ AnySource: TypeAlias = "PlanFile | SpecKit"
 AGENTS = {
     "command": "segue.agents.command:CommandAgent",
     "cursor": "segue.agents.cursor:CursorAgent",
+    "cursor-cloud": "segue.agents.cursor_cloud:CursorCloudAgent",
     "scripted": "segue.agents.scripted:ScriptedAgent",
 }
 """Agents by name; further ones come from the entry-point group `segue.agents`."""

@@ -104,6 +104,10 @@ class CloudApi(Protocol):
     def streams(self) -> bool:
         """Whether runs can be followed as they work."""
 
+    @property
+    def tells_cancelled(self) -> bool:
+        """Whether a run that was cancelled says so afterwards."""
+
     def owns(self, place: Place) -> bool:
         """Whether a session's place was named by this generation of the API."""
 
@@ -125,8 +129,8 @@ class CloudApi(Protocol):
     def stream(self, place: Place, last_id: str | None, silence: float) -> AsyncGenerator[Frame, None]:
         """What a run says, from after the id; ends when the run has, or raises."""
 
-    async def cancel(self, place: Place, deadline: float) -> None:
-        """End a run; one that has ended already is fine."""
+    async def cancel(self, place: Place, deadline: float) -> bool:
+        """End a run; False when it had ended already."""
 
     async def usage(self, place: Place, deadline: float) -> Used | None:
         """What a run has used; None when this generation of the API does not say."""

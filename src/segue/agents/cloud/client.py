@@ -21,6 +21,7 @@ class CloudV1:
 
     mints_ids = True
     streams = True
+    tells_cancelled = True
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -107,13 +108,15 @@ class CloudV1:
         except HttpError as error:
             raise unreachable(error) from None
 
-    async def cancel(self, place: Place, deadline: float) -> None:
+    async def cancel(self, place: Place, deadline: float) -> bool:
         """End a run; asking twice does no harm."""
         try:
             await ask(self._http, "POST", f"{_run_path(place)}/cancel", deadline, repeatable=True)
         except CloudError as error:
             if error.code != "run_not_cancellable":
                 raise
+            return False
+        return True
 
     async def usage(self, place: Place, deadline: float) -> Used | None:
         """What a run has used."""

@@ -26,6 +26,7 @@ class CloudV0:
 
     mints_ids = False
     streams = False
+    tells_cancelled = False
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -99,13 +100,15 @@ class CloudV0:
         """There are no streams here: this one ends at once."""
         return _nothing()
 
-    async def cancel(self, place: Place, deadline: float) -> None:
-        """Stop the agent; one that does not run is fine."""
+    async def cancel(self, place: Place, deadline: float) -> bool:
+        """Stop the agent; one that does not run is a conflict."""
         try:
             await ask(self._http, "POST", f"{_path(place.agent)}/stop", deadline, repeatable=True)
         except CloudError as error:
             if error.status != 409:
                 raise
+            return False
+        return True
 
     async def usage(self, place: Place, deadline: float) -> Used | None:  # noqa: ARG002 - never said
         """Nothing is said about it here."""

@@ -59,7 +59,7 @@ class Reading:
 
     def read(self, frame: Frame, fresh: Freshness) -> list[Event]:
         """The events in an event of the stream."""
-        data = _parsed(frame)
+        data = parsed(frame)
         if frame.event in ("result", "done"):
             self.finished = True
             return []
@@ -190,7 +190,8 @@ def _as_simple(data: Mapping[str, Any], call: Mapping[str, Any], kind: str) -> d
     }
 
 
-def _parsed(frame: Frame) -> Mapping[str, Any]:
+def parsed(frame: Frame) -> Mapping[str, Any]:
+    """The data of an event; what is no JSON is its text."""
     if frame.cut:
         return {"cut": True}
     try:

@@ -1,4 +1,4 @@
-"""Watches one run until it ends or its time is up: by its stream where that is possible, by asking otherwise."""
+"""Watches one run until it ends or its time is up: by its stream where there is one, by asking otherwise."""
 
 from __future__ import annotations
 
@@ -57,25 +57,20 @@ class Watch:
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Everything that is seen until the end."""
-        await self._look()
-        while not self._over():
-            for event in self._seen():
+        while True:
+            await self._look()
+            for event in self._reading.status(self.view.word) if self.view else []:
                 yield event
-            pause = self._pace.poll
-            if self._slots is not None and not self._slots.locked():
+            if self._over():
+                break
+            if not self._may_stream():
+                self._alive_at = _now()  # without a stream nobody can say that it is idle
+            await asyncio.sleep(max(0.0, min(self._pause(), self._limit() - _now())))
+            if self._slots is not None and self._may_stream():
                 async with self._slots, aclosing(self._streamed()) as streamed:
                     async for event in streamed:
                         yield event
-                pause = self._rung()
-            else:
-                self._alive_at = _now()  # without a stream nobody can say that it is idle
-                await self._sleep(pause)
-                await self._look()
-                continue
-            await self._look()
-            if not self._over():
-                await self._sleep(pause)
-        for event in [*self._seen(), *self._reading.close()]:
+        for event in self._reading.close():
             yield event
 
     async def look_again(self, deadline: float) -> None:
@@ -84,3 +79,84 @@ class Watch:
             self.view = await self._api.get(self._place, deadline)
         except CloudError:
             return
+
+    async def _look(self) -> None:
+        self._looked_at = _now()
+        try:
+            self.view = await self._api.get(self._place, self._pace.deadline)
+            self._missing = 0
+        except CloudError as error:
+            # Once may be too early for a run that was just made.
+            self._missing += error.gone
+            if self._missing >= _MISSING:
+                self.failure = LOST
+            elif error.denied or error.limited:
+                self.failure = refused(error, late=False)
+
+    def _over(self) -> bool:
+        if (self.view is not None and self.view.status.terminal) or self.failure is not None:
+            return True
+        if _now() >= self._pace.deadline:
+            self.failure = TIMEOUT
+        elif _now() >= self._limit():
+            self.failure = HANG
+        return self.failure is not None
+
+    def _limit(self) -> float:
+        """When the run has had its time, or has been silent for too long."""
+        return min(self._pace.deadline, self._alive_at + self._pace.idle)
+
+    def _may_stream(self) -> bool:
+        return self._slots is not None and not self._slots.locked()
+
+    def _pause(self) -> float:
+        """Seconds until the next try: none before the first stream, then up the ladder."""
+        if not self._may_stream():
+            return self._pace.poll
+        rung = LADDER[self._broken - 1] if self._broken else self._missing
+        return rung * self._pace.pause
+
+    async def _streamed(self) -> AsyncGenerator[Event, None]:
+        """What the stream says, until it ends, breaks, or there is no more time."""
+        silence = self._pace.poll * _LOOK_AFTER_POLLS
+        self._broken += 1
+        try:
+            async with aclosing(self._api.stream(self._place, self._resume.last_id, silence)) as frames:
+                while (frame := await self._next(frames)) is not None:
+                    for event in self._taken(frame):
+                        yield event
+                    if self._reading.finished:
+                        return
+                    if _now() >= self._looked_at + silence:
+                        await self._look()
+                    if self._over():
+                        return
+        except CloudError as error:
+            if error.code in _NO_STREAM or error.denied or error.gone:
+                self._slots = None
+        if self._broken > len(LADDER):
+            self._slots = None
+
+    async def _next(self, frames: AsyncGenerator[Frame, None]) -> Frame | None:
+        try:
+            async with asyncio.timeout_at(self._limit()):
+                return await anext(frames, None)
+        except TimeoutError:
+            return None
+
+    def _taken(self, frame: Frame) -> list[Event]:
+        if frame.event == "error":
+            raise stream_error(parsed(frame))
+        fresh = self._resume.note(frame)
+        if fresh is Freshness.SEEN:
+            return []
+        events = self._reading.read(frame, fresh)
+        if events or frame.id:
+            self._alive_at = _now()
+        if frame.id:
+            self._broken = 1
+        return events
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
