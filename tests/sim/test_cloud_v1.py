@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from segue.sim.cloud.remote import BranchTaken, Change, Remotes, canonical
 from tests.sim.cloud_desk import REPO, Desk, git, open_desk, wait_for
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -432,3 +434,33 @@ def test_a_script_that_is_wrong_is_refused_and_changes_nothing(desk: Desk) -> No
 def test_entries_are_used_up(desk: Desk) -> None:
     desk.post("/_sim/script", {"on": [{"say": "a", "times": 1}, {"launch": 3, "say": "c"}, {"say": "b"}]})
     assert [desk.done(repos=[])[1]["result"] for _ in range(4)] == ["a", "b", "c", "b"]
+
+
+def test_a_branch_that_an_earlier_simulator_left_is_not_touched(desk: Desk, tmp_path: Path) -> None:
+    remotes = Remotes()
+    remotes.add(REPO, desk.bare)
+    remote = remotes.find(f"{REPO}.git")
+    assert remote
+
+    async def push(text: bytes) -> str | None:
+        assert remote
+        base = await remote.resolve("main")
+        return await remote.push("cursor/x-0000", base, Change({"x": text}, [], "X"), new=True)
+
+    first = asyncio.run(push(b"1"))
+    with pytest.raises(BranchTaken):
+        asyncio.run(push(b"2"))
+    assert desk.git("rev-parse", "cursor/x-0000") == first
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/me/app",
+        "https://GitHub.com/me/app.git",
+        "http://user:token@github.com/me/app/",
+        "github.com/me/app",
+    ],
+)
+def test_addresses_are_compared_by_what_they_mean(url: str) -> None:
+    assert canonical(url) == "github.com/me/app"

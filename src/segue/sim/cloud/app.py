@@ -91,6 +91,13 @@ async def _release(request: Request, cloud: Cloud) -> Response:
     return JSONResponse({})
 
 
+async def _release_all(_request: Request, cloud: Cloud) -> Response:
+    """Let every run go on that the script holds."""
+    for agent in cloud.agents.values():
+        agent.latest.released.set()
+    return JSONResponse({})
+
+
 async def _state(_request: Request, cloud: Cloud) -> Response:
     """How many agents there are, and how many have a run under way."""
     return JSONResponse({"agents": len(cloud.agents), "active": cloud.active()})
@@ -113,6 +120,7 @@ def _controls(
         Route("/_sim/script", bind(_load), methods=["POST"]),
         Route("/_sim/on", bind(_add_entries), methods=["POST"]),
         Route("/_sim/faults", bind(_add_faults), methods=["POST"]),
+        Route("/_sim/release", bind(_release_all), methods=["POST"]),
         Route("/_sim/agents/{agent}/release", bind(_release), methods=["POST"]),
         Route("/_sim/artifacts/{token}", bind(_artifact)),
     ]

@@ -64,14 +64,13 @@ class Remote:
         Whoever moved the branch in the meantime is not overrun: the commit goes on top of it.
         """
         async with self._turn:
-            tip = await self.tip(branch)
-            if tip and new:
-                raise BranchTaken(branch)
-            parent = tip or base
+            parent = base if new else await self.tip(branch) or base
             if not await self._changes(parent, change):
                 return None
             done = await self._git("fast-import", "--quiet", stdin=_stream(branch, parent, change, also))
         if done.exit_code != 0:
+            if new and b"Not updating" in done.err:
+                raise BranchTaken(branch)
             raise PushRefused(done.err.decode("utf-8", "replace").strip())
         return done.out.decode().strip()
 
