@@ -172,6 +172,16 @@ def test_a_skipped_task_keeps_its_box_open(tmp_path: Path) -> None:
     assert source.path.read_bytes() == before
 
 
+def test_a_task_that_was_left_out_can_be_taken_up_again(tmp_path: Path) -> None:
+    feature(tmp_path)
+    source = speckit(tmp_path)
+    given = task(source, "T001")
+    source.mark(given, Completion(TaskStatus.SKIPPED, "run-1", 1))
+    source.mark(given, Completion(TaskStatus.PENDING, "run-1", 2))
+    assert statuses(speckit(tmp_path))["T001"] == "pending"
+    assert source.path.read_text() == TASKS
+
+
 def test_a_tick_of_ours_can_be_taken_back(tmp_path: Path) -> None:
     folder = feature(tmp_path)
     before = (folder / "tasks.md").read_bytes()
@@ -380,6 +390,16 @@ def test_skipped_tasks_do_not_keep_a_story_open(tmp_path: Path) -> None:
     )
     assert criteria(speckit(tmp_path), "T003") == ["task", "US1/AC1", "US1/AC2"]
     assert criteria(speckit(tmp_path), "T004") == ["task"]
+
+
+def test_tasks_left_out_by_people_do_not_keep_a_story_open(tmp_path: Path) -> None:
+    feature(tmp_path, "- [ ] T001 [US1] One\n- [ ] T002 [US1] Two\n- [ ] T003 [US1] Three\n")
+    source = speckit(tmp_path)
+    speckit(tmp_path).mark(task(source, "T001"), Completion(TaskStatus.SKIPPED, "run-1", 1))
+    before = source.stamp()
+    source.mark(task(source, "T002"), done(2))
+    assert source.stamp() != before
+    assert criteria(source, "T003") == ["task", "US1/AC1", "US1/AC2"]
 
 
 def test_strict_judges_every_task_by_its_story(tmp_path: Path) -> None:

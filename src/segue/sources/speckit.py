@@ -143,9 +143,10 @@ class SpecKit:
             box = self._locate(self._read().parsed, task)
             state = self.state()
             ours = state is not None and state.has(box.key, box.fingerprint)
-            if box.status is TaskStatus.PENDING and not ours:
+            skipped = state is not None and state.skips(box.key, box.fingerprint)
+            if box.status is TaskStatus.PENDING and not ours and not skipped:
                 return
-            if not ours:
+            if not ours and not skipped:
                 raise SourceError(
                     f"{box.key} was not ticked by Segue (line {box.line} of {self.path}).",
                     kept=_KEPT,
@@ -209,9 +210,7 @@ class SpecKit:
 
     def _list(self, parsed: ParsedTasks, state: SpecState | None) -> TaskList:
         spec = self._spec()
-        done = {box.key for box in _unticked(parsed, state)}
-        boxes = [replace(box, status=TaskStatus.DONE) if box.key in done else box for box in parsed.tasks]
-        boxes = [_left_out(box, state) for box in boxes]
+        boxes = [_recorded(box, state) for box in parsed.tasks]
         counts = _open_counts(boxes, spec)
         tasks = []
         for box in boxes:
@@ -243,7 +242,8 @@ class SpecKit:
     def _note_last_of_story(self, box: BoxTask) -> None:
         """The criteria of a story's last open task are those of the story: the tasks must be read again."""
         spec = self._spec()
-        counts = _open_counts(self._read().parsed.tasks, spec)
+        state = self.state()
+        counts = _open_counts((_recorded(other, state) for other in self._read().parsed.tasks), spec)
         with_scenarios = [s for key in _story_keys(box, spec) if (s := spec.story(key)) and s.scenarios]
         if not self._strict and any(counts[story.key] == 1 for story in with_scenarios):
             self._changes += 1
@@ -286,11 +286,13 @@ def _unticked(parsed: ParsedTasks, state: SpecState | None) -> list[BoxTask]:
     ]
 
 
-def _left_out(box: BoxTask, state: SpecState | None) -> BoxTask:
-    """A task that a person decided to skip, although its box is open."""
-    if state is None or box.status is not TaskStatus.PENDING or not state.skips(box.key, box.fingerprint):
+def _recorded(box: BoxTask, state: SpecState | None) -> BoxTask:
+    """A task with an open box as the record has it: done, or left out by a person."""
+    if state is None or box.status is not TaskStatus.PENDING:
         return box
-    return replace(box, status=TaskStatus.SKIPPED)
+    if state.has(box.key, box.fingerprint):
+        return replace(box, status=TaskStatus.DONE)
+    return replace(box, status=TaskStatus.SKIPPED) if state.skips(box.key, box.fingerprint) else box
 
 
 def _story_keys(box: BoxTask, spec: Spec) -> tuple[str, ...]:

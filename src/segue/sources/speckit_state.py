@@ -46,7 +46,7 @@ class TaskRecord:
     """What is known of one task."""
 
     status: str
-    """`done`, `failed` or `pending`."""
+    """`done`, `failed`, `skipped` or `pending`."""
     text: str | None = None
     """The fingerprint of the task's line: another task with the same id is another task."""
     agent_id: str | None = None
