@@ -1,4 +1,4 @@
-"""`segue demo`: a whole run in a throw-away repository, without keys."""
+"""`segue demo`: whole runs in throw-away repositories, without keys."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import make_output, options
+
+PARTS = ("plan", "feature")
 
 
 @click.command()
+@click.argument("part", type=click.Choice(["all", *PARTS]), default="all")
 @click.option(
     "--dir",
     "folder",
@@ -18,18 +21,35 @@ from segue.cli.options import options
     help="Where to put it (default: a new temporary folder).",
 )
 @options("json", "color")
-def demo(folder: Path | None, as_json: bool, color: str) -> int:
-    """See a whole run: a small plan, the simulated agent, real commits, real data.
+def demo(part: str, folder: Path | None, as_json: bool, color: str) -> int:
+    """See whole runs: simulated agents, real processes, real commits, real data.
 
-    One task fails its first attempt and is tried again, one meets a usage limit and waits for it to end.
+    `plan`: one task fails its first attempt and is tried again, one meets a usage limit and waits.
+    `feature`: a Spec Kit feature on simulated cloud agents, with a failed verification and its recovery.
 
     \b
     Examples:
       segue demo
-      segue demo --dir /tmp/segue-demo
+      segue demo feature --dir /tmp/segue-demo
     """
     import asyncio
 
-    from segue.cli import demo_plan
+    from segue.cli import demo_feature, demo_plan
+    from segue.domain.errors import UsageError
 
-    return asyncio.run(demo_plan.show(folder, as_json, color))
+    if folder is not None and folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty.", kept="Nothing was touched.", hint="Name a new folder")
+    output = make_output(as_json, color=color)
+    shows = {"plan": demo_plan.show, "feature": demo_feature.show}
+    for name in PARTS if part == "all" else (part,):
+        place = folder.absolute() / name if folder else None
+        code = asyncio.run(shows[name](place, output))
+        if code != 0:
+            return code
+    output.note(_NEXT)
+    return 0
+
+
+_NEXT = """Try next:
+  segue run your-plan.md --agent scripted --dry-run   every prompt for a plan of yours
+  segue doctor                                        what works on this machine"""

@@ -6,17 +6,13 @@ from pathlib import Path
 
 from segue.app import App
 from segue.cli import drive
-from segue.cli.options import make_output
-from segue.domain.errors import UsageError
+from segue.cli.output import Output
 from segue.sim import throwaway
 
 
-async def show(folder: Path | None, as_json: bool, color: str) -> int:
-    """Run it, then say where the data lies and what to try next."""
-    if folder is not None and folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty.", kept="Nothing was touched.", hint="Name a new folder")
-    output = make_output(as_json, color=color)
-    place = await throwaway.make(folder.absolute() if folder else None)
+async def show(folder: Path | None, output: Output) -> int:
+    """Run it, then say what happened and where the data lies."""
+    place = await throwaway.with_plan(folder)
     app = App.load(
         place.repo,
         command_line={
@@ -24,24 +20,22 @@ async def show(folder: Path | None, as_json: bool, color: str) -> int:
             "state_dir": str(place.state),
             "database_url": str(place.state / "segue.db"),
             "limits": {"attempts": 2},
-            "agents": {"scripted": {"script": str(place.script)}},
+            "agents": {"scripted": {"script": str(place.folder / "script.toml")}},
         },
     )
-    output.note(f"A plan of three tasks, the simulated agent, a throw-away repository: {place.repo}\n")
+    output.note(f"1. A plan of three tasks, the simulated agent, a throw-away repository: {place.repo}\n")
     code = await drive.start(app, str(place.plan), (), None, output, detach=False, verbose=False)
-    output.note(_NEXT.format(repo=place.repo, state=place.state, database=app.database()))
+    if code == 0:
+        output.note(_SAID.format(repo=place.repo, state=place.state, database=app.database()))
     return code
 
 
-_NEXT = """\
+_SAID = """
 What happened: task 2 claimed to be done without changing anything and was tried again; task 3 met a
 usage limit, waited for it to end and went on. Every step is in the database.
 
   Repository   {repo}    (git log shows one commit per task)
   Data         {database}
-
-Try next:
-  SEGUE_STATE_DIR={state} segue status last        the tasks of this run
-  SEGUE_STATE_DIR={state} segue logs               everything that was observed
-  segue run your-plan.md --agent scripted --dry-run   every prompt for a plan of yours
-  segue doctor                                        what works on this machine"""
+  Look again   SEGUE_STATE_DIR={state} segue status last
+               SEGUE_STATE_DIR={state} segue logs
+"""

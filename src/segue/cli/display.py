@@ -38,7 +38,8 @@ def _finished(data: Any) -> str:
 
 def _ended(data: Any) -> str:
     failure = data.get("failure")
-    ending = failure["kind"] if failure else f"exit code {data.get('exit_code')}"
+    code = data.get("exit_code")
+    ending = failure["kind"] if failure else ("finished" if code is None else f"exit code {code}")
     return f"agent ended: {ending}" + (" (adopted)" if data.get("adopted") else "")
 
 

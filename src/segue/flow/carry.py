@@ -47,7 +47,8 @@ async def carry(kit: Kit, task: Task) -> Ending:
     ended = await _through(kit, task, carried)
     reason = ended.reason or "done"
     branch = carried.now.branch
-    ending = Ending(ended.ok, reason, carried.launches, carried.commit, carried.remaining, branch)
+    commit = carried.commit or (carried.head if carried.head != carried.base.head else None)
+    ending = Ending(ended.ok, reason, carried.launches, commit, carried.remaining, branch)
     if ending.done:
         kit.spent.branch = branch
     await _end(kit, task, ending, carried, end)

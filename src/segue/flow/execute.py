@@ -25,7 +25,7 @@ async def execute(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
 
     async def attempt(number: int, feedback: str | None) -> StepResult:
         context = kit.redact(kit.source.context(task))
-        prompt = execute_prompt(task, context, plan=carried.plan, feedback=feedback)
+        prompt = execute_prompt(task, context, carried.plan, feedback, cloud=kit.agent.can.cloud)
         launch = Launch(task, "execute", number, prompt, Mode.EDIT, start_of(kit, carried))
         return await launched(kit, launch, edited(kit, carried, kit.policy.allow_no_change))
 

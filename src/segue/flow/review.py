@@ -118,7 +118,7 @@ class _Rounds:
         kit, task, carried = self._kit, self._task, self._carried
 
         async def attempt(count: int, feedback: str | None) -> StepResult:
-            prompt = address_prompt(task, findings, feedback)
+            prompt = address_prompt(task, findings, feedback, cloud=kit.agent.can.cloud)
             launch = Launch(task, "address", count, prompt, Mode.EDIT, start_of(kit, carried))
             return await launched(kit, launch, edited(kit, carried, allow_no_change=True))
 

@@ -78,7 +78,7 @@ async def _resolve(
 
     async def attempt(count: int, feedback: str | None) -> StepResult:
         context = kit.redact(kit.source.context(task))
-        prompt = resolve_prompt(task, context, verdict, feedback)
+        prompt = resolve_prompt(task, context, verdict, feedback, cloud=kit.agent.can.cloud)
         launch = Launch(task, "resolve", count, prompt, Mode.EDIT, start_of(kit, carried), session)
         return await launched(kit, launch, edited(kit, carried, allow_no_change=True))
 

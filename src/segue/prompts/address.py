@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from segue.domain.finding import Finding
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.prompts.assemble import assembled, task_text
+from segue.prompts.assemble import assembled, house_rules, task_text
 
 _INSTRUCTIONS = """\
 You are working in a git repository, in the current working directory. The task between the task markers \
@@ -15,7 +15,7 @@ below has been implemented and reviewed. Address the findings of the review: app
 
 - Address every finding. If one is wrong, leave the code as it is and say why in your last paragraph.
 - Change only what the findings need, and only inside the current working directory.
-- Do not commit, push or switch branches: Segue commits your work when you have finished.
+{rules}
 - Nobody can answer questions.
 - Finish with one paragraph: which findings you addressed and how."""
 
@@ -23,15 +23,18 @@ _MOST = 100
 
 
 def address_prompt(
-    task: Task, findings: Sequence[Finding], feedback: str | None = None, nonce: str | None = None
+    task: Task,
+    findings: Sequence[Finding],
+    feedback: str | None = None,
+    nonce: str | None = None,
+    cloud: bool = False,
 ) -> Prompt:
     """Ask to address the findings."""
     listed = "\n\n".join(_described(finding) for finding in findings[:_MOST])
     if len(findings) > _MOST:
         listed += f"\n\n({len(findings) - _MOST} further findings follow in the next round.)"
-    return assembled(
-        _INSTRUCTIONS, {"task": task_text(task), "findings": listed, "feedback": feedback}, nonce
-    )
+    blocks = {"task": task_text(task), "findings": listed, "feedback": feedback}
+    return assembled(_INSTRUCTIONS.format(rules=house_rules(cloud)), blocks, nonce)
 
 
 def _described(finding: Finding) -> str:

@@ -41,6 +41,13 @@ def assembled(instructions: str, blocks: Mapping[str, str | None], nonce: str | 
     return Prompt("\n\n".join(parts) + "\n")
 
 
+def house_rules(cloud: bool) -> str:
+    """Who commits, and who keeps score."""
+    here = "- Do not commit, push or switch branches: Segue commits your work when you have finished."
+    there = "- Leave commits, branches and pull requests to the platform you run on."
+    return (there if cloud else here) + "\n- Do not mark the task as done anywhere: Segue keeps score."
+
+
 def task_text(task: Task) -> str:
     """Key, title and body of a task."""
     heading = f"{task.key}: {task.title}" if task.title else task.key

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.prompts.assemble import assembled, task_text
+from segue.prompts.assemble import assembled, house_rules, task_text
 
 _INSTRUCTIONS = """\
 You are working in a git repository, in the current working directory. Do the task that stands \
 between the task markers below, completely.
 
 - Change only what the task needs, and only inside the current working directory.
-- Do not commit, push or switch branches: Segue commits your work when you have finished.
+{rules}
 - If the project has tests, run those that concern your change, and mend what you broke.
 - Nobody can answer questions. Where the task leaves a choice open, take the plainest one.
 - Finish with one paragraph: what you changed, what you checked, and what is left to do, if anything."""
@@ -27,7 +27,9 @@ def execute_prompt(
     feedback: str | None = None,
     base: str | None = None,
     nonce: str | None = None,
+    cloud: bool = False,
 ) -> Prompt:
     """Ask for one task."""
     blocks = {"task": task_text(task), "context": context, "plan": plan, "feedback": feedback, "base": base}
-    return assembled(_INSTRUCTIONS + (_WITH_PLAN if plan else ""), blocks, nonce)
+    instructions = _INSTRUCTIONS.format(rules=house_rules(cloud)) + (_WITH_PLAN if plan else "")
+    return assembled(instructions, blocks, nonce)

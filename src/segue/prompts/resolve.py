@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
-from segue.prompts.assemble import assembled, task_text
+from segue.prompts.assemble import assembled, house_rules, task_text
 
 _INSTRUCTIONS = """\
 You have worked on the task between the task markers below. It was checked, and not everything that must \
@@ -13,17 +13,24 @@ hold does. Build on what is there: mend exactly what is missing, on the same bra
 
 - Every criterion that is listed as not met must hold afterwards. Those that are met must stay so.
 - Change only what that needs, and only inside the repository.
+{rules}
 - If the project has tests, run those that concern your change, and mend what you broke.
 - Nobody can answer questions.
 - Finish with one paragraph: what you changed for each criterion."""
 
 
 def resolve_prompt(
-    task: Task, context: str, verdict: Verdict, feedback: str | None = None, nonce: str | None = None
+    task: Task,
+    context: str,
+    verdict: Verdict,
+    feedback: str | None = None,
+    nonce: str | None = None,
+    cloud: bool = False,
 ) -> Prompt:
     """Ask to mend what is missing."""
     blocks = {"missing": _report(task, verdict), "task": task_text(task), "context": context}
-    return assembled(_INSTRUCTIONS, {**blocks, "feedback": feedback}, nonce)
+    instructions = _INSTRUCTIONS.format(rules=house_rules(cloud))
+    return assembled(instructions, {**blocks, "feedback": feedback}, nonce)
 
 
 def _report(task: Task, verdict: Verdict) -> str:

@@ -1,4 +1,4 @@
-"""A throw-away git repository with a plan in it."""
+"""Throw-away git repositories to see Segue work in: one with a plan, one with a Spec Kit feature."""
 
 from __future__ import annotations
 
@@ -25,14 +25,19 @@ class Throwaway:
         return self.folder / "repo"
 
     @property
+    def remote(self) -> Path:
+        """The bare repository that stands in for a hosted one."""
+        return self.folder / "hosted.git"
+
+    @property
+    def feature(self) -> Path:
+        """The Spec Kit feature, inside the repository."""
+        return self.repo / "specs" / "001-greeting"
+
+    @property
     def plan(self) -> Path:
         """The plan, inside the repository."""
         return self.repo / "plan.md"
-
-    @property
-    def script(self) -> Path:
-        """What the simulated agent will do."""
-        return self.folder / "script.toml"
 
     @property
     def state(self) -> Path:
@@ -40,18 +45,46 @@ class Throwaway:
         return self.folder / "state"
 
 
-async def make(folder: Path | None = None) -> Throwaway:
-    """Make the repository, commit the plan."""
+async def with_plan(folder: Path | None = None) -> Throwaway:
+    """A repository with a plan in it, and a script for the simulated agent beside it."""
+    place = _place(folder)
+    _copy("plan.md", place.plan)
+    _copy("script.toml", place.folder / "script.toml")
+    await _commit(place)
+    return place
+
+
+async def with_feature(folder: Path | None = None) -> Throwaway:
+    """A repository with a Spec Kit feature and a hosted twin, and scripts for the simulated services."""
+    place = _place(folder)
+    for name in ("tasks.md", "spec.md", "plan.md"):
+        _copy(f"feature/{name}", place.feature / name)
+    for name in ("agents.toml", "judge.toml"):
+        _copy(f"feature/{name}", place.folder / name)
+    await _commit(place)
+    await _git(place.folder, "clone", "--quiet", "--bare", str(place.repo), str(place.remote))
+    await _git(place.repo, "remote", "add", "origin", str(place.remote))
+    return place
+
+
+def _place(folder: Path | None) -> Throwaway:
     place = Throwaway(folder or Path(tempfile.mkdtemp(prefix="segue-demo-")))
     place.repo.mkdir(parents=True, exist_ok=True)
-    with as_file(files("segue.sim") / "demo") as source:
-        shutil.copy(source / "plan.md", place.plan)
-        shutil.copy(source / "script.toml", place.script)
-    for arguments in (
-        ["init", "--quiet"],
-        ["add", "--all"],
-        [*_IDENTITY, "commit", "--quiet", "-m", "The plan"],
-    ):
-        done = await capture(["git", *arguments], cwd=place.repo, env=child_environment())
-        assert done.exit_code == 0, done.err
     return place
+
+
+def _copy(name: str, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with as_file(files("segue.sim") / "demo") as source:
+        shutil.copy(source / name, target)
+
+
+async def _commit(place: Throwaway) -> None:
+    await _git(place.repo, "init", "--quiet", "--initial-branch=main")
+    await _git(place.repo, "add", "--all")
+    await _git(place.repo, *_IDENTITY, "commit", "--quiet", "-m", "What is to be done")
+
+
+async def _git(folder: Path, *arguments: str) -> None:
+    done = await capture(["git", *arguments], cwd=folder, env=child_environment())
+    assert done.exit_code == 0, done.err

@@ -64,6 +64,8 @@ def _read(view: TaskView, step: Step) -> None:
         view.state = "done" if step.state is StepState.DONE else "needs_human"
         view.ended = step.ended
         view.reason = str(step.output.get("reason", ""))
+        view.commit = view.commit or step.output.get("commit")
+        view.branch = step.output.get("branch") or view.branch
         if step.state is StepState.DONE and step.output.get("remaining"):
             view.verdict = "PARTIAL"
 
