@@ -8,7 +8,12 @@ import pytest
 
 from tests.sim.cloud_desk import REPO, open_desk
 
-pytestmark = pytest.mark.sdk_conformance
+pytestmark = [
+    pytest.mark.sdk_conformance,
+    # The SDK leaves a pipe to its helper process open.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 sdk = pytest.importorskip("cursor_sdk", reason="cursor-sdk is not installed")
 
 
@@ -18,11 +23,15 @@ def test_the_sdk_launches_follows_up_and_reads(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setenv("CURSOR_API_KEY", "crsr_" + "x" * 64)
         client = sdk.Client.launch_bridge(workspace=str(tmp_path))
         try:
-            assert client.models.list()
+            assert "composer-2.5" in [model.id for model in client.list_models()]
             cloud = sdk.CloudAgentOptions(repos=[sdk.CloudRepository(url=REPO, starting_ref="main")])
-            agent = client.agents.create(model="composer-2.5", cloud=cloud)
+            agent = client.create_agent(model="composer-2.5", cloud=cloud)
             for text in ("Write a poem", "Write another one"):
-                assert agent.send(text).wait().status == "finished"
+                ended = agent.send(text).wait()
+                assert (ended.status, ended.result) == ("finished", f"Done: {text}")
+                assert desk.git("rev-parse", "--verify", ended.git.branches[0].branch)
+            assert agent.get_usage().usage.total_tokens > 0
+            assert agent.list_artifacts() == []
         finally:
             client.close()
         [made] = desk.get("/v1/agents")["items"]

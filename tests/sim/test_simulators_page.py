@@ -1,0 +1,42 @@
+"""The page about the simulators names every key, fault and control, and what it shows can be played."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from segue.sim.cloud import script as cloud
+from segue.sim.cloud.app import cloud_app
+from segue.sim.llm import script as llm
+from segue.sim.llm.app import llm_app
+
+PAGE = (Path(__file__).parents[2] / "docs" / "simulators.md").read_text("utf-8")
+SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
+
+
+@pytest.mark.parametrize("model", [cloud.Script, cloud.Entry, cloud.Fault, llm.Script, llm.Entry])
+def test_every_key_is_explained(model: type[BaseModel]) -> None:
+    rows = {name: f"| `{name}` | {field.description} |" for name, field in model.model_fields.items()}
+    assert [name for name, row in rows.items() if row not in PAGE] == []
+
+
+def test_every_fault_is_explained() -> None:
+    assert [name for name, text in cloud.RUN_FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
+    assert set(cloud.REQUEST_FAULTS) - SPANS == set()
+
+
+def test_every_control_is_explained() -> None:
+    for app in (cloud_app(), llm_app()):
+        paths = {path for route in app.routes if (path := getattr(route, "path", "")).startswith("/_sim/")}
+        told = {span.partition(" ")[2].replace("{id}", "{agent}") for span in SPANS}
+        assert paths - told <= {"/_sim/artifacts/{token}"}
+
+
+@pytest.mark.parametrize(("info", "model"), [("cloud", cloud.Script), ("llm", llm.Script)])
+def test_the_scripts_can_be_played(info: str, model: type[BaseModel]) -> None:
+    [text] = re.findall(rf"^```toml {info}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    model.model_validate(tomllib.loads(text))
