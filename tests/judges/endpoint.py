@@ -1,0 +1,94 @@
+"""A scripted model on loopback, and a judge that asks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import pytest
+
+from segue.domain.criterion import Criterion
+from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.task import Task
+from segue.judges.llm import LlmJudge
+from segue.judges.options import JudgeSettings
+from segue.sim.http_server import serve
+from segue.sim.llm.app import llm_app
+from segue.sim.llm.script import Entry, Script
+from segue.system.redact import Redactor
+
+KEY = "sk-judge-0123456789"
+
+TASK = Task(
+    "T001",
+    "Greet",
+    "Write greet.py.",
+    criteria=(Criterion("FR-001", "greet() returns hello."), Criterion("FR-002", "There is a test.")),
+)
+DIFF = """\
+diff --git a/greet.py b/greet.py
+new file mode 100644
+--- /dev/null
++++ b/greet.py
+@@ -0,0 +1,2 @@
++def greet() -> str:
++    return "hello"
+diff --git a/test_greet.py b/test_greet.py
+new file mode 100644
+--- /dev/null
++++ b/test_greet.py
+@@ -0,0 +1,2 @@
++def test_greet() -> None:
++    assert greet() == "hello"
+"""
+EVIDENCE = Evidence(
+    DIFF, ("greet.py", "test_greet.py"), (CheckResult("pytest -q", 0, "1 passed in 0.01s\n"),), "I did it."
+)
+QUOTES = {"FR-001": '+    return "hello"', "FR-002": "1 passed in 0.01s"}
+
+
+def reply(quotes: Mapping[str, str | None]) -> str:
+    """An answer in the form that is asked for; a criterion without a quote is not met."""
+    entries = [
+        {"key": key, "met": quote is not None, "evidence": "missing" if quote is None else quote}
+        for key, quote in quotes.items()
+    ]
+    return json.dumps({"criteria": entries, "reasoning": "as seen"}, ensure_ascii=False)
+
+
+GOOD = reply(QUOTES)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where the scripted model listens."""
+
+    url: str
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.url}/v1"
+
+    def bodies(self) -> list[dict[str, Any]]:
+        """What was asked, oldest first."""
+        seen = httpx2.get(f"{self.url}/_sim/log", trust_env=False).json()["requests"]
+        return [request["body"] for request in seen if request["path"] == "/v1/chat/completions"]
+
+    def judge(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> LlmJudge:
+        monkeypatch.setenv("JUDGE_KEY", KEY)
+        settings = {"base_url": self.base_url, "api_key_env": "JUDGE_KEY", "max_wait": 20, **options}
+        return LlmJudge(JudgeSettings.model_validate(settings), Redactor(["a-secret-of-the-user"]))
+
+
+@contextmanager
+def endpoint(*entries: Entry) -> Iterator[Endpoint]:
+    """Serve a model that answers by these entries."""
+    url, stop = serve(llm_app(Script(on=list(entries))))
+    try:
+        yield Endpoint(url)
+    finally:
+        stop()
