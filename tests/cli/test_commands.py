@@ -184,15 +184,13 @@ def test_a_database_that_is_none_is_named(place: Place) -> None:
 
 
 def test_a_run_on_postgres_is_the_same_run(place: Place, postgres: str) -> None:
-    secret = {"SEGUE_DATABASE_URL": postgres}
-    place.segue("run", "plan.md", "--agent", "scripted", **secret)
-    data = place.json("status", "last", **secret)
+    place.segue("run", "plan.md", "--agent", "scripted", SEGUE_DATABASE_URL=postgres)
+    data = place.json("status", "last", SEGUE_DATABASE_URL=postgres)
     assert data["state"] == "done"
     assert [task["verdict"] for task in data["tasks"]] == ["PASS"] * 3
     assert place.json("status") == []
-    assert place.segue("run", "plan.md", "--agent", "scripted", **secret).stdout.strip() == (
-        "No pending tasks to process."
-    )
+    again = place.segue("run", "plan.md", "--agent", "scripted", SEGUE_DATABASE_URL=postgres)
+    assert again.stdout.strip() == "No pending tasks to process."
 
 
 def test_the_log_holds_facts_and_no_prompt(place: Place) -> None:

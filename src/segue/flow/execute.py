@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from segue.domain.errors import WorkspaceError
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
@@ -54,7 +56,8 @@ def edited(kit: Kit, carried: Carried, allow_no_change: bool) -> Conclude:
             lost = Failure(FailureKind.BRANCH, error.message)
         changed = now != carried.base
         files = await kit.workspace.files_since(carried.base, now) if changed else ()
-        failure = failure_of(outcome, changed, allow_no_change) or lost or strayed(kit, carried, now)
+        claimed = replace(outcome, failure=outcome.failure or lost or strayed(kit, carried, now))
+        failure = failure_of(claimed, changed, allow_no_change)
         evidence = {
             "changed": changed,
             "files": list(files[:_KEPT_FILES]),

@@ -1,0 +1,172 @@
+"""Spec Kit features on (simulated) cloud agents: chained branches, verification, faults, kills."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from segue.sim.cloud.app import cloud_app
+from segue.sim.cloud.script import Script
+from segue.sim.http_server import serve
+from segue.sim.llm.app import llm_app
+from segue.sim.llm.script import Script as ModelScript
+from tests.cli.place import DEADLINE, Place, until
+from tests.cli.test_spec import SPEC, TASKS
+
+HOSTED = "https://github.com/me/app"
+
+
+class Cloud:
+    """A place with a feature, a hosted repository and the two simulated services."""
+
+    def __init__(self, place: Place, url: str, judge: str) -> None:
+        self.place = place
+        self.url = url
+        place.env |= {"CURSOR_API_KEY": "crsr_test", "OPENAI_API_KEY": "sk-test-judge"}
+        place.config(
+            f'agent = "cursor-cloud"\n[agents.cursor-cloud]\nbase_url = "{url}"\nrepository = "{HOSTED}"\n'
+            f'poll_interval = 0.2\nretry_pause = 0.05\n[judge]\nbase_url = "{judge}/v1"\n'
+        )
+
+    @property
+    def folder(self) -> Path:
+        return self.place.repo / "specs" / "001-greeting"
+
+    @property
+    def state(self) -> Any:
+        return json.loads((self.folder / "state.json").read_text())
+
+    def script(self, *entries: dict[str, Any]) -> None:
+        """What the agents do from now on."""
+        httpx2.post(f"{self.url}/_sim/script", json={"on": list(entries)}).raise_for_status()
+
+    def launches(self) -> list[dict[str, Any]]:
+        log = httpx2.get(f"{self.url}/_sim/log").json()
+        requests = log["requests"] if isinstance(log, dict) else log
+        return [r for r in requests if r["method"] == "POST" and r["path"] == "/v1/agents"]
+
+
+@pytest.fixture
+def cloud(place: Place) -> Iterator[Cloud]:
+    folder = place.repo / "specs" / "001-greeting"
+    folder.mkdir(parents=True)
+    (folder / "tasks.md").write_text(TASKS)
+    (folder / "spec.md").write_text(SPEC)
+    (folder / "plan.md").write_text("# Plan\n")
+    place.git("add", "--all")
+    place.git("commit", "--quiet", "-m", "feature")
+    place.git("branch", "--move", "main", "trunk")
+    bare = place.root / "hosted.git"
+    subprocess.run(["git", "clone", "-q", "--bare", str(place.repo), str(bare)], check=True, env=place.env)
+    place.git("remote", "add", "origin", str(bare))
+    url, stop = serve(cloud_app(Script(), {HOSTED: bare}))
+    judge, stop_judge = serve(llm_app(ModelScript.model_validate([{"judge": {"default": True}}])))
+    yield Cloud(place, url, judge)
+    stop()
+    stop_judge()
+
+
+def test_tasks_chain_from_the_default_branch_on(cloud: Cloud) -> None:
+    cloud.place.segue("run", "specs/001-greeting")
+    refs = [launch["body"]["repos"][0].get("startingRef") for launch in cloud.launches()]
+    tasks = cloud.state["tasks"]
+    assert refs == ["trunk", tasks["T001"]["branch"], tasks["T002"]["branch"]]
+    assert cloud.state["head_branch"] == tasks["T003"]["branch"]
+    assert (cloud.folder / "tasks.md").read_text() == TASKS.replace("[ ]", "[x]")
+    usage = cloud.place.json("status", "last")["tasks"][0]
+    assert usage["tokens"] > 0
+
+
+def test_the_users_work_tree_is_not_touched(cloud: Cloud) -> None:
+    (cloud.place.repo / "mine.txt").write_text("half done")
+    cloud.place.segue("run", "specs/001-greeting", "--task", "T001")
+    changed = cloud.place.git("status", "--porcelain").splitlines()
+    assert sorted(line[3:] for line in changed) == [
+        "mine.txt",
+        "specs/001-greeting/state.json",
+        "specs/001-greeting/tasks.md",
+    ]
+    assert cloud.place.git("worktree", "list").count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("no_branch", "nothing"),
+        ("several_branches", "several branches"),
+        ("branch_deleted", "does not exist"),
+        ("error", ""),
+        ("expired", ""),
+    ],
+)
+def test_what_goes_wrong_with_a_run_stops_the_loop(cloud: Cloud, fault: str, says: str) -> None:
+    cloud.script({"launch": 2, "faults": [fault]}, {})
+    done = cloud.place.segue("run", "specs/001-greeting", code=3)
+    assert says in done.stderr
+    text = (cloud.folder / "tasks.md").read_text()
+    assert "- [x] T001" in text
+    assert "- [ ] T002" in text
+    assert cloud.state["tasks"]["T002"]["status"] == "failed"
+    assert cloud.state["tasks"]["T002"]["error"]
+    assert cloud.state["head_branch"] == cloud.state["tasks"]["T001"]["branch"]
+    assert len(cloud.launches()) == 2
+
+
+@pytest.mark.parametrize("moment", [0.4, 0.7, 1.0, 1.3])
+def test_kill_9_never_launches_twice(cloud: Cloud, moment: float) -> None:
+    cloud.script({"delay": 0.3})
+    process = cloud.place.start("run", "specs/001-greeting")
+    killer = threading.Timer(moment, process.kill)
+    killer.start()
+    assert process.wait(DEADLINE) in (0, -signal.SIGKILL)
+    killer.cancel()
+    cloud.place.segue("run", "specs/001-greeting")
+    ids = [launch["body"]["agentId"] for launch in cloud.launches()]
+    assert len(set(ids)) == 3
+    assert (cloud.folder / "tasks.md").read_text() == TASKS.replace("[ ]", "[x]")
+
+
+def test_a_running_cloud_agent_is_adopted(cloud: Cloud) -> None:
+    cloud.script({"launch": 1, "hold": True}, {})
+    process = cloud.place.start("run", "specs/001-greeting", "--task", "T001")
+    until(cloud.launches, "the agent is launched")
+    process.kill()
+    process.wait(DEADLINE)
+    httpx2.post(f"{cloud.url}/_sim/release", json={}).raise_for_status()
+    cloud.place.segue("resume")
+    assert len({launch["body"]["agentId"] for launch in cloud.launches()}) == 1
+    assert "- [x] T001" in (cloud.folder / "tasks.md").read_text()
+
+
+def test_a_missing_key_ends_before_anything(cloud: Cloud) -> None:
+    del cloud.place.env["CURSOR_API_KEY"]
+    done = cloud.place.segue("run", "specs/001-greeting", code=4)
+    assert "CURSOR_API_KEY" in done.stderr
+
+
+def test_no_remote_is_told(cloud: Cloud) -> None:
+    cloud.place.git("remote", "remove", "origin")
+    done = cloud.place.segue("run", "specs/001-greeting", code=2)
+    assert "git remote add origin" in done.stderr
+
+
+def test_checks_run_on_the_branch_in_a_tree_of_their_own(cloud: Cloud) -> None:
+    cloud.script({"write": {"proof.txt": "yes"}})
+    cloud.place.more_config('checks = [["test", "-f", "proof.txt"]]\n')
+    cloud.place.segue("run", "specs/001-greeting", "--task", "T001")
+    assert not (cloud.place.repo / "proof.txt").exists()
+
+
+def test_a_plan_file_can_be_carried_by_cloud_agents_too(cloud: Cloud) -> None:
+    cloud.place.segue("run", "plan.md", "--flow", "execute")
+    refs = [launch["body"]["repos"][0].get("startingRef") for launch in cloud.launches()]
+    assert refs[0] == "trunk"
+    assert len(set(refs)) == 3, "each task starts from the branch of the one before"
