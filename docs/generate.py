@@ -17,6 +17,7 @@ from segue.agents.cursor import CursorOptions
 from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import Settings
+from segue.judges.options import JudgeSettings
 from segue.reviewers.options import CommandReviewOptions, StetOptions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +34,7 @@ BLOCK = re.compile(
 
 OPTIONS: dict[str, type[BaseModel]] = {
     "agents.cursor": CursorOptions,
+    "judge": JudgeSettings,
     "reviewers.stet": StetOptions,
     "reviewers.command": CommandReviewOptions,
 }

@@ -63,7 +63,10 @@ def judge_(
     judge = LlmJudge(app.loaded.settings.judge, app.redactor())
     report = asyncio.run(run_bench(judge, repeat, concurrency, _progress(output)))
     if report.judged and len(report.errors) == len(report.judged):
-        raise JudgeFailed(f"The judge answered no case: {report.errors[0].reason}", hint="segue doctor")
+        raise JudgeFailed(
+            f"The judge answered no case: {report.errors[0].reason}",
+            hint="Check the table [judge]: segue config show",
+        )
     if as_json:
         output.data({"model": app.loaded.settings.judge.model, "repeat": repeat, **_document(report)})
     else:
