@@ -27,9 +27,12 @@ def test_the_sdk_launches_follows_up_and_reads(tmp_path: Path, monkeypatch: pyte
             cloud = sdk.CloudAgentOptions(repos=[sdk.CloudRepository(url=REPO, starting_ref="main")])
             agent = client.create_agent(model="composer-2.5", cloud=cloud)
             for text in ("Write a poem", "Write another one"):
-                ended = agent.send(text).wait()
+                run = agent.send(text)
+                ended = run.wait()
                 assert (ended.status, ended.result) == ("finished", f"Done: {text}")
                 assert desk.git("rev-parse", "--verify", ended.git.branches[0].branch)
+                steps = [step.type for turn in run.conversation() for step in turn.turn.steps]
+                assert steps == ["toolCall", "assistantMessage"], "made of rich events alone"
             assert agent.get_usage().usage.total_tokens > 0
             assert agent.list_artifacts() == []
         finally:

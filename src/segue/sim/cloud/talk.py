@@ -35,8 +35,9 @@ def use_tools(feed: Feed, tools: list[dict[str, Any]], change: Change) -> None:
     for tool in tools:
         _use(feed, tool)
     for path, data in change.write.items():
-        size = data.count(b"\n")
-        _use(feed, {"type": "write", "args": {"path": path}, "result": {"linesCreated": size}})
+        args = {"path": path, "fileText": data.decode()}
+        result = {"path": path, "linesCreated": data.count(b"\n"), "fileSize": len(data)}
+        _use(feed, {"type": "write", "args": args, "result": result})
     for path in change.delete:
         _use(feed, {"type": "delete", "name": "delete_file", "args": {"path": path}, "result": {}})
 
