@@ -54,11 +54,13 @@ def failed(message: str, hint: str) -> SegueError:
 async def patiently(ask: Callable[[], Awaitable[str]], max_wait: float) -> str:
     """Ask until there is an answer; wait out rate limits and outages for at most so many seconds."""
     clock = asyncio.get_running_loop().time
-    end, pause = clock() + max_wait, _FIRST_PAUSE
+    end, pause = None, _FIRST_PAUSE
     while True:
         try:
             return await ask()
         except Unavailable as error:
+            # Waiting begins with the first trouble: how long an answer takes is limited elsewhere.
+            end = end or clock() + max_wait
             left = end - clock()
             if left <= 0 or (error.retry_after or 0) > left:
                 raise _given_up(error, max_wait) from error

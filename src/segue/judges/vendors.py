@@ -29,6 +29,7 @@ async def ask_vendor(options: JudgeSettings, question: Question, clean: Callable
     if not installed():
         raise ToolMissing(MISSING, hint=INSTALL)
     litellm: Any = importlib.import_module("litellm")
+    litellm.suppress_debug_info = True  # it prints advertisements to stdout otherwise
     body = question.body(options.model.removeprefix(PREFIX))
     try:
         answer = await litellm.acompletion(**body, timeout=options.timeout, num_retries=0)
