@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/dev.txt
+BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check unit bench docs lock clean
+.PHONY: setup demo test check unit bench docs lock binary clean
 
 setup: $(VENV)/.ready
 
@@ -37,9 +38,24 @@ bench: setup
 docs: setup
 	$(BIN)/python docs/generate.py
 
+# One executable that needs no Python, as dist/segue; NUITKA=1 builds it with Nuitka too and keeps the faster one.
+binary: setup $(BINARY_VENV)/.ready
+	$(if $(NUITKA),$(BINARY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/nuitka.txt)
+	@$(BINARY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	$(BINARY_VENV)/bin/python packaging/build.py $(if $(NUITKA),--nuitka)
+	SEGUE_BINARY=$(CURDIR)/dist/segue $(BIN)/pytest tests/test_binary.py
+
+$(BINARY_VENV)/.ready: requirements/binary.txt
+	@$(PYTHON) -m venv --clear $(BINARY_VENV)
+	@$(BINARY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/binary.txt
+	@touch $@
+
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
+
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--all-extras --group dev pyproject.toml -o $(LOCK)
+	$(COMPILE) --all-extras --group dev pyproject.toml -o $(LOCK)
+	$(COMPILE) --group binary pyproject.toml -o requirements/binary.txt
+	$(COMPILE) --group nuitka -o requirements/nuitka.txt
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) $(BINARY_VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

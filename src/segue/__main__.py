@@ -1,20 +1,26 @@
-"""The entry point: `segue`, `python -m segue`, and the two children a one-file build starts from itself."""
+"""The entry point: `segue`, `python -m segue`, and the children that a one-file build starts from itself."""
 
 from __future__ import annotations
 
 import sys
 
+PARTS = {
+    "--segue-supervisor": "segue.system.supervisor:main",
+    "--segue-scripted": "segue.agents.scripted_child:main",
+    "--segue-sim-agent": "segue.sim.launchers:run_agent",
+    "--segue-sim-stet": "segue.sim.launchers:run_stet",
+    "--segue-sim-orphan": "segue.sim.orphan_child:main",
+}
+"""First argument → what is run with the others. With a Python at hand these are started as modules."""
+
 
 def main() -> None:
     """Run the command line and end with its exit code."""
-    if len(sys.argv) > 1 and sys.argv[1] == "--segue-supervisor":
-        from segue.system import supervisor
+    if len(sys.argv) > 1 and sys.argv[1] in PARTS:
+        import importlib
 
-        sys.exit(supervisor.main(sys.argv[2:]))
-    if len(sys.argv) > 1 and sys.argv[1] == "--segue-scripted":
-        from segue.agents import scripted_child
-
-        sys.exit(scripted_child.main())
+        module, _, name = PARTS[sys.argv[1]].partition(":")
+        sys.exit(getattr(importlib.import_module(module), name)(sys.argv[2:]))
     from segue.cli.main import run
 
     sys.exit(run(sys.argv[1:]))

@@ -340,7 +340,7 @@ def test_the_documentation_names_every_key_in_the_order_of_play() -> None:
 def test_a_one_file_build_finds_the_child_behind_its_own_switch(repo: Path) -> None:
     code = (
         "import sys; sys.argv = ['segue', '--segue-scripted', 'edit']\n"
-        "from segue.agents import scripted_child; sys.exit(scripted_child.main())"
+        "from segue.__main__ import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repo, input=b"p", capture_output=True, check=True)
     assert b'"type": "result", "ok": true' in done.stdout

@@ -14,7 +14,6 @@ In plan and ask mode nothing is edited.
 
 from __future__ import annotations
 
-import sys
 import time
 import tomllib
 from collections.abc import AsyncGenerator
@@ -24,7 +23,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from segue.agents import scripted_child
 from segue.agents.local import Ended, ended_event, environment, run_local
 from segue.agents.scripted_lines import ScriptedLines
 from segue.domain.errors import UsageError
@@ -32,6 +30,7 @@ from segue.domain.event import Event
 from segue.domain.job import Job
 from segue.ports import Capabilities, Problem
 from segue.system.process import Command, Processes
+from segue.system.program import part_command
 from segue.system.redact import Redactor
 
 
@@ -116,7 +115,11 @@ class ScriptedAgent:
 
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Play the script and report what the process prints."""
-        argv = (*_child(), job.mode.value, *([str(self._script)] if self._script else []))
+        argv = (
+            *part_command("--segue-scripted", "segue.agents.scripted_child"),
+            job.mode.value,
+            *([str(self._script)] if self._script else []),
+        )
         stdin = job.prompt.text.encode("utf-8", "replace")
         command = Command(argv, job.workspace, environment(job), stdin, job.limits)
         lines = ScriptedLines()
@@ -149,9 +152,3 @@ def _first(error: ValidationError) -> str:
     for part in problem["loc"]:
         place += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
     return f"{place.lstrip('.')}: {problem['msg']}"
-
-
-def _child() -> list[str]:
-    if getattr(sys, "frozen", False):
-        return [sys.executable, "--segue-scripted"]
-    return [sys.executable, "-I", "-S", str(Path(scripted_child.__file__).resolve())]

@@ -23,6 +23,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from segue.system.process_group import own_group
+from segue.system.program import part_command
+
 _ORPHAN_SECONDS = 600
 _NOISE_LINE = b"." * 1023 + b"\n"
 
@@ -31,10 +34,8 @@ class ScriptError(Exception):
     """The script asks for something the agent refuses."""
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str]) -> int:
     """Play the script: MODE [SCRIPT], with the prompt on stdin."""
-    if arguments is None:
-        arguments = [argument for argument in sys.argv[1:] if argument != "--segue-scripted"]
     if arguments == ["--orphan"]:
         time.sleep(_ORPHAN_SECONDS)
         return 0
@@ -81,7 +82,8 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
     if mode == "edit":
         _edit(entry, names)
     if entry.get("orphan"):
-        subprocess.Popen([*_myself(), "--orphan"], stdin=subprocess.DEVNULL, start_new_session=True)
+        myself = part_command("--segue-scripted", "segue.agents.scripted_child")
+        subprocess.Popen([*myself, "--orphan"], stdin=subprocess.DEVNULL, **own_group())
     _say(type="usage", **_usage(entry, prompt, text))
     if "limit" in entry:
         _print(_filled(entry["limit"], names) + "\n")
@@ -167,13 +169,3 @@ def _say(**line: Any) -> None:
 def _print(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
-
-
-def _myself() -> list[str]:
-    if getattr(sys, "frozen", False):
-        return [sys.executable, "--segue-scripted"]
-    return [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

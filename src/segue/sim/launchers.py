@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from pathlib import Path
 
-PROGRAMS = {
-    "agent": "from segue.sim.cursor_agent import main\nsys.exit(main(home=HOME))",
-    "cursor-agent": "from segue.sim.cursor_agent import main\nsys.exit(main(home=HOME))",
-    "stet": "from segue.sim.stet import main\nsys.exit(main(sys.argv[1:]))",
-}
-"""Name → how it is called. Nobody who rehearses has a key, so Cursor's stand-in is told it is logged in."""
+from segue.system.program import frozen
 
-_LAUNCHER = """\
-# Written by `segue sim bin`: a stand-in, not the vendor's tool.
-import os
+PROGRAMS = {
+    "agent": ("--segue-sim-agent", "run_agent"),
+    "cursor-agent": ("--segue-sim-agent", "run_agent"),
+    "stet": ("--segue-sim-stet", "run_stet"),
+}
+"""Name → the flag by which a one-file build knows it, and the function of this module that is called."""
+
+_NOTE = "Written by `segue sim bin`: a stand-in, not the vendor's tool."
+_PYTHON = """\
+# {note}
 import sys
 from pathlib import Path
 
 sys.path.append({root!r})
-os.environ.setdefault("SEGUE_SIM_LOGGED_IN", "1")
-HOME = Path(__file__).resolve().parent
-{call}
+from segue.sim.launchers import {call}
+
+sys.exit({call}([str(Path(__file__).resolve().parent), *sys.argv[1:]]))
 """
 _SHEBANG_MAX = 127
 
@@ -32,18 +36,53 @@ def write_launchers(folder: Path) -> list[Path]:
         folder.mkdir(parents=True)
         # In a repository the stand-ins must not make the work tree dirty, nor be committed.
         (folder / ".gitignore").write_text("*\n")
-    root = str(Path(__file__).resolve().parents[2])
-    windows = sys.platform == "win32"
-    written = []
-    for name, call in PROGRAMS.items():
-        path = folder / (f"{name}.py" if windows else name)
-        path.write_text(_shebang() + _LAUNCHER.format(root=root, call=call), encoding="utf-8")
-        path.chmod(0o755)
-        if windows:
-            path = folder / f"{name}.cmd"
-            path.write_text(f'@"{sys.executable}" -I -S "%~dp0{name}.py" %*\r\n', encoding="utf-8")
-        written.append(path)
-    return written
+    write = _write_batch if sys.platform == "win32" else _write_script
+    return [write(folder.absolute(), name) for name in PROGRAMS]
+
+
+def _write_script(folder: Path, name: str) -> Path:
+    flag, call = PROGRAMS[name]
+    if frozen():
+        words = [sys.executable, flag, str(folder)]
+        text = f'#!/bin/sh\n# {_NOTE}\nexec {shlex.join(words)} "$@"\n'
+    else:
+        text = _shebang() + _PYTHON.format(note=_NOTE, root=_root(), call=call)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def _write_batch(folder: Path, name: str) -> Path:
+    flag, call = PROGRAMS[name]
+    command = f'"{sys.executable}" {flag} "%~dp0."'
+    if not frozen():
+        text = _PYTHON.format(note=_NOTE, root=_root(), call=call)
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+        command = f'"{sys.executable}" -I -S "%~dp0{name}.py"'
+    path = folder / f"{name}.cmd"
+    path.write_text(f"@rem {_NOTE}\r\n@{command} %*\r\n", encoding="utf-8", newline="")
+    return path
+
+
+def run_agent(arguments: list[str]) -> int:
+    """Be Cursor's `agent`: FOLDER of the launcher, then its arguments."""
+    from segue.sim.cursor_agent import main
+
+    # Nobody who rehearses has a key, so it is told that it is logged in.
+    os.environ.setdefault("SEGUE_SIM_LOGGED_IN", "1")
+    return main(arguments[1:], home=Path(arguments[0]))
+
+
+def run_stet(arguments: list[str]) -> int:
+    """Be `stet`: FOLDER of the launcher, then its arguments."""
+    from segue.sim.stet import main
+
+    return main(arguments[1:])
+
+
+def _root() -> str:
+    return str(Path(__file__).resolve().parents[2])
 
 
 def _shebang() -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
-from pathlib import Path
+
+from segue.system.process_group import own_group
+from segue.system.program import part_command
 
 _SECONDS = 600
 
 
 def leave_orphan() -> None:
     """Start one and do not look back."""
-    argv = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
-    subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
+    argv = part_command("--segue-sim-orphan", "segue.sim.orphan_child")
+    subprocess.Popen(argv, stdin=subprocess.DEVNULL, **own_group())
 
 
-if __name__ == "__main__":
+def main(_arguments: list[str]) -> int:
+    """Be one."""
     time.sleep(_SECONDS)
+    return 0

