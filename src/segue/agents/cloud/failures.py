@@ -63,6 +63,10 @@ def refused(error: CloudError, late: bool) -> Failure:
         return Failure(FailureKind.AUTH, f"Cursor's API refuses: {said}{hint}")
     if error.gone:
         return LOST
+    if error.code == "agent_busy":
+        return Failure(
+            FailureKind.TIMEOUT, f"the cloud agent was busy with something else all the time: {said}"
+        )
     if late:
         return Failure(FailureKind.TIMEOUT, f"the time limit passed while asking Cursor's API: {said}")
     if error.unsure:

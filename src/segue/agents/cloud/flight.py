@@ -106,10 +106,10 @@ class Flight:
         view = watch.view
         if view is None or not view.status.terminal:
             return otherwise
+        if view.status is Status.SUCCEEDED and self.line.api.tells_cancelled:
+            return None
         word = self._cancelled()
-        if view.status is Status.SUCCEEDED and word and not self.line.api.tells_cancelled:
-            return BY_US[word]
-        return ended(view, word)
+        return BY_US[word] if word and view.status is Status.SUCCEEDED else ended(view, word)
 
     async def _used(self, place: Place) -> Used | None:
         """What the run has used; it may take a moment until that is counted."""

@@ -23,6 +23,7 @@ _NO_STREAM = frozenset({"stream_expired", "invalid_last_event_id", "not_found", 
 
 _LOOK_AFTER_POLLS = 4
 _MISSING = 2
+_DRAIN_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,12 @@ class Watch:
         self._pace = pace
         self._slots = slots if api.streams else None
         self._resume = Resume()
-        self._alive_at = self._looked_at = _now()
+        self._looked_at = _now()
+        self._heard_at: float | None = None
+        """When it last gave a sign of life; None while nobody listens, so that nobody can say it is idle."""
         self._broken = 0
         self._missing = 0
+        self._drain_until: float | None = None
         self.view: View | None = None
         self.failure: Failure | None = None
 
@@ -61,10 +65,10 @@ class Watch:
             await self._look()
             for event in self._reading.status(self.view.word) if self.view else []:
                 yield event
+            if not self._may_stream():
+                self._heard_at = None
             if self._over():
                 break
-            if not self._may_stream():
-                self._alive_at = _now()  # without a stream nobody can say that it is idle
             await asyncio.sleep(max(0.0, min(self._pause(), self._limit() - _now())))
             if self._slots is not None and self._may_stream():
                 async with self._slots, aclosing(self._streamed()) as streamed:
@@ -94,17 +98,24 @@ class Watch:
                 self.failure = refused(error, late=False)
 
     def _over(self) -> bool:
-        if (self.view is not None and self.view.status.terminal) or self.failure is not None:
-            return True
-        if _now() >= self._pace.deadline:
-            self.failure = TIMEOUT
-        elif _now() >= self._limit():
-            self.failure = HANG
+        if self.view is not None and self.view.status.terminal:
+            return not self._may_drain()
+        if self.failure is None and _now() >= self._limit():
+            self.failure = TIMEOUT if _now() >= self._pace.deadline else HANG
         return self.failure is not None
+
+    def _may_drain(self) -> bool:
+        """Whether a run that has ended may have said something that was not heard yet."""
+        if self._drain_until is None:
+            self._drain_until = _now() + _DRAIN_SECONDS
+        return self._may_stream() and not self._reading.finished and _now() < self._drain_until
 
     def _limit(self) -> float:
         """When the run has had its time, or has been silent for too long."""
-        return min(self._pace.deadline, self._alive_at + self._pace.idle)
+        if self._drain_until is not None:
+            return self._drain_until
+        silent = float("inf") if self._heard_at is None else self._heard_at + self._pace.idle
+        return min(self._pace.deadline, silent)
 
     def _may_stream(self) -> bool:
         return self._slots is not None and not self._slots.locked()
@@ -120,16 +131,15 @@ class Watch:
         """What the stream says, until it ends, breaks, or there is no more time."""
         silence = self._pace.poll * _LOOK_AFTER_POLLS
         self._broken += 1
+        self._heard_at = self._heard_at or _now()
         try:
             async with aclosing(self._api.stream(self._place, self._resume.last_id, silence)) as frames:
                 while (frame := await self._next(frames)) is not None:
                     for event in self._taken(frame):
                         yield event
-                    if self._reading.finished:
-                        return
-                    if _now() >= self._looked_at + silence:
+                    if self._drain_until is None and _now() >= self._looked_at + silence:
                         await self._look()
-                    if self._over():
+                    if self._reading.finished or self._over():
                         return
         except CloudError as error:
             if error.code in _NO_STREAM or error.denied or error.gone:
@@ -152,7 +162,7 @@ class Watch:
             return []
         events = self._reading.read(frame, fresh)
         if events or frame.id:
-            self._alive_at = _now()
+            self._heard_at = _now()
         if frame.id:
             self._broken = 1
         return events

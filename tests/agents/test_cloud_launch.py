@@ -1,0 +1,291 @@
+"""Launches, follow-ups and adoptions against the simulator: whatever breaks, one launch and one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+
+from segue.agents.cloud.api import Place, minted_id
+from segue.domain.event import EventType
+from segue.domain.job import Job, Mode
+from tests.agents.cloud_place import FOLLOW_UP, KEY, LAUNCH, LOOK, CloudPlace
+from tests.sim.cloud_desk import DEADLINE, REPO, git, wait_for
+
+
+def launches(cloud: CloudPlace) -> int:
+    """How many agents there are, which is what costs money."""
+    agents: int = cloud.desk.get("/_sim/state")["agents"]
+    return agents
+
+
+def test_a_launch_is_watched_to_its_branch(cloud: CloudPlace) -> None:
+    tool = {"type": "shell", "args": {"command": "ls"}, "result": {"stdout": "poem.txt"}}
+    cost = {"rawCostCents": 12.5, "chargedCents": 10.0}
+    usage = {"inputTokens": 100, "outputTokens": 7, "cacheReadTokens": 50}
+    cloud.desk.plays(
+        write={"poem.txt": "x\n"}, say="Here is a poem.", thinking="Hm.", tools=[tool], cost=cost, usage=usage
+    )
+    job = cloud.job(base="main", labels={"run": "r1", "task": "1", "phase": "execute", "attempt": "1"})
+    ended = cloud.run(job)
+    outcome = ended.outcome
+    assert outcome.failure is None
+    assert outcome.text == ended.said == "Here is a poem."
+    [branch] = outcome.branches
+    assert cloud.desk.git("show", f"{branch}:poem.txt") == "x"
+    assert outcome.usage is not None
+    assert (outcome.usage.input_tokens, outcome.usage.output_tokens, outcome.usage.cost_usd) == (150, 7, 0.1)
+    [started] = ended.of(EventType.AGENT_STARTED)
+    assert ended.events[0].type is EventType.AGENT_STARTED
+    assert started["agent_id"] == minted_id(job.token)
+    assert started["url"] == f"https://cursor.com/agents/{started['agent_id']}"
+    assert outcome.session == f"{started['agent_id']}/{started['run_id']}"
+    tools = [(d["name"], d["state"], d.get("status")) for d in ended.of(EventType.AGENT_TOOL)]
+    assert tools[:2] == [("Bash", "started", None), ("Bash", "completed", "success")]
+    assert len(tools) == 4, "the twins of simple events are not told twice"
+    assert ended.of(EventType.AGENT_USAGE)[0]["cost_usd"] == 0.1
+    [request] = cloud.asked(LAUNCH)
+    assert request["auth"] == "Bearer"
+    assert request["body"]["repos"] == [{"url": REPO, "startingRef": "main"}]
+    assert request["body"]["mode"] == "agent"
+    assert request["body"]["autoCreatePR"] is False
+    assert "workOnCurrentBranch" not in request["body"]
+    assert "envVars" not in request["body"]
+    assert not [seen for seen in cloud.desk.log() if "repositories" in seen["path"]]
+
+
+def test_model_plan_mode_and_pull_requests_are_asked_for(cloud: CloudPlace) -> None:
+    plan = {"type": "createPlan", "name": "create_plan", "args": {"plan": "1. Think\n2. Write"}}
+    cloud.desk.plays(say="I have made a plan.", tools=[plan], faults=["no_branch"])
+    ended = cloud.run(cloud.job(mode=Mode.PLAN, model="composer-2.5"), auto_create_pr=True)
+    assert ended.outcome.failure is None
+    assert ended.outcome.text == "1. Think\n2. Write"
+    assert ended.outcome.branches == ()
+    body = cloud.asked(LAUNCH)[0]["body"]
+    assert (body["mode"], body["model"], body["autoCreatePR"]) == ("plan", {"id": "composer-2.5"}, True)
+    assert "repos" in body
+    assert "startingRef" not in body["repos"][0], "without a base it starts from the default branch"
+
+
+def test_the_repository_is_that_of_the_workspace(cloud: CloudPlace) -> None:
+    git(cloud.folder / "work", "remote", "set-url", "origin", "git@github.com:Me/App.git")
+    ended = cloud.run(cloud.job(workspace=cloud.folder / "work"), repository=None)
+    assert ended.outcome.failure is None
+    assert cloud.asked(LAUNCH)[0]["body"]["repos"][0]["url"] == REPO
+
+
+@pytest.mark.parametrize("address", [None, "https://me:hunter2hunter2@github.com/", "/srv/app.git"])
+def test_a_workspace_without_a_hosted_repository_is_not_launched(
+    cloud: CloudPlace, address: str | None
+) -> None:
+    work = cloud.folder / "work"
+    git(work, "remote", "remove", "origin")
+    if address:
+        git(work, "remote", "add", "origin", address)
+    ended = cloud.run(cloud.job(workspace=work), repository=None)
+    assert ended.kind == "not_started"
+    assert "agents.cursor-cloud.repository" in ended.message
+    assert "hunter2" not in str(ended.last)
+    assert launches(cloud) == 0
+
+
+def test_the_same_token_gives_the_same_outcome_without_a_second_launch(cloud: CloudPlace) -> None:
+    job = cloud.job()
+    first, second = cloud.run(job), cloud.run(job)
+    assert replace(first.outcome, duration=0) == replace(second.outcome, duration=0)
+    assert (first.last["adopted"], second.last["adopted"]) == (False, True)
+    assert launches(cloud) == 1
+
+
+def test_a_token_that_is_no_uuid_launches_once_too(cloud: CloudPlace) -> None:
+    job = cloud.job(token="attempt-1")
+    assert cloud.run(job).outcome.session == cloud.run(job).outcome.session
+    assert launches(cloud) == 1
+
+
+@pytest.mark.parametrize("fault", ["reset_after", "reset", "bad_gateway", "not_json", "internal"])
+def test_a_launch_whose_answer_is_lost_is_found_again(cloud: CloudPlace, fault: str) -> None:
+    cloud.desk.breaks(fault, LAUNCH)
+    ended = cloud.run(cloud.job())
+    if fault in ("not_json", "internal"):
+        # An answer that is an error of the server's own, and no agent that shows: nobody launches blindly.
+        assert ended.kind == "unknown"
+        assert launches(cloud) == 0
+        return
+    assert ended.outcome.failure is None
+    assert launches(cloud) == 1
+    assert ended.last["adopted"] is (fault == "reset_after")
+
+
+def test_an_answer_that_cannot_be_read_is_no_reason_to_launch_again(cloud: CloudPlace) -> None:
+    """The agent is there; only the answer was cut."""
+    job = cloud.job()
+    cloud.run(job)
+    cloud.desk.breaks("not_json", LAUNCH)
+    ended = cloud.run(job)
+    assert ended.outcome.failure is None
+    assert ended.last["adopted"] is True
+    assert launches(cloud) == 1
+
+
+_LAUNCHER = """
+import asyncio, sys
+from pathlib import Path
+from tests.agents.cloud_place import CloudPlace
+from tests.sim.cloud_desk import Desk
+import httpx2
+
+async def main(url, folder, token):
+    place = CloudPlace(Desk(url, httpx2.Client(), Path(folder)), Path(folder))
+    async with place.agent() as agent:
+        async for event in agent.run(place.job(token=token)):
+            print(event.type, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def killed(cloud: CloudPlace, job: Job, when: str) -> None:
+    """Carry the job in another process and kill that without warning: before or after the answer."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", _LAUNCHER, cloud.desk.url, str(cloud.folder), job.token],
+        env=os.environ | {"CURSOR_API_KEY": KEY},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    if when == "answered":
+        assert child.stdout.readline().strip() == "agent.started"
+    else:
+        wait_for(lambda: cloud.asked(LAUNCH), bool)
+    child.send_signal(signal.SIGKILL)
+    child.wait(DEADLINE)
+    child.stdout.close()
+
+
+@pytest.mark.parametrize("when", ["asked", "answered"])
+def test_killed_in_the_middle_of_a_launch_there_is_exactly_one_agent(cloud: CloudPlace, when: str) -> None:
+    cloud.desk.plays(hold=True)
+    if when == "asked":
+        cloud.desk.breaks("slow", LAUNCH, delay=1.0)
+    job = cloud.job()
+    killed(cloud, job, when)
+    if when == "asked":
+        # The server goes on with what it was asked; whether it is done before we come back does not matter.
+        assert launches(cloud) in (0, 1)
+
+    async def resumed() -> None:
+        async with cloud.agent() as agent, aclosing(agent.run(job)) as events:
+            assert (await anext(events)).type is EventType.AGENT_STARTED
+            await asyncio.to_thread(cloud.desk.post, f"/_sim/agents/{minted_id(job.token)}/release", {})
+            rest = [event async for event in events]
+        assert rest[-1].outcome is not None
+        assert rest[-1].outcome.failure is None
+
+    asyncio.run(resumed())
+    assert launches(cloud) == 1
+    created = [seen for seen in cloud.asked(LAUNCH) if seen["status"] == 201]
+    assert len(created) <= 1, "the other was answered with a conflict"
+
+
+def test_a_follow_up_goes_on_in_the_same_agent(cloud: CloudPlace) -> None:
+    first = cloud.run(cloud.job("One"))
+    job = cloud.job("Two", session=first.outcome.session)
+    second = cloud.run(job)
+    again = cloud.run(job)
+    assert second.outcome.failure is None
+    assert second.outcome.branches == first.outcome.branches
+    assert second.outcome.session != first.outcome.session
+    assert again.outcome.session == second.outcome.session, "the run that is there is adopted"
+    assert again.last["adopted"] is True
+    [request] = cloud.asked(FOLLOW_UP)
+    assert request["headers"]["idempotency-key"] == job.token
+    assert launches(cloud) == 1
+
+
+@pytest.mark.parametrize(("fault", "sent"), [("reset_after", 1), ("reset", 2), ("bad_gateway", 2)])
+def test_a_follow_up_whose_answer_is_lost_is_sent_once(cloud: CloudPlace, fault: str, sent: int) -> None:
+    first = cloud.run(cloud.job("One"))
+    cloud.desk.breaks(fault, FOLLOW_UP)
+    second = cloud.run(cloud.job("Two", session=first.outcome.session))
+    assert second.outcome.failure is None
+    assert len(cloud.asked(FOLLOW_UP)) == sent
+    agent = Place.parse(first.outcome.session or "").agent
+    assert len(cloud.desk.get(f"/v1/agents/{agent}/runs")["items"]) == 2
+
+
+def test_a_busy_agent_is_waited_for(cloud: CloudPlace) -> None:
+    first = cloud.run(cloud.job("One"))
+    cloud.desk.breaks("agent_busy", FOLLOW_UP, times=3)
+    second = cloud.run(cloud.job("Two", session=first.outcome.session))
+    assert second.outcome.failure is None
+    assert len(cloud.asked(FOLLOW_UP)) == 4
+
+
+def test_an_agent_that_stays_busy_costs_no_more_than_the_time_limit(cloud: CloudPlace) -> None:
+    first = cloud.run(cloud.job("One"))
+    cloud.desk.breaks("agent_busy", FOLLOW_UP, times=0)
+    second = cloud.run(cloud.job("Two", session=first.outcome.session, wall=0.5))
+    assert second.kind == "timeout"
+    assert second.outcome.session == first.outcome.session
+    assert launches(cloud) == 1
+
+
+def test_an_archived_agent_has_a_successor_on_its_branch(cloud: CloudPlace) -> None:
+    first = cloud.run(cloud.job("One"))
+    agent = Place.parse(first.outcome.session or "").agent
+    cloud.desk.post(f"/v1/agents/{agent}/archive")
+    job = cloud.job("Two", session=first.outcome.session)
+    second, again = cloud.run(job), cloud.run(job)
+    assert second.outcome.failure is None
+    assert second.outcome.branches == first.outcome.branches
+    assert second.outcome.session == again.outcome.session
+    assert launches(cloud) == 2
+    body = cloud.asked(LAUNCH)[1]["body"]
+    assert body["workOnCurrentBranch"] is True
+    assert body["repos"][0]["startingRef"] == first.outcome.branches[0]
+    log = cloud.desk.git("log", "--format=%s", first.outcome.branches[0])
+    assert len(log.splitlines()) == 3
+
+
+@pytest.mark.parametrize(("base", "on_branch"), [("main", True), ("", False), ("sha", False)])
+def test_a_deleted_agent_has_a_successor_too(cloud: CloudPlace, base: str, on_branch: bool) -> None:
+    first = cloud.run(cloud.job("One"))
+    agent = Place.parse(first.outcome.session or "").agent
+    assert cloud.desk.http.delete(f"/v1/agents/{agent}").status_code == 200
+    ref = cloud.desk.git("rev-parse", "main") if base == "sha" else base
+    second = cloud.run(cloud.job("Two", session=first.outcome.session, base=ref))
+    assert second.outcome.failure is None
+    body = cloud.asked(LAUNCH)[1]["body"]
+    assert body.get("workOnCurrentBranch", False) is on_branch, "only a branch can be worked on"
+    assert body["repos"][0].get("startingRef", "") == ref
+
+
+@pytest.mark.parametrize("session", ["bc-1/turn-1", "bc-1", "nonsense", "/"])
+def test_a_session_of_another_kind_is_not_followed_up(cloud: CloudPlace, session: str) -> None:
+    ended = cloud.run(cloud.job(session=session))
+    assert ended.outcome.failure is None
+    assert launches(cloud) == 1
+
+
+def test_an_agent_that_was_deleted_meanwhile_is_lost(cloud: CloudPlace) -> None:
+    job = cloud.job()
+    agent = Place.parse(cloud.run(job).outcome.session or "").agent
+    cloud.desk.http.delete(f"/v1/agents/{agent}")
+    ended = cloud.run(job)
+    assert ended.kind == "lost"
+    assert launches(cloud) == 1
+
+
+def test_a_refused_launch_says_why(cloud: CloudPlace) -> None:
+    ended = cloud.run(cloud.job(base="no-such-branch"))
+    assert ended.kind == "not_started"
+    assert "no-such-branch" in ended.message
+    assert cloud.run(cloud.job(model="no-such-model")).kind == "not_started"
+    assert cloud.asked(LOOK) == []
