@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from bench import events, journal, loop, memory, startup
+from bench import cloud, events, journal, loop, memory, startup
 from bench.table import Figure, table
 
 GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
@@ -20,6 +20,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "events": events.figures,
     "journal": journal.figures,
     "memory": memory.figures,
+    "cloud": cloud.figures,
 }
 
 

@@ -238,6 +238,12 @@ class Journal(Protocol):
         given; if that finds nothing, `work`. Events emitted inside are committed with the result.
         """
 
+    async def record(self, key: str, result: StepResult, facts: StepFacts | None = None) -> StepResult:
+        """Write down a step that needs no intent, because repeating it after a crash does no harm.
+
+        Returns what was recorded first. It is stored with the next transaction, at the latest soon after.
+        """
+
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
         """Append an event. It is stored in order, in batches, at the latest with the step's result."""
 

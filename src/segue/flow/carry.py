@@ -87,34 +87,29 @@ async def _begin_again(kit: Kit, task: Task, end: str) -> None:
 async def _started(kit: Kit, task: Task) -> Carried:
     """What the task began with, as the journal knows it; the workspace is made ready each time."""
     now = await kit.workspace.begin(task.key, kit.source.head_branch() or kit.spent.branch)
-
-    async def work(_token: str) -> StepResult:
-        return StepResult(True, {"head": now.head, "branch": now.branch, "dirty": now.dirty})
-
-    result = await kit.journal.step(f"task/{task.key}/base", work, facts=StepFacts(task.key, "base"))
+    seen = StepResult(True, {"head": now.head, "branch": now.branch, "dirty": now.dirty})
+    result = await kit.journal.record(f"task/{task.key}/base", seen, StepFacts(task.key, "base"))
     base = Snapshot(**result.output)
     return Carried(base, base)
 
 
 async def _end(kit: Kit, task: Task, ending: Ending, carried: Carried, key: str) -> None:
-    async def work(_token: str) -> StepResult:
-        seq = await kit.emit(EventType.TASK_MARKED, key, task=task.key, done=ending.done)
-        completion = Completion(
-            status=TaskStatus.DONE if ending.done else TaskStatus.PENDING,
-            run=kit.journal.run.id,
-            seq=seq,
-            commit=carried.head or None,
-            plan=carried.plan,
-            branch=carried.now.branch or None,
-            session=carried.session,
-            verdict=carried.verdict,
-            error=None if ending.done else ending.reason,
-            attempts=carried.launches,
-        )
-        if ending.done:
-            kit.source.mark(task, completion)
-        else:
-            kit.source.record(task, completion)
-        return StepResult(ending.done, asdict(ending))
-
-    await kit.journal.step(key, work, facts=StepFacts(task.key, "end"))
+    """Write completion back first: doing that again does no harm, forgetting it would."""
+    seq = await kit.emit(EventType.TASK_MARKED, key, task=task.key, done=ending.done)
+    completion = Completion(
+        status=TaskStatus.DONE if ending.done else TaskStatus.PENDING,
+        run=kit.journal.run.id,
+        seq=seq,
+        commit=carried.head or None,
+        plan=carried.plan,
+        branch=carried.now.branch or None,
+        session=carried.session,
+        verdict=carried.verdict,
+        error=None if ending.done else ending.reason,
+        attempts=carried.launches,
+    )
+    if ending.done:
+        kit.source.mark(task, completion)
+    else:
+        kit.source.record(task, completion)
+    await kit.journal.record(key, StepResult(ending.done, asdict(ending)), StepFacts(task.key, "end"))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from segue.domain.errors import NeedsHuman
-from segue.domain.run import StepState
+from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskStatus
 from segue.flow.carry import carry
 from segue.flow.kit import Kit
@@ -52,7 +52,7 @@ class Walk:
         self._kit = kit
         self._chosen = set(chosen)
         self._given: set[str] = set()
-        self._open = {s.task for s in kit.journal.steps() if s.state is StepState.STARTED}
+        self._cut_off = _cut_off(kit)
         self._stamp: object = object()
         self._rest: list[Task] = []
 
@@ -74,7 +74,19 @@ class Walk:
         return [task for task in reversed(tasks) if self._wants(task)]
 
     def _wants(self, task: Task) -> bool:
-        """A task that is marked as done but whose last step was cut off is finished in the journal too."""
+        """A task that was marked as done just before a crash is finished in the journal too."""
         if self._chosen and task.key not in self._chosen:
             return False
-        return task.status is TaskStatus.PENDING or task.key in self._open
+        return task.status is TaskStatus.PENDING or task.key in self._cut_off
+
+
+def _cut_off(kit: Kit) -> set[str]:
+    """The tasks of which everything is journalled but the end."""
+    states: dict[str, list[Step]] = {}
+    for step in kit.journal.steps("task/"):
+        states.setdefault(step.key.split("/")[1], []).append(step)
+    return {
+        key
+        for key, steps in states.items()
+        if steps[-1].state is StepState.DONE and not any(step.phase == "end" for step in steps)
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -35,6 +36,8 @@ class Seen:
     body: Any
     status: int = 0
     fault: str = ""
+    at: float = field(default_factory=time.time)
+    """When it came in, in seconds since the epoch."""
 
 
 @dataclass(slots=True)

@@ -43,6 +43,7 @@ class PlanFile:
         self._known: set[str] = set()
         self._seen: tuple[Signature, Signature] = (None, None)
         self._changes = 0
+        self._written: tuple[Signature, PlanState] | None = None
 
     def tasks(self) -> TaskList:
         """Read plan and state anew; a plan with sections that no task would carry is refused."""
@@ -96,7 +97,8 @@ class PlanFile:
             same_plan = old is not None and old.plan_hash == plan_hash
             return replace(marked, task_hashes=self._task_hashes(marked, [task.key] if same_plan else None))
 
-        before, after = planstate.update(self.state_path, change)
+        before, after, state = planstate.update(self.state_path, change, self._written)
+        self._written = (after, state)
         if before == self._seen[1]:
             self._seen = (self._seen[0], after)
 

@@ -22,6 +22,7 @@ SCHEMA = 1
 KEPT_PLANS = 100
 """How many tasks' plan texts the file keeps: it is rewritten for every task and must stay small."""
 
+_COMPACT = (",", ":")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 _KEY = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})*[a-z]?")
 _OPTIONAL = {
@@ -177,26 +178,32 @@ def load(path: Path) -> PlanState | None:
 def save(path: Path, state: PlanState) -> None:
     """Write the state file, whole or not at all, with one field on each line."""
     private_folder(path.parent)
-    fields = state.document()
-    fields["digest"] = _digest(fields)
     # ASCII only: a path may hold bytes that are no text, which other encodings cannot carry.
-    rows = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()]
+    document = state.document()
+    texts = {name: json.dumps(value, separators=_COMPACT) for name, value in document.items()}
+    texts["digest"] = json.dumps(_digest_of(document, texts))
+    rows = [f"  {json.dumps(name)}: {text}" for name, text in texts.items()]
     write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode())
 
 
-def update(path: Path, change: Callable[[PlanState | None], PlanState]) -> tuple[Signature, Signature]:
-    """Change what is in the file now, alone; gives the file's signatures from before and after.
+def update(
+    path: Path,
+    change: Callable[[PlanState | None], PlanState],
+    known: tuple[Signature, PlanState] | None = None,
+) -> tuple[Signature, Signature, PlanState]:
+    """Change what is in the file now, alone; gives the file's signatures before and after, and the new state.
 
-    A file that is already as it should be is not touched.
+    `known` spares reading a file that nobody has touched since. One that is as it should be is not written.
     """
     private_folder(path.parent)
     with exclusive(path.with_name(path.name + ".lock")):
         before = signature(path)
-        old = load(path)
+        untouched = known is not None and known[0] is not None and known[0] == before
+        old = known[1] if known and untouched else load(path)
         new = change(old)
-        if old is None or new != old or old.edited:
+        if old is None or new != old or (not untouched and old.edited):
             save(path, new)
-        return before, signature(path)
+        return before, signature(path), new
 
 
 def signature(path: Path) -> Signature:
@@ -227,10 +234,18 @@ def set_aside(path: Path, why: str = "corrupt") -> Path:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """The SHA-256 of the canonical JSON of all fields but the digest itself."""
-    fields = {name: value for name, value in document.items() if name != "digest"}
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    """The digest of a document as it was read."""
+    named = {name: value for name, value in document.items() if name != "digest"}
+    return _digest_of(named, {name: json.dumps(value, separators=_COMPACT) for name, value in named.items()})
+
+
+def _digest_of(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """The SHA-256 of all fields, the same for every order of names; `texts` are the fields as JSON."""
+    sorted_texts = (
+        json.dumps(value, sort_keys=True, separators=_COMPACT) if isinstance(value, dict) else texts[name]
+        for name, value in sorted(document.items())
+    )
+    return hashlib.sha256("\n".join([*sorted(document), *sorted_texts]).encode()).hexdigest()
 
 
 def _check(path: Path, document: dict[str, Any]) -> None:

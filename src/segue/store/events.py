@@ -33,6 +33,8 @@ class Batch:
 
     rows: list[Row] = field(default_factory=list)
     prompts: dict[str, str] = field(default_factory=dict)
+    changes: list[Callable[[Database], object]] = field(default_factory=list)
+    """Writes that may happen twice and wait for the next transaction."""
     size: int = 0
 
 
@@ -74,6 +76,10 @@ class EventLog:
         for observer in self._observers:
             observer(recorded)
         return recorded
+
+    def later(self, change: Callable[[Database], object]) -> None:
+        """Write a change together with the event that was just added; it must bear being repeated."""
+        self._batch.changes.append(change)
 
     async def write(self, change: Callable[[Database], T] | None = None) -> T | None:
         """Write all that is queued, and the change, in one fenced transaction."""
@@ -142,6 +148,8 @@ class EventLog:
                 " ON CONFLICT (digest) DO NOTHING",
                 *(digest, batch.prompts[digest], now()),
             )
+        for waiting in batch.changes:
+            waiting(database)
         return change(database) if change else None
 
     def _missing(self, rows: list[Row]) -> list[Row]:

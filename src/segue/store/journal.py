@@ -81,6 +81,20 @@ class SqlJournal:
             result = await self._work(step.token, work, reconcile)
             return await asyncio.shield(self._finish(step, result))
 
+    async def record(self, key: str, result: StepResult, facts: StepFacts | None = None) -> StepResult:
+        """Write down a step that needs no intent; it is stored with the next transaction."""
+        known = self._steps.get(key)
+        if known is not None:
+            return StepResult(known.state is StepState.DONE, known.output)
+        facts = facts or StepFacts()
+        state = StepState.DONE if result.ok else StepState.FAILED
+        output = decode(encode(result.output))
+        step = replace(self._new_step(key, facts), state=state, output=output, ended=now())
+        seq = self._log.add(EventType.STEP_ENDED, {"gen": step.gen, "ok": result.ok, "ms": 0}, key).seq
+        self._log.later(lambda db: steps.write_intent(db, step, facts, seq, self._owner))
+        self._steps.put(step)
+        return StepResult(result.ok, output)
+
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
         """Append an event. It is stored in order, in batches, at the latest with the step's result."""
         recorded = self._log.add(event.type, event.data, step)
@@ -182,8 +196,8 @@ class SqlJournal:
             self._log.abandon()
             await self._keeper.writer.run(let_go)
 
-    async def _begin(self, key: str, facts: StepFacts) -> Step:
-        step = Step(
+    def _new_step(self, key: str, facts: StepFacts) -> Step:
+        return Step(
             run=self._id,
             key=key,
             gen=self._old.get(key, 0) + 1,
@@ -197,6 +211,9 @@ class SqlJournal:
             started=now(),
             ended=None,
         )
+
+    async def _begin(self, key: str, facts: StepFacts) -> Step:
+        step = self._new_step(key, facts)
         data = {"gen": step.gen, "token": step.token, "task": step.task, "phase": step.phase}
         data |= {"attempt": step.attempt, "agent": facts.agent, "model": facts.model}
         seq = self._log.add(EventType.STEP_STARTED, data, key).seq

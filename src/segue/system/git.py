@@ -32,6 +32,8 @@ class Repository:
     root: Path
     git_dir: Path
     _identity: tuple[str, ...] | None = field(default=None, repr=False)
+    _left: Snapshot | None = field(default=None, repr=False)
+    """What the last launch left, as long as nothing was done since."""
 
     @classmethod
     async def open(cls, path: Path) -> Repository:
@@ -68,6 +70,7 @@ class Repository:
 
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
+        self._left = None
         added = await self._run("add", "--all", "--verbose")
         # Whatever was just added is there to commit, as a rule; one git less for every task.
         if not added.out and await self._nothing_staged():
@@ -93,6 +96,7 @@ class Repository:
 
     async def set_aside(self, message: str) -> str:
         """Take all uncommitted changes out of the work tree, keep them, and say where."""
+        self._left = None
         identity = await self._identity_options()
         await self._run(*identity, "stash", "push", "--quiet", "--include-untracked", "--message", message)
         return f"git stash ({message!r})"
@@ -103,12 +107,14 @@ class Repository:
         return done.out.decode().strip()
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002 - works in place
-        """What a task begins with: the work tree as it is."""
-        return await self.snapshot()
+        """What a task begins with: what the one before has just left, else the work tree as it is."""
+        left, self._left = self._left, None
+        return left or await self.snapshot()
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002 - in place
         """What a launch has left: the work tree as it is now."""
-        return await self.snapshot()
+        self._left = await self.snapshot()
+        return self._left
 
     async def diff(self, base: str, head: str) -> str:
         """What changed between two commits, as a unified diff."""
