@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import time
 import json
+import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
