@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from segue.agents.cursor import CursorOptions
+from segue.agents.cursor_cloud import CursorCloudOptions
 from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import Settings
@@ -34,6 +35,7 @@ BLOCK = re.compile(
 
 OPTIONS: dict[str, type[BaseModel]] = {
     "agents.cursor": CursorOptions,
+    "agents.cursor-cloud": CursorCloudOptions,
     "judge": JudgeSettings,
     "reviewers.stet": StetOptions,
     "reviewers.command": CommandReviewOptions,
