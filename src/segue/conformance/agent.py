@@ -106,9 +106,13 @@ async def _reports(trial: _Trial) -> None:
 
 
 async def _edits(trial: _Trial) -> None:
-    """An agent that declares edits changes the workspace."""
-    if trial.agent.can.edits:
-        await _run(trial.agent, trial.job())
+    """An agent that declares edits changes the workspace, or pushes a branch if it works elsewhere."""
+    if not trial.agent.can.edits:
+        return
+    outcome = _outcome(await _run(trial.agent, trial.job()))
+    if trial.agent.can.cloud:
+        assert outcome.branches, "it names no branch"
+    else:
         assert await _state(trial.repo) != await _clean_state(trial.repo), "nothing has changed"
 
 
@@ -129,14 +133,15 @@ async def _ends_when_closed(trial: _Trial) -> None:
     """Closing the iterator early leaves no process behind."""
     job = trial.job()
     agent = trial.hanging or trial.agent
+    here = sys.platform == "linux" and not agent.can.cloud
     async with aclosing(agent.run(job)) as events:
         await anext(events)
         more = asyncio.ensure_future(anext(events, None))
-        if trial.hanging and sys.platform == "linux":
+        if trial.hanging and here:
             await _until(lambda: bool(_marked(job.token)), "the agent never had a process")
         more.cancel()
         await asyncio.wait([more])
-    if sys.platform == "linux":
+    if here:
         await _until(lambda: not _marked(job.token), "its processes are still there")
 
 

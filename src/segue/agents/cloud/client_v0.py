@@ -6,6 +6,7 @@ What v1 calls a run is here a turn of the conversation: `turn-2` answers the sec
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +20,8 @@ from segue.system.http import Http
 
 _PAGES = 5
 _PAGE = "100"
+_NAMELESS = 20
+"""How many agents are asked what they were asked, because their branch has no name yet."""
 
 
 class CloudV0:
@@ -38,7 +41,7 @@ class CloudV0:
     async def launch(self, order: Order, deadline: float) -> Place:
         """Launch an agent; never repeated, because nothing would refuse the second one."""
         body: dict[str, Any] = {
-            "prompt": {"text": order.prompt},
+            "prompt": {"text": f"{order.prompt}\n\n{mark(order.token)}\n"},
             "source": {"repository": order.repository, **({"ref": order.ref} if order.ref else {})},
             "target": {"autoCreatePr": order.auto_create_pr, "branchName": branch_name(order.token)},
             **({"model": order.model} if order.model else {}),
@@ -49,17 +52,19 @@ class CloudV0:
         return Place(agent, f"{TURN}1")
 
     async def find(self, token: str, deadline: float) -> Place | None:
-        """The agent that works on the token's branch, among the newest few hundred."""
-        cursor = ""
-        for _ in range(_PAGES):
-            query = {"limit": _PAGE, **({"cursor": cursor} if cursor else {})}
-            page = content(await ask(self._http, "GET", "/v0/agents", deadline, query=query))
-            for agent in map(table, _items(page.get("agents"))):
-                if table(agent.get("target")).get("branchName") == branch_name(token):
-                    return Place(str(agent.get("id")), f"{TURN}1")
-            cursor = str(page.get("nextCursor") or "")
-            if not cursor:
-                break
+        """The agent that was launched with this token, among the newest few hundred.
+
+        It is known by its branch; while the API does not name that, by the mark in what it was asked.
+        """
+        nameless = 0
+        async with aclosing(self._newest(deadline)) as newest:
+            async for agent, branch in newest:
+                found = branch == branch_name(token)
+                if not branch and nameless < _NAMELESS:
+                    nameless += 1
+                    found = await self._was_asked(agent, mark(token), deadline)
+                if found:
+                    return Place(agent, f"{TURN}1")
         return None
 
     async def latest(self, agent: str, deadline: float) -> Place:
@@ -114,6 +119,27 @@ class CloudV0:
         """Nothing is said about it here."""
         return None
 
+    async def _newest(self, deadline: float) -> AsyncGenerator[tuple[str, str], None]:
+        """Agents, newest first, with the branches they work on as far as the API names them."""
+        cursor = ""
+        for _ in range(_PAGES):
+            query = {"limit": _PAGE, **({"cursor": cursor} if cursor else {})}
+            page = content(await ask(self._http, "GET", "/v0/agents", deadline, query=query))
+            for agent in map(table, _items(page.get("agents"))):
+                yield _string(agent.get("id")), _string(table(agent.get("target")).get("branchName"))
+            cursor = _string(page.get("nextCursor"))
+            if not cursor:
+                break
+
+    async def _was_asked(self, agent: str, words: str, deadline: float) -> bool:
+        try:
+            messages = await self._conversation(agent, deadline)
+        except CloudError as error:
+            if error.gone:
+                return False
+            raise
+        return bool(messages) and words in _string(messages[0].get("text"))
+
     async def _reply(self, place: Place, deadline: float) -> str | None:
         """What was said last in answer to the turn; empty when nothing yet, None when nobody may look."""
         try:
@@ -146,6 +172,11 @@ async def _nothing() -> AsyncGenerator[Frame, None]:
 def branch_name(token: str) -> str:
     """The branch by which a launch is found again."""
     return f"segue/{token[:12]}"
+
+
+def mark(token: str) -> str:
+    """The last line of a launch's prompt, by which it is found again before its branch has a name."""
+    return f"<!-- segue {token[:12]} -->"
 
 
 def _conflict(error: CloudError) -> CloudError:

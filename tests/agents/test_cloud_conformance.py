@@ -1,0 +1,34 @@
+"""The cloud agent keeps the promises of its socket, in both generations of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from segue.agents.cursor_cloud import CursorCloudAgent
+from segue.conformance.agent import check_agent
+from segue.domain.task import Task
+from segue.ports import Agent
+from segue.prompts.execute import execute_prompt
+from segue.system.process import Processes
+from segue.system.redact import Redactor
+from tests.agents.cloud_place import CloudPlace, open_place
+
+PROMPT = execute_prompt(Task("1", "Write a file", ""), "")
+
+
+def made(cloud: CloudPlace, version: str) -> Callable[[Processes], Agent]:
+    options = cloud.options(api_version=version)
+    return lambda processes: CursorCloudAgent(options, processes, Redactor([]))
+
+
+@pytest.mark.parametrize("version", ["v1", "v0"])
+def test_the_cloud_agent_conforms(
+    cloud: CloudPlace, version: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with open_place(tmp_path_factory.mktemp("hanging"), on=[{"hold": True}]) as hanging:
+        check_agent(made(cloud, version), PROMPT, hangs=made(hanging, version))
+        assert hanging.desk.get("/_sim/state")["active"] == 0, "nothing is left at work"
+    # reports, edits, adopts, closed early, and plan mode where there is one; nothing was launched twice
+    assert cloud.desk.get("/_sim/state")["agents"] == (4 if version == "v1" else 3)

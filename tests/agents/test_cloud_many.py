@@ -1,0 +1,73 @@
+"""One process watches a thousand runs at once, in bounded memory and with few connections."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.agents.cloud_place import open_place
+from tests.sim.cloud_desk import DEADLINE
+
+MANY = 1000
+_WATCHER = """
+import asyncio, json, resource, sys
+from pathlib import Path
+import httpx2
+from tests.agents.cloud_place import CloudPlace, Ended
+from tests.sim.cloud_desk import Desk
+
+async def main(url, folder, many):
+    desk = Desk(url, httpx2.Client(base_url=url, timeout=60, trust_env=False), Path(folder))
+    place = CloudPlace(desk, Path(folder))
+    most = 0
+
+    async def one(agent):
+        return Ended([event async for event in agent.run(place.job(wall=500, idle=500))])
+
+    async def count():
+        nonlocal most
+        while True:
+            most = max(most, sum(1 for link in Path("/proc/self/fd").iterdir() if is_socket(link)))
+            await asyncio.sleep(0.05)
+
+    def is_socket(link):
+        try:
+            return str(link.readlink()).startswith("socket:")
+        except OSError:
+            return False
+
+    async with place.agent(poll_interval=5, max_streams=10, max_connections=10) as agent:
+        counting = asyncio.create_task(count())
+        runs = [asyncio.create_task(one(agent)) for _ in range(many)]
+        while (state := await asyncio.to_thread(desk.get, "/_sim/state"))["active"] < many:
+            assert state["agents"] == state["active"], "no run ends before all are watched"
+            await asyncio.sleep(0.2)
+        await asyncio.to_thread(desk.post, "/_sim/release", {})
+        ended = await asyncio.gather(*runs)
+        counting.cancel()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    bad = sum(1 for end in ended if end.outcome.failure)
+    sessions = len({end.outcome.session for end in ended})
+    print(json.dumps({"bad": bad, "sessions": sessions, "bytes": peak, "sockets": most}))
+
+url, folder, many = sys.argv[1:]
+asyncio.run(main(url, folder, int(many)))
+"""
+
+
+def test_a_thousand_runs_at_once(cloud_key: None, tmp_path: Path) -> None:
+    with open_place(tmp_path, on=[{"hold": True, "faults": ["no_branch"]}]) as cloud:
+        done = subprocess.run(
+            [sys.executable, "-c", _WATCHER, cloud.desk.url, str(tmp_path), str(MANY)],
+            capture_output=True,
+            text=True,
+            timeout=10 * DEADLINE,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        seen = json.loads(done.stdout)
+        assert (seen["bad"], seen["sessions"]) == (0, MANY)
+        assert seen["bytes"] < 300 * 1024**2
+        assert seen["sockets"] < 10 + 10 + 15, "streams, requests, and what Python itself has"
+        assert len(cloud.asked("POST /v1/agents")) == MANY
