@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
-from segue.domain.errors import SourceError
 from segue.domain.task import Notice, Task
+from segue.sources.strict_text import strict_text
 
 INVALID = "Invalid or missing plan file."
 
@@ -61,15 +61,7 @@ _Rule = Callable[[str, bool, int], _Start | None]
 
 def decode(data: bytes, name: str) -> str:
     """The text of a plan file; other encodings than UTF-8 are refused before any task runs."""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SourceError(
-            f"{INVALID} {name} is not UTF-8: byte {error.start} (line {line}) cannot be read.",
-            kept="Nothing was changed.",
-            hint="Save the file as UTF-8, for example with `iconv -f LATIN1 -t UTF-8`.",
-        ) from None
+    return strict_text(data, name, INVALID)
 
 
 def parse(text: str, lenient: bool = False) -> ParsedPlan:

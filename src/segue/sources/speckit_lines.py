@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from segue.domain.errors import SourceError
-
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
 _CODE_SPAN = re.compile(r"`[^`]*`")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)(.*)", re.DOTALL)
@@ -56,19 +54,6 @@ class Heading:
     number: int
     level: int
     text: str
-
-
-def decode(data: bytes, name: str) -> str:
-    """The text of a file; other encodings than UTF-8 are refused, with the byte that cannot be read."""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SourceError(
-            f"{name} is not UTF-8: byte {error.start} (line {line}) cannot be read.",
-            kept="Nothing was changed.",
-            hint="Save the file as UTF-8, for example with `iconv -f LATIN1 -t UTF-8`.",
-        ) from None
 
 
 def read_lines(text: str) -> list[Line]:

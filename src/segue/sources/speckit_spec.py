@@ -10,7 +10,6 @@ from segue.domain.criterion import Criterion
 from segue.sources.speckit_lines import (
     Heading,
     Line,
-    decode,
     heading,
     list_item,
     plain,
@@ -18,6 +17,7 @@ from segue.sources.speckit_lines import (
     stories_in,
 )
 from segue.sources.speckit_scenarios import ACCEPTANCE, scenarios
+from segue.sources.strict_text import strict_text
 
 _PRIORITY = re.compile(r"\bP[0-9]\b")
 _NUMBERED = re.compile(r"\D{2,60}?([0-9]{1,3})\s*[-–—:：.]")
@@ -97,7 +97,7 @@ class Plan:
 
 def parse_spec(data: bytes, name: str = "spec.md") -> Spec:
     """Understand spec.md, in any language; only text that is not UTF-8 is refused."""
-    lines = read_lines(decode(data, name))
+    lines = read_lines(strict_text(data, name))
     headings = _headings(lines)
     stories = dict(_stories(lines, headings))
     edge = next((_section(lines, headings, head) for head in headings if _EDGE.search(head.text)), ())
@@ -109,7 +109,7 @@ def parse_spec(data: bytes, name: str = "spec.md") -> Spec:
 
 def parse_plan(data: bytes, name: str = "plan.md") -> Plan:
     """Find summary, technical context and structure in plan.md."""
-    lines = read_lines(decode(data, name))
+    lines = read_lines(strict_text(data, name))
     headings = _headings(lines)
 
     def section(pattern: re.Pattern[str]) -> str:
@@ -121,7 +121,7 @@ def parse_plan(data: bytes, name: str = "plan.md") -> Plan:
 
 def parse_constitution(data: bytes, name: str = "constitution.md") -> str:
     """The text of the constitution; nothing while it is the template nobody has filled in."""
-    text = decode(data, name).removeprefix("\ufeff").replace("\r\n", "\n").strip()
+    text = strict_text(data, name).removeprefix("\ufeff").replace("\r\n", "\n").strip()
     return "" if "[PROJECT_NAME]" in text else text
 
 

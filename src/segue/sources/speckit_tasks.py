@@ -14,7 +14,6 @@ from segue.sources.speckit_ids import Named, atoms, is_struck, named
 from segue.sources.speckit_lines import (
     Heading,
     Line,
-    decode,
     heading,
     plain,
     read_lines,
@@ -22,6 +21,7 @@ from segue.sources.speckit_lines import (
     unclosed,
 )
 from segue.sources.speckit_near import near_misses
+from segue.sources.strict_text import strict_text
 
 # `[P]` is Spec Kit's label for tasks that may be done in parallel, never a box.
 _BOX = re.compile(r"(\s*)(?:[-*+]|[0-9]{1,9}[.)])\s+\[([^\[\]P])\]\s+(?=\S)(.*)", re.DOTALL)
@@ -97,7 +97,7 @@ class _Box:
 
 def parse(data: bytes, name: str = "tasks.md") -> ParsedTasks:
     """Understand the file. Only text that is not UTF-8 is refused here."""
-    lines = read_lines(decode(data, name))
+    lines = read_lines(strict_text(data, name))
     boxes = list(_boxes(lines))
     notices = list(_hiding(lines))
     with_id = [box for box in boxes if box.named]
