@@ -19,6 +19,7 @@ from typing import Any, get_args
 import click
 import pytest
 from docs import generate
+from pydantic import BaseModel
 
 from segue.agents.scripted import Entry, Script, UsageEntry
 from segue.app import AGENTS, agent_class
@@ -31,12 +32,15 @@ from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Severity
 from segue.domain.run import RunState
-from segue.domain.task import Task
-from segue.flow.kit import FLOWS
+from segue.domain.task import Task, TaskStatus
+from segue.domain.verdict import Action, Result
+from segue.flow.kit import FLOWS, LAUNCHING
 from segue.ports import Capabilities
 from segue.prompts.execute import execute_prompt
 from segue.reviewers.formats import Format
 from segue.reviewers.options import PRESETS
+from segue.sim.cloud.script import Script as CloudScript
+from segue.sim.llm.script import Script as ModelScript
 from segue.system.redact import Redactor
 from tests.cli.place import Place
 
@@ -56,6 +60,9 @@ write = { "f{task}" = "x" }
 usage = { input_tokens = 100, output_tokens = 10, cost_usd = 0.5 }
 """
 """Everything the queries ask about happens: a failure, a retry, a usage limit, tools and cost."""
+
+SCRIPTS: dict[str, type[BaseModel]] = {"toml cloud": CloudScript, "toml llm": ModelScript}
+"""Scripts of simulators, by the kind of block they stand in."""
 
 _FENCED = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\[[^\]]*\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -134,6 +141,9 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "flows": ("running.md", list(FLOWS)),
     "events": ("looking.md", list(EventType)),
     "states": ("looking.md", list(RunState)),
+    "verdicts": ("looking.md", [*Result, *Action]),
+    "phases": ("data.md", sorted({*LAUNCHING, *(phase for phases in FLOWS.values() for phase in phases)})),
+    "statuses": ("tasks.md", list(TaskStatus)),
     "agents": ("agents.md", list(AGENTS)),
     "abilities": ("agents.md", list(Capabilities.__dataclass_fields__)),
     "command": ("agents.md", list(agent_class("command").Options.model_fields)),
@@ -147,6 +157,17 @@ def test_every_word_is_explained(kind: str) -> None:
     name, words = WORDS[kind]
     assert words
     assert [word for word in words if word not in spans(page(name))] == []
+
+
+def test_agents_can_what_is_said_of_them(tmp_path: Path) -> None:
+    place = Place.make(tmp_path)
+    listed = place.json("agent", "list", SEGUE_AGENTS__COMMAND__ARGV='["true"]')
+    text = page("agents.md")
+    abilities = rows(text[text.index("| agent | can |") :])
+    assert {agent["name"]: set(agent["can"]) for agent in listed} == {
+        name: abilities[name] for name in AGENTS
+    }
+    assert set(AGENTS) <= rows((ROOT / "README.md").read_text("utf-8")).keys()
 
 
 def test_the_house_has_all_its_layers() -> None:
@@ -272,10 +293,12 @@ def check_settings(values: dict[str, Any]) -> None:
         generate.OPTIONS[f"reviewers.{name}"].model_validate(options)
 
 
-@pytest.mark.parametrize("block", blocks("toml", "toml pyproject"), ids=str)
+@pytest.mark.parametrize("block", blocks("toml", "toml pyproject", *SCRIPTS), ids=str)
 def test_toml_is_valid(block: Block) -> None:
     values = tomllib.loads(block.text)
-    if block.info == "toml pyproject":
+    if block.info in SCRIPTS:
+        SCRIPTS[block.info].model_validate(values)
+    elif block.info == "toml pyproject":
         check_settings(values.get("tool", {}).get("segue", {}))
     elif values.keys() == {"on"}:
         Script.model_validate(values)
@@ -359,16 +382,60 @@ def test_the_machine_contract_is_as_shown(rehearsal: tuple[Place, str]) -> None:
     assert json.loads(state).keys() == json.loads(place.state_file().read_text()).keys()
 
 
-def test_the_data_of_events_is_as_listed(rehearsal: tuple[Place, str]) -> None:
-    place, _ = rehearsal
+@pytest.fixture(scope="module")
+def feature(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which simulated cloud agents have carried a feature that was judged, with a resolution."""
+    folder = tmp_path_factory.mktemp("feature")
+    Place.make(folder / "place").segue("demo", "feature", "--dir", str(folder / "demo"))
+    return folder / "demo" / "feature"
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A place where a person has accepted one task and left another one out."""
+    place = Place.make(tmp_path_factory.mktemp("decided"))
+    place.script('[[on]]\nsay = "I claim to be done."\n')
+    assert (
+        "segue task accept 1, segue task skip 1 --reason WHY" in place.segue("run", "plan.md", code=3).stderr
+    )
+    place.segue("task", "accept", "1")
+    place.segue("resume", code=3)
+    place.segue("task", "skip", "2", "--reason", "not needed")
+    return place
+
+
+def data_of_events(database: Path) -> set[tuple[str, str]]:
+    """The types of events in a database, with the names in their data."""
+    query = "SELECT DISTINCT e.type, j.key FROM orchestrator_events e, json_each(e.data) j"
+    with closing(sqlite3.connect(database)) as connection:
+        return set(connection.execute(query))
+
+
+def test_the_data_of_events_is_as_listed(rehearsal: tuple[Place, str], feature: Path, decided: Place) -> None:
     listed = rows(page("looking.md"))
-    seen = place.rows("SELECT DISTINCT e.type, j.key FROM orchestrator_events e, json_each(e.data) j")
-    assert len(seen) > 30
-    assert [(kind, key) for kind, key in seen if key not in listed[kind]] == []
+    databases = rehearsal[0].database, feature / "state" / "segue.db", decided.database
+    seen = set[tuple[str, str]]().union(*map(data_of_events, databases))
+    assert {("verdict", "checks"), ("agent.ended", "branches"), ("task.marked", "by")} <= seen
+    assert [(kind, key) for kind, key in sorted(seen) if key not in listed[kind]] == []
 
 
-def queries() -> list[Block]:
-    return blocks("sql", pages=[ROOT / "docs" / "data.md"])
+def test_the_state_of_a_feature_is_as_shown(feature: Path) -> None:
+    shown = json.loads(next(b.text for b in blocks("json", pages=[ROOT / "docs" / "speckit.md"])))
+    real = json.loads(next(feature.glob("repo/specs/*/state.json")).read_text())
+    assert {**shape(shown), "tasks": {}} == {**shape(real), "tasks": {}}
+    assert shape(shown["tasks"]["T012"]) == shape(next(iter(real["tasks"].values())))
+
+
+def test_decisions_are_written_as_told(decided: Place) -> None:
+    state = json.loads(decided.state_file().read_text())
+    assert (state["completed_task_keys"], state["skipped_task_keys"]) == (["1"], ["2"])
+    tasks = decided.json("status", "last")["tasks"]
+    told = [(task["state"], task["reason"], task["verdict"]) for task in tasks]
+    assert told[:2] == [("done", "accepted by a person", "FAIL"), ("done", "skipped: not needed", "FAIL")]
+
+
+def queries(info: str = "sql") -> list[Block]:
+    return blocks(info, pages=[ROOT / "docs" / "data.md"])
 
 
 def test_tables_and_views_are_explained_column_by_column(rehearsal: tuple[Place, str]) -> None:
@@ -390,6 +457,13 @@ def test_the_queries_answer_on_sqlite(rehearsal: tuple[Place, str]) -> None:
             assert connection.execute(query.text).fetchall(), f"{query} finds nothing"
 
 
+def test_the_queries_about_features_answer(feature: Path) -> None:
+    assert queries("sql feature")
+    with closing(sqlite3.connect(feature / "state" / "segue.db")) as connection:
+        for query in queries("sql feature"):
+            assert connection.execute(query.text).fetchall(), f"{query} finds nothing"
+
+
 def test_the_queries_answer_on_postgres(tmp_path: Path, postgres: str) -> None:
     import psycopg
 
@@ -398,3 +472,5 @@ def test_the_queries_answer_on_postgres(tmp_path: Path, postgres: str) -> None:
     with psycopg.connect(postgres) as connection:
         for query in queries():
             assert connection.execute(query.text.encode()).fetchall(), f"{query} finds nothing"
+        for query in queries("sql feature"):
+            connection.execute(query.text.encode())
