@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-ENTRY = Path(__file__).resolve().parent / "entry.py"
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 BUILD = ROOT / "build" / "binary"
 DIST = ROOT / "dist"
 EXE = ".exe" if sys.platform == "win32" else ""
@@ -29,9 +29,16 @@ _SLOWEST = 1800.0
 LEFT_OUT = (
     *("psycopg", "psycopg_binary", "pyarrow"),  # extras: pip installs them
     *("pygments", "tkinter", "unittest", "pydoc", "doctest", "xmlrpc", "curses", "readline"),
+    *("setuptools", "_distutils_hack", "pkg_resources", "distutils", "lib2to3", "hatchling"),
     *("_codecs_jp", "_codecs_hk", "_codecs_cn", "_codecs_kr", "_codecs_tw", "_codecs_iso2022"),
 )
 """What would be unpacked at every start and is never used."""
+
+AS_BYTE_CODE = (
+    *("anyio", "click", "h11", "httpcore2", "httpx2", "idna", "markdown_it", "platformdirs", "pydantic"),
+    *("rich", "starlette", "truststore", "typing_extensions", "uvicorn"),
+)
+"""What Nuitka does not compile: that would take the better part of an hour."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     if BUILD.exists():
         shutil.rmtree(BUILD)
-    files = {"PyInstaller, one file": pyinstaller("onefile")}
+    single, folder = pyinstaller()
+    files = {"PyInstaller, one file": single}
     if asked.nuitka:
         files["Nuitka, one file"] = nuitka()
-    folder = pyinstaller("onedir")
     starts = {name: measure(path) for name, path in files.items()}
     others = {"PyInstaller, a folder": measure(folder), "pip": measure(installed())}
     best = min(starts, key=lambda name: starts[name].wall)
@@ -65,21 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def pyinstaller(mode: str) -> Path:
-    """Build with PyInstaller; the path of the program."""
-    name = "segue" if mode == "onefile" else "segue-folder"
-    out = BUILD / mode
-    options = [f"--{mode}", f"--name={name}", f"--distpath={out}", f"--workpath={out}-work"]
-    options += [f"--specpath={out}-work", "--noconfirm", "--log-level=ERROR", "--console"]
-    options += ["--collect-submodules=segue", "--collect-data=segue"]
-    options += [f"--exclude-module={module}" for module in LEFT_OUT]
-    options += [] if sys.platform == "win32" else ["--strip"]
-    run("PyInstaller", *options, str(ENTRY))
-    return out / f"{name}{EXE}" if mode == "onefile" else out / name / f"{name}{EXE}"
+def pyinstaller() -> tuple[Path, Path]:
+    """Build with PyInstaller; the one-file program, and the one that comes as a folder."""
+    out = BUILD / "pyinstaller"
+    options = [f"--distpath={out}", f"--workpath={out}-work", "--noconfirm", "--log-level=ERROR"]
+    run("PyInstaller", *options, str(HERE / "segue.spec"))
+    return out / f"segue{EXE}", out / "segue-folder" / f"segue-folder{EXE}"
 
 
 def nuitka() -> Path:
-    """Build with Nuitka; dependencies stay byte code, or it would take the better part of an hour."""
+    """Build with Nuitka; the path of the program."""
     out = BUILD / "nuitka"
     options = ["--mode=onefile", f"--output-dir={out}", f"--output-filename=segue{EXE}", "--quiet"]
     options += ["--assume-yes-for-downloads", "--include-package=segue", "--include-package-data=segue"]
@@ -87,8 +89,8 @@ def nuitka() -> Path:
     options += ["--onefile-tempdir-spec={CACHE_DIR}/segue-unpacked/{VERSION}", f"--file-version={_version()}"]
     options += [f"--product-version={_version()}", f"--jobs={os.cpu_count() or 1}"]
     options += [f"--nofollow-import-to={module}" for module in LEFT_OUT]
-    options += [f"--noinclude-custom-mode={module}:bytecode" for module in ("pydantic", "rich", "click")]
-    run("nuitka", *options, str(ENTRY))
+    options += [f"--noinclude-custom-mode={module}:bytecode" for module in AS_BYTE_CODE]
+    run("nuitka", *options, str(HERE / "entry.py"))
     return out / f"segue{EXE}"
 
 

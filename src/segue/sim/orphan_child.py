@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from segue.system.process_group import own_group
-from segue.system.program import part_command
+from segue.system.program import own_environment, part_command
 
 _SECONDS = 600
 
@@ -14,7 +14,7 @@ _SECONDS = 600
 def leave_orphan() -> None:
     """Start one and do not look back."""
     argv = part_command("--segue-sim-orphan", "segue.sim.orphan_child")
-    subprocess.Popen(argv, stdin=subprocess.DEVNULL, **own_group())
+    subprocess.Popen(argv, env=own_environment(), stdin=subprocess.DEVNULL, **own_group())
 
 
 def main(_arguments: list[str]) -> int:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 _RUN = "import sys; sys.path.append(sys.argv.pop(1)); from {module} import main; sys.exit(main(sys.argv[1:]))"
 
@@ -31,7 +32,7 @@ def part_command(flag: str, module: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _RUN.format(module=module), root]
 
 
-def own_environment(variables: Mapping[str, str]) -> dict[str, str]:
+def own_environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """The variables for a copy of this program that may outlive it."""
     # A one-file build unpacks itself into a folder that is deleted when it ends; the copy needs its own.
     reset = {"PYINSTALLER_RESET_ENVIRONMENT": "1"} if frozen() else {}
