@@ -130,7 +130,7 @@ def test_branches_elsewhere_are_not_ours(cloud: CloudPlace) -> None:
 
 def test_an_unknown_status_is_told_once_and_watched_to_the_deadline(cloud: CloudPlace) -> None:
     cloud.desk.plays(faults=["unknown_status"])
-    ended = cloud.run(cloud.job(wall=1.0))
+    ended = cloud.run(cloud.job(wall=2.0))
     assert ended.kind == "timeout"
     told = [data for data in ended.of(EventType.AGENT_RAW) if data["type"] == "unknown_status"]
     assert [data["data"]["status"] for data in told] == ["HIBERNATING"]
@@ -141,7 +141,7 @@ def test_an_unknown_status_is_told_once_and_watched_to_the_deadline(cloud: Cloud
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_deadline_cancels(cloud: CloudPlace, fault: str, stream: bool) -> None:
     cloud.desk.plays(faults=[fault])
-    job = cloud.job(wall=1.0)
+    job = cloud.job(wall=2.0)
     ended = cloud.run(job, stream=stream)
     assert ended.kind == "timeout"
     assert ended.last["status"] == "CANCELLED", "a last look shows what the cancellation did"
@@ -166,7 +166,7 @@ def test_a_silent_stream_is_a_hang_too(cloud: CloudPlace) -> None:
 def test_a_cancellation_that_fails_does_not_keep_us(cloud: CloudPlace) -> None:
     cloud.desk.plays(faults=["hang"])
     cloud.desk.breaks("internal", CANCEL, times=0)
-    ended = cloud.run(cloud.job(wall=0.5))
+    ended = cloud.run(cloud.job(wall=2.0))
     assert ended.kind == "timeout"
     assert ended.last["status"] == "RUNNING"
     assert len(cloud.asked(CANCEL)) == 3
@@ -233,6 +233,14 @@ def test_cancelled_in_the_middle_of_a_launch_nothing_is_left_at_work(cloud: Clou
             await asyncio.wait([first])
 
     asyncio.run(interrupted())
+    assert cloud.desk.get("/_sim/state") == {"agents": 1, "active": 0}
+
+
+def test_a_launch_that_is_never_answered_is_not_left_at_work(cloud: CloudPlace) -> None:
+    cloud.desk.plays(hold=True)
+    cloud.desk.breaks("reset_after", LAUNCH, times=0)
+    ended = cloud.run(cloud.job(wall=1.0), retry_pause=0.4)
+    assert ended.kind == "timeout"
     assert cloud.desk.get("/_sim/state") == {"agents": 1, "active": 0}
 
 

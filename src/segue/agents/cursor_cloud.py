@@ -37,6 +37,8 @@ def _address(url: str) -> str:
     parts = urlsplit(url)
     if parts.username or parts.password:
         raise ValueError(f"must not hold a user or password; the key comes from {KEY}")
+    if not parts.hostname:
+        raise ValueError("must name a server")
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
         raise ValueError("must begin with https:// (or http:// on this machine): the key travels with it")
     return url.rstrip("/")

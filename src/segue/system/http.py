@@ -219,7 +219,7 @@ class Http:
 
     def _asked_to_wait(self, refusal: Answer, pause: float) -> float:
         said = refusal.retry_after()
-        if said is None:
+        if not said:
             return pause
         wait = min(said, self._policy.longest_wait)
         self._refusal, self._quiet_until = refusal, max(self._quiet_until, _now() + wait)

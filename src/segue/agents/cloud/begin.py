@@ -56,11 +56,11 @@ class Beginning:
             await asyncio.sleep(self.pause)
         raise AssertionError("the last try returns or raises")
 
-    async def look(self, session: str | None) -> Place | None:
+    async def look(self, session: str | None, deadline: float) -> Place | None:
         """The run that a try may have started whose answer nobody waited for."""
         if session is None or not self.api.owns(last := Place.parse(session)):
-            return await self.api.find(self.order.token, self.deadline)
-        newest = await self.api.latest(last.agent, self.deadline)
+            return await self.api.find(self.order.token, deadline)
+        newest = await self.api.latest(last.agent, deadline)
         return newest if newest.run != last.run else None
 
     async def _launched(self, order: Order) -> Begun:

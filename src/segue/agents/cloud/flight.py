@@ -63,7 +63,7 @@ class Flight:
             over = True
             last = [*ending.usage_event(), ending.event(reading, self.redactor)]
         except CloudError as error:
-            over = True
+            over = not error.unsure
             failure = refused(error, late=_now() >= deadline)
             last = [failed_event(failure, self.job, time.monotonic() - began, self.redactor)]
         finally:
@@ -127,7 +127,8 @@ class Flight:
         """Nobody waits for the job any more: end what was begun, as far as that is possible at once."""
         with suppress(CloudError, TimeoutError):
             async with asyncio.timeout(_CANCEL_SECONDS):
-                place = begun.place if begun else await beginning.look(self.job.session)
+                end = _now() + _CANCEL_SECONDS
+                place = begun.place if begun else await beginning.look(self.job.session, end)
                 if place is not None:
                     await self._cancel(place, "interrupted")
 
