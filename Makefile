@@ -24,6 +24,8 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(foreach system,darwin win32,$(BIN)/mypy --platform $(system) --no-warn-unreachable --no-warn-unused-ignores \
+		--cache-dir .mypy_cache/$(system) src &&) true
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 

@@ -1,7 +1,8 @@
 """One run per repository: a lock the operating system releases by itself when its holders are gone.
 
 The lock lies in the git folder of the work tree, so that runs with different databases exclude each
-other too. The supervisor inherits it: while an agent works, the repository stays taken even if Segue died.
+other too. The supervisor inherits it: while an agent works, the repository stays taken even if Segue died
+(not on Windows: see docs/platforms.md).
 """
 
 from __future__ import annotations

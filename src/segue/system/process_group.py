@@ -56,12 +56,24 @@ def terminate_group(pid: int) -> None:
         _send(os.killpg, pid, signal.SIGTERM)
 
 
-def kill_group(pid: int) -> None:
-    """Kill a whole group, also when its leader has ended."""
-    if sys.platform == "win32":
-        kill(pid)
-    else:
-        _send(os.killpg, pid, signal.SIGKILL)
+class Tree:
+    """A process that was started in a group of its own, with everything it has started since."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._pid = process.pid
+        if sys.platform == "win32":
+            from segue.system.process_windows import JobObject
+
+            self._job = JobObject(process)
+
+    def kill(self) -> None:
+        """Kill all of it, also when the process itself has ended; harmless when nothing is left."""
+        if sys.platform != "win32":
+            _send(os.killpg, self._pid, signal.SIGKILL)
+        elif self._job.holds:
+            self._job.kill()
+        else:
+            kill(self._pid)
 
 
 def kill(pid: int) -> None:

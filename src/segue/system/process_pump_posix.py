@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
-from segue.system.process_group import kill_group
+from segue.system.process_group import Tree
 
 assert sys.platform != "win32"
 
@@ -25,6 +25,7 @@ class SelectorPump:
 
     def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> None:
         self.process = process
+        self._tree = Tree(process)
         self.kept = {"out": bytearray(), "err": bytearray()}
         self.timed_out = False
         self._unsent = memoryview(stdin)
@@ -49,7 +50,7 @@ class SelectorPump:
 
     def kill(self) -> None:
         """Kill the tool's whole group; harmless when it is gone."""
-        kill_group(self.process.pid)
+        self._tree.kill()
 
     def _watch(self, pipe: IO[bytes], name: str) -> None:
         os.set_blocking(pipe.fileno(), False)

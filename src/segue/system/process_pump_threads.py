@@ -12,7 +12,7 @@ import threading
 import time
 from typing import IO
 
-from segue.system.process_group import kill_group
+from segue.system.process_group import Tree
 
 _CHUNK = 64 * 1024
 _LAST_WORDS = 2.0
@@ -24,6 +24,7 @@ class ThreadPump:
 
     def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> None:
         self.process = process
+        self._tree = Tree(process)
         self.kept = {"out": bytearray(), "err": bytearray()}
         self.timed_out = False
         self._stdin = stdin
@@ -52,7 +53,7 @@ class ThreadPump:
 
     def kill(self) -> None:
         """Kill the tool with all its children; harmless when it is gone."""
-        kill_group(self.process.pid)
+        self._tree.kill()
 
     def _feed(self, _name: str, pipe: IO[bytes]) -> None:
         unsent = memoryview(self._stdin)

@@ -67,24 +67,25 @@ if sys.platform == "win32":
         finally:
             _kernel.CloseHandle(handle)
 
-    def enclose(process: subprocess.Popen[bytes]) -> int | None:
-        """Put a process, with all it will start, in a job object that ends them when it is closed."""
-        job: int | None = _kernel.CreateJobObjectW(None, None)
-        limits = _Extended()
-        limits.Basic.LimitFlags = _KILL_ON_CLOSE
-        if (
-            job
-            and _kernel.SetInformationJobObject(
-                job, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
-            )
-            and _kernel.AssignProcessToJobObject(job, int(process._handle))  # type: ignore[attr-defined]
-        ):
-            return job
-        if job:
-            _kernel.CloseHandle(job)
-        return None
+    class JobObject:
+        """What Windows puts a process and all it starts into; closing it, also by a crash, ends them all."""
 
-    def end_enclosed(job: int) -> None:
-        """Kill everything in the job object, also what outlived its parent."""
-        _kernel.TerminateJobObject(job, 1)
-        _kernel.CloseHandle(job)
+        def __init__(self, process: subprocess.Popen[bytes]) -> None:
+            self._handle: int | None = _kernel.CreateJobObjectW(None, None)
+            limits = _Extended()
+            limits.Basic.LimitFlags = _KILL_ON_CLOSE
+            self.holds = bool(
+                self._handle
+                and _kernel.SetInformationJobObject(
+                    self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
+                )
+                and _kernel.AssignProcessToJobObject(self._handle, int(process._handle))  # type: ignore[attr-defined]
+            )
+
+        def kill(self) -> None:
+            """Kill everything inside, also what outlived its parent."""
+            _kernel.TerminateJobObject(self._handle, 1)
+
+        def __del__(self) -> None:
+            if self._handle:
+                _kernel.CloseHandle(self._handle)

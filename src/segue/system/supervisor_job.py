@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 
-from segue.system.process_group import interrupt, kill_group, own_group, startable, terminate_group
+from segue.system.process_group import Tree, interrupt, own_group, startable, terminate_group
 from segue.system.process_notes import BINARY
 from segue.system.process_table import JOB_MARKER
 
@@ -36,7 +35,7 @@ class Job:
         self.began = self.heard = time.monotonic()
         self.process: subprocess.Popen[bytes] | None = None
         self.pid: int | None = None
-        self.enclosure: int | None = None
+        self.tree: Tree | None = None
         self.pipes: dict[str, IO[bytes]] = {}
         self.spools: dict[str, int] = {}
         self.sizes = {"out": 0, "err": 0}
@@ -72,10 +71,7 @@ class Job:
         assert self.process.stderr
         self.pid = self.process.pid
         self.pipes = {"out": self.process.stdout, "err": self.process.stderr}
-        if sys.platform == "win32":
-            from segue.system.process_windows import enclose
-
-            self.enclosure = enclose(self.process)
+        self.tree = Tree(self.process)
 
     def keep(self, name: str, data: bytes) -> None:
         """Put what the agent printed into the spool."""
@@ -126,16 +122,11 @@ class Job:
 
     def exited(self, code: int) -> None:
         """Note the exit code and kill the group at once."""
-        assert self.pid is not None
+        assert self.tree is not None
         assert self.process is not None
         self.exit = self.process.returncode = code
         self.ended_at = self.due_at = time.monotonic()
-        if self.enclosure is None:
-            kill_group(self.pid)
-        elif sys.platform == "win32":
-            from segue.system.process_windows import end_enclosed
-
-            end_enclosed(self.enclosure)
+        self.tree.kill()
 
     def result(self) -> dict[str, Any]:
         """What exit.json says."""
