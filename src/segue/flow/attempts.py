@@ -31,7 +31,8 @@ async def attempts(
         failure: dict[str, Any] = result.output["failure"]
         if failure["kind"] == FailureKind.INTERRUPTED:
             continue
-        if failure["kind"] == FailureKind.USAGE_LIMIT:
+        limited = failure["kind"] == FailureKind.RATE_LIMIT and failure["until"] is not None
+        if limited or failure["kind"] == FailureKind.USAGE_LIMIT:
             parks += 1
             if failure["until"] is None or parks > MAX_PARKS:
                 return number, result
