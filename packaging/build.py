@@ -48,6 +48,11 @@ class Start:
     wall: float
     cpu: float | None
 
+    @property
+    def cost(self) -> float:
+        """What is compared: processor time, where it is told, because others may use the machine too."""
+        return self.wall if self.cpu is None else self.cpu
+
     def __str__(self) -> str:
         cpu = "–" if self.cpu is None else f"{self.cpu:.2f} s"
         return f"{self.wall:6.2f} s {cpu:>8}"
@@ -66,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         files["Nuitka, one file"] = nuitka()
     starts = {name: measure(path) for name, path in files.items()}
     others = {"PyInstaller, a folder": measure(folder), "pip": measure(installed())}
-    best = min(starts, key=lambda name: starts[name].wall)
+    best = fastest(starts)
     keep(files[best], folder.parent)
     report({**starts, **others}, files, best, asked.nuitka)
     return 0
@@ -85,6 +90,7 @@ def nuitka() -> Path:
     out = BUILD / "nuitka"
     options = ["--mode=onefile", f"--output-dir={out}", f"--output-filename=segue{EXE}", "--quiet"]
     options += ["--assume-yes-for-downloads", "--include-package=segue", "--include-package-data=segue"]
+    options += ["--include-distribution-metadata=httpx2"]  # it asks for its own version
     # Unpacked once and found again: only what has changed is written at the next start.
     options += ["--onefile-tempdir-spec={CACHE_DIR}/segue-unpacked/{VERSION}", f"--file-version={_version()}"]
     options += [f"--product-version={_version()}", f"--jobs={os.cpu_count() or 1}"]
@@ -125,6 +131,14 @@ def measure(program: Path) -> Start:
         starts.append((wall, None if used is None or now is None else now - used))
     cpus = [cpu for _, cpu in starts if cpu is not None]
     return Start(min(wall for wall, _ in starts), min(cpus) if cpus else None)
+
+
+def fastest(starts: dict[str, Start]) -> str:
+    """The name of the build that starts fastest; the first one wins unless another is a tenth faster."""
+    best, *others = starts
+    for other in others:
+        best = other if starts[other].cost < 0.9 * starts[best].cost else best
+    return best
 
 
 def cpu_of_children() -> float | None:
