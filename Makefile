@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.txt
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check unit bench docs lock binary clean
+.PHONY: setup demo test check unit e2e bench docs lock binary clean
 
 setup: $(VENV)/.ready
 
@@ -34,6 +34,11 @@ unit: setup
 
 test: check unit
 
+# The real Claude Code and Codex against a scripted model on loopback; installs both into .e2e (800 MB, needs npm).
+e2e: setup
+	$(BIN)/python tests/e2e/install.py
+	$(BIN)/pytest tests/e2e -n 2
+
 bench: setup
 	$(BIN)/python -m bench
 
@@ -60,4 +65,4 @@ lock:
 	$(COMPILE) --group nuitka -o requirements/nuitka.txt
 
 clean:
-	rm -rf $(VENV) $(BINARY_VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) $(BINARY_VENV) .e2e .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -13,6 +13,8 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from segue.agents.claude import ClaudeOptions
+from segue.agents.codex import CodexOptions
 from segue.agents.cursor import CursorOptions
 from segue.agents.cursor_cloud import CursorCloudOptions
 from segue.cli.exit_codes import EXIT_CODES
@@ -34,6 +36,8 @@ BLOCK = re.compile(
 
 
 OPTIONS: dict[str, type[BaseModel]] = {
+    "agents.claude": ClaudeOptions,
+    "agents.codex": CodexOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
     "judge": JudgeSettings,

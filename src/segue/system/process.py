@@ -126,6 +126,10 @@ class Processes:
         """A private folder for files that a job needs; it goes when the job is forgotten."""
         return private_folder(self._folder.job(token).path / "scratch")
 
+    def shared(self, name: str) -> Path:
+        """A private folder for files that launches of an agent hand on; it stays as long as the run's."""
+        return private_folder(self._folder.path / "agents" / name)
+
     def forget(self, token: str) -> None:
         """Delete what is kept of a job, once its outcome is written down elsewhere."""
         shutil.rmtree(self._folder.job(token).path, ignore_errors=True)

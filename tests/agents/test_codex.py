@@ -1,0 +1,366 @@
+"""The codex agent: flags, environment, every line Codex was seen to print, every way it ends."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.agents.codex import CodexAgent, CodexOptions
+from segue.agents.codex_lines import CodexLines
+from segue.domain.event import Event, EventType
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Mode
+from segue.domain.outcome import Outcome, Usage
+from segue.system.process import Processes
+from segue.system.redact import Redactor
+from tests.agents.stand_in import PROMPT, VALUES, StandIn, ended, of, outcome
+
+ADD = {"path": "a", "kind": "add"}
+THREAD = "01a1dd54-b14d-76f3-acf5-07336d12c0d2"
+NOW = 1_800_000_000.0
+STARTED = {"type": "thread.started", "thread_id": THREAD}
+TURN = {"type": "turn.started"}
+USAGE = {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 12, "reasoning_output_tokens": 3}
+DONE = {"type": "turn.completed", "usage": USAGE}
+SAID = {"type": "item.completed", "item": {"id": "item_9", "type": "agent_message", "text": "All done."}}
+WAITS = {"type": "error", "message": "Reconnecting... waiting for network (Connection failed: error sending)"}
+
+
+def item(state: str, kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": f"item.{state}", "item": {"id": "item_0", "type": kind, **more}}
+
+
+def read(lines: CodexLines, *printed: dict[str, Any]) -> list[Event]:
+    return [event for line in printed for event in lines.read(json.dumps(line)) or []]
+
+
+def concluded(*printed: dict[str, Any], mode: Mode = Mode.EDIT, **how: Any) -> Outcome:
+    lines = CodexLines(mode)
+    read(lines, *printed)
+    return lines.outcome(ended(**how), NOW)
+
+
+def failed(*printed: dict[str, Any], mode: Mode = Mode.EDIT, **how: Any) -> Failure:
+    failure = concluded(*printed, mode=mode, **how).failure
+    assert failure is not None
+    return failure
+
+
+def turn_failed(message: str) -> dict[str, Any]:
+    return {"type": "turn.failed", "error": {"message": message}}
+
+
+def test_a_launch_that_went_well() -> None:
+    lines = CodexLines(Mode.EDIT)
+    command = {"command": "/bin/bash -lc 'make test'", "aggregated_output": "ok\n"}
+    events = read(
+        lines,
+        STARTED,
+        TURN,
+        item("completed", "reasoning", text="hmm"),
+        item("started", "command_execution", **command, exit_code=None, status="in_progress"),
+        item("completed", "command_execution", **command, exit_code=0, status="completed"),
+        SAID,
+        DONE,
+    )
+    started, completed = of(events, EventType.AGENT_TOOL)
+    assert started == {
+        "name": "Bash",
+        "id": "item_0",
+        "state": "started",
+        "input": {"command": "/bin/bash -lc 'make test'"},
+    }
+    assert (completed["status"], completed["result"]) == ("success", {"output": "ok\n", "exit_code": 0})
+    assert {"type": "thinking", "chars": 3} in of(events, EventType.AGENT_RAW)
+    assert of(events, EventType.AGENT_USAGE) == [USAGE]
+    found = lines.outcome(ended(), NOW)
+    assert (found.failure, found.text, found.session) == (None, "All done.", THREAD)
+    assert found.usage == Usage(100, 12)
+    assert lines.facts() == {"tools": 1, "tools_success": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "name", "given"),
+    [
+        ("file_change", {"changes": [ADD]}, "Write", {"changes": [ADD]}),
+        ("file_change", {"changes": [ADD, {**ADD, "kind": "update"}]}, "Edit", None),
+        ("file_change", {"changes": "?"}, "Edit", {"changes": "?"}),
+        ("web_search", {"query": "weather"}, "WebSearch", {"query": "weather"}),
+        ("mcp_tool_call", {"server": "db", "tool": "ask", "arguments": 1}, "mcp__db__ask", {"arguments": 1}),
+    ],
+)
+def test_tools_have_the_names_all_agents_share(
+    kind: str, more: dict[str, Any], name: str, given: dict[str, Any] | None
+) -> None:
+    (tool,) = of(read(CodexLines(Mode.EDIT), item("completed", kind, **more)), EventType.AGENT_TOOL)
+    assert (tool["name"], tool["status"]) == (name, "success")
+    assert given is None or tool["input"] == given
+
+
+def test_commands_that_failed_or_were_declined() -> None:
+    lines = CodexLines(Mode.EDIT)
+    for status in ("failed", "declined"):
+        read(lines, item("completed", "command_execution", command="x", status=status))
+    assert lines.facts() == {"tools": 2, "tools_failure": 1, "tools_rejected": 1}
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("unexpected status 401 Unauthorized: no, url: http://127.0.0.1/v1/responses", FailureKind.AUTH),
+        ("unexpected status 403 Forbidden: no, url: http://127.0.0.1/v1/responses", FailureKind.AUTH),
+        ("Missing environment variable: `KEY`.", FailureKind.AUTH),
+        ("unexpected status 404 Not Found: no", FailureKind.NOT_STARTED),
+        ("exceeded retry limit, last status: 429 Too Many Requests", FailureKind.RATE_LIMIT),
+        (
+            "We’re currently experiencing high demand, which may cause temporary errors.",
+            FailureKind.RATE_LIMIT,
+        ),
+        ("stream disconnected before completion: Transport error", FailureKind.UNKNOWN),
+        ("Codex ran out of room in the model's context window.", FailureKind.UNKNOWN),
+        ("something new", FailureKind.UNKNOWN),
+        ("", FailureKind.UNKNOWN),
+    ],
+)
+def test_a_turn_that_failed(message: str, kind: FailureKind) -> None:
+    failure = failed(STARTED, TURN, {"type": "error", "message": message}, turn_failed(message), code=1)
+    assert failure.kind is kind
+    assert failure.message
+
+
+def test_a_used_up_limit_is_parked_until_it_ends() -> None:
+    failure = failed(
+        STARTED,
+        turn_failed("You've hit your usage limit. Upgrade to Pro or try again in 2 hours 5 minutes."),
+        code=1,
+    )
+    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7500)
+
+
+def test_errors_on_the_way_are_not_the_end() -> None:
+    warning = item("completed", "error", message="Model metadata not found")
+    retried = {"type": "error", "message": "Reconnecting... 1/5 (unexpected status 401 Unauthorized)"}
+    lines = CodexLines(Mode.EDIT)
+    events = read(lines, STARTED, warning, retried, SAID, DONE)
+    assert lines.outcome(ended(), NOW).failure is None
+    assert lines.facts()["reconnects"] == 1
+    assert [data["type"] for data in of(events, EventType.AGENT_RAW)] == ["thread.started", "error", "error"]
+
+
+def test_waiting_for_the_network_begins_with_the_first_complaint() -> None:
+    lines = CodexLines(Mode.EDIT)
+    read(lines, STARTED, WAITS)
+    since = lines.offline_since
+    assert since is not None
+    read(lines, WAITS)
+    assert lines.offline_since == since
+    failure = lines.outcome(ended(None, 9, "ended"), NOW, gave_up=True).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.HANG
+    assert "waiting for network" in failure.message
+    read(lines, SAID)
+    failure = lines.outcome(ended(None, 9, "wall"), NOW).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.TIMEOUT
+
+
+def test_an_answer_ends_the_waiting() -> None:
+    lines = CodexLines(Mode.EDIT)
+    read(lines, STARTED, WAITS, SAID)
+    assert lines.offline_since is None
+
+
+def test_ends_without_the_end_of_a_turn() -> None:
+    assert failed(STARTED).kind is FailureKind.NO_RESULT
+    assert failed(STARTED, code=None, signal=15).kind is FailureKind.CRASH
+    assert failed(STARTED, DONE, SAID, code=1).kind is FailureKind.CRASH
+    hang = failed(STARTED, WAITS, code=None, reason="idle")
+    assert hang.kind is FailureKind.HANG
+    assert "waiting for network" in hang.message
+    assert failed(STARTED, code=None, reason="ended").kind is FailureKind.INTERRUPTED
+    unknown = f"Error: thread/resume: thread/resume failed: no rollout found for thread id {THREAD}"
+    assert failed(code=1, err=unknown).kind is FailureKind.NOT_STARTED
+    assert failed(code=2, err="error: unexpected argument '--color' found").kind is FailureKind.NOT_STARTED
+    lines = CodexLines(Mode.EDIT)
+    read(lines, STARTED)
+    lines.read('{"type":"turn.comp')
+    failure = lines.outcome(ended(), NOW).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.TRUNCATED
+
+
+@pytest.mark.parametrize("mode", [Mode.PLAN, Mode.ASK])
+def test_an_answer_without_text_is_none(mode: Mode) -> None:
+    assert failed(STARTED, DONE, mode=mode).kind is FailureKind.NO_RESULT
+    assert concluded(STARTED, SAID, DONE, mode=mode).failure is None
+
+
+def test_unknown_lines_are_kept_and_counted() -> None:
+    lines = CodexLines(Mode.EDIT)
+    events = read(lines, {"type": "news"}, item("completed", "collab_call"), item("updated", "todo_list"))
+    assert len(of(events, EventType.AGENT_RAW)) == 2
+    assert lines.facts() == {"unknown_lines": 2}
+
+
+ITEMS = ["agent_message", "reasoning", "command_execution", "file_change", "mcp_tool_call", "error", "x"]
+LINES = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(
+            ["thread.started", "turn.completed", "turn.failed", "item.started", "item.completed", "error"]
+        )
+        | VALUES
+    },
+    optional={
+        "item": VALUES
+        | st.fixed_dictionaries(
+            {"type": st.sampled_from(ITEMS)},
+            optional=dict.fromkeys(
+                ("id", "text", "command", "changes", "status", "server", "result"), VALUES
+            ),
+        ),
+        "usage": VALUES | st.fixed_dictionaries({"input_tokens": VALUES, "output_tokens": VALUES}),
+        "thread_id": VALUES,
+        "message": VALUES,
+        "error": VALUES,
+    },
+)
+
+
+@given(st.lists(LINES.map(json.dumps) | st.text() | VALUES.map(json.dumps)), st.sampled_from(list(Mode)))
+def test_no_line_is_fatal(printed: list[str], mode: Mode) -> None:
+    lines = CodexLines(mode)
+    for text in printed:
+        for event in lines.read(text) or []:
+            json.dumps(dict(event.data), allow_nan=False)
+    json.dumps(lines.facts(), allow_nan=False)
+    lines.outcome(ended(), NOW)
+
+
+@pytest.fixture
+def codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    found = StandIn.make(tmp_path, monkeypatch, "codex", "codex-cli 0.166.0")
+    found.says([STARTED, TURN, SAID, DONE])
+    monkeypatch.setenv("CODEX_API_KEY", "sk-0123456789abcdef")
+    return found
+
+
+def agent(processes: Processes, **options: Any) -> CodexAgent:
+    return CodexAgent(CodexOptions(**options), processes, Redactor([]))
+
+
+QUIET = ["--json", "-c", "analytics.enabled=false", "--disable", "plugins", "--skip-git-repo-check"]
+NEW = ["exec", "--color", "never", *QUIET]
+RESUMED = ["exec", "--color", "never", "resume", *QUIET]
+
+
+@pytest.mark.parametrize(
+    ("mode", "session", "options", "flags"),
+    [
+        (Mode.EDIT, None, {}, [*NEW, "-s", "workspace-write", "-"]),
+        (Mode.PLAN, None, {"sandbox": "none", "network": True}, [*NEW, "-s", "read-only", "-"]),
+        (Mode.ASK, None, {}, [*NEW, "-s", "read-only", "-"]),
+        (Mode.EDIT, None, {"sandbox": "none"}, [*NEW, "--dangerously-bypass-approvals-and-sandbox", "-"]),
+        (Mode.EDIT, THREAD, {}, [*RESUMED, "-c", 'sandbox_mode="workspace-write"', THREAD, "-"]),
+        (Mode.ASK, THREAD, {}, [*RESUMED, "-c", 'sandbox_mode="read-only"', THREAD, "-"]),
+        (
+            Mode.EDIT,
+            None,
+            {"network": True, "config": ['model_reasoning_effort="low"'], "extra_args": ["--search"]},
+            [
+                *(*NEW, "-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"),
+                *("-c", 'model_reasoning_effort="low"', "--search", "-"),
+            ],
+        ),
+    ],
+)
+def test_flags(
+    codex: StandIn, mode: Mode, session: str | None, options: dict[str, Any], flags: list[str]
+) -> None:
+    codex.run(lambda processes: agent(processes, **options), mode, session=session)
+    (call,) = codex.calls()
+    assert call["argv"] == flags
+    assert call["stdin"] == PROMPT.text
+
+
+def test_model_and_environment(codex: StandIn) -> None:
+    codex.environ.setenv("OPENAI_API_KEY", "x")
+    found = outcome(codex.run(agent, model="gpt-5.5"))
+    (call,) = codex.calls()
+    assert call["argv"][call["argv"].index("-m") + 1] == found.model == "gpt-5.5"
+    assert call["env"]["CODEX_API_KEY"].startswith("sk-")
+    assert "OPENAI_API_KEY" not in call["env"]
+    assert Path(call["env"]["CODEX_HOME"]).is_relative_to(codex.root / "run")
+
+
+def test_the_users_folder_is_used_where_the_login_is(codex: StandIn) -> None:
+    codex.environ.setenv("CODEX_HOME", "/their/folder")
+    codex.run(lambda processes: agent(processes, own_config_dir=False), token="a")
+    codex.environ.delenv("CODEX_API_KEY")
+    codex.run(agent, token="b")
+    assert [call["env"]["CODEX_HOME"] for call in codex.calls()] == ["/their/folder"] * 2
+
+
+def test_a_follow_up_counts_only_what_it_used_itself(codex: StandIn) -> None:
+    first = outcome(codex.run(agent, token="first"))
+    codex.says([STARTED, SAID, {"type": "turn.completed", "usage": {**USAGE, "input_tokens": 170}}])
+    second = outcome(codex.run(agent, token="second", session=first.session))
+    again = outcome(codex.run(agent, token="second", session=first.session))
+    assert first.usage == Usage(100, 12)
+    assert second.usage == again.usage == Usage(70, 0)
+    assert len(codex.calls()) == 2
+
+
+def test_a_service_that_cannot_be_reached_is_not_waited_for(codex: StandIn) -> None:
+    codex.says([STARTED, TURN, WAITS], stay=600)
+    first = outcome(codex.run(lambda processes: agent(processes, offline_grace=0.2)))
+    again = outcome(codex.run(agent))
+    assert first.failure is not None
+    assert first.failure.kind is FailureKind.HANG
+    assert again.failure is not None
+    assert again.failure.message == first.failure.message
+    assert len(codex.calls()) == 1
+
+
+def test_the_real_program_is_preferred_to_its_launcher(codex: StandIn) -> None:
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    program = codex.root / "bin" / "codex"
+    modules = codex.root / "node_modules" / "@openai"
+    native = modules / f"codex-{sys.platform}-{machine}" / "vendor" / "triple" / "bin" / "codex"
+    launcher = modules / "codex" / "bin" / "codex.js"
+    for path in (native, launcher):
+        path.parent.mkdir(parents=True)
+    program.rename(native)
+    launcher.write_text("#!/bin/sh\nexit 1\n")
+    launcher.chmod(0o755)
+    program.symlink_to(launcher)
+    assert outcome(codex.run(agent)).failure is None
+    native.unlink()
+    failure = outcome(codex.run(agent, token="launcher")).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.CRASH
+
+
+def test_what_is_missing(codex: StandIn, tmp_path: Path) -> None:
+    processes = Processes(tmp_path / "run")
+    assert agent(processes).check() == []
+    codex.environ.delenv("CODEX_API_KEY")
+    codex.says([], status="Not logged in")
+    (problem,) = agent(processes).check()
+    assert (problem.exit_code, "codex login" in problem.fix) == (4, True)
+    assert agent(processes, config=['model_provider="local"']).check() == []
+    codex.says([], status="Logged in using ChatGPT")
+    assert agent(processes).check() == []
+    codex.says([], version="codex 1")
+    (problem,) = agent(processes).check()
+    assert problem.exit_code == 5
+    assert "is not Codex" in problem.message
+    (problem,) = agent(processes, agent_cmd="codex-9").check()
+    assert problem.exit_code == 5
+    assert "npm install -g @openai/codex" in problem.fix
