@@ -133,19 +133,15 @@ class App:
     def source(self, named: str | None, repo: Path) -> AnySource:
         """The plan file or Spec Kit feature that was named, or that is found as Spec Kit finds it."""
         given = named or (str(self.loaded.settings.source) if self.loaded.settings.source else None)
-        if given is not None and not self._is_feature(given):
+        has_features = any((place / ".specify").is_dir() for place in (repo, *repo.parents))
+        if given is not None and not _is_feature(given, has_features):
             return self._planfile(Path(given), repo)
         from segue.sources.speckit import SpecKit, find_feature
 
-        if given is None and not any((place / ".specify").is_dir() for place in (repo, *repo.parents)):
+        if given is None and not has_features:
             raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
         folder = find_feature(given, repo if given is None else Path.cwd(), os.environ)
         return SpecKit(folder, repo, self.loaded.settings.verify)
-
-    @staticmethod
-    def _is_feature(given: str) -> bool:
-        path = Path(given)
-        return path.is_dir() or path.name == "tasks.md"
 
     def _planfile(self, path: Path, repo: Path) -> PlanFile:
         lenient = self.loaded.settings.plan_format == "lenient"
@@ -183,12 +179,25 @@ class App:
         return Redactor([secret for variables in known for secret in secrets_of(variables)])
 
 
-def make_reviewing(app: App, flow: str, repo: Path) -> Reviewing | None:
+def _is_feature(given: str, has_features: bool) -> bool:
+    """A folder, its tasks.md, or the bare name of a feature; everything else is a plan file."""
+    path = Path(given)
+    if path.is_dir() or path.name == "tasks.md":
+        return True
+    return has_features and not path.suffix and not path.exists()
+
+
+def make_reviewing(app: App, flow: str, repo: Path, cloud: bool) -> Reviewing | None:
     """The reviewer that was asked for, or stet if it is there; None when nobody reviews."""
     settings = app.loaded.settings
     wanted = settings.review.reviewer
-    if "review" not in FLOWS[flow] or wanted == "none":
+    if "review" not in FLOWS[flow] or wanted == "none" or (cloud and wanted is None):
         return None
+    if cloud:
+        raise UsageError(
+            f"The reviewer {wanted} looks at the work tree here, but cloud agents work elsewhere.",
+            hint="Leave --review out; checks run on the agent's branch: see checks in docs/judging.md",
+        )
     reviewer = _make_reviewer(app, wanted or "stet", repo)
     problems = reviewer.check()
     if wanted is None and (problems or settings.commit == "never"):
@@ -243,6 +252,10 @@ def make_verifying(app: App, flow: str, run_check: RunCheck) -> Verifying | None
     if "verify" not in FLOWS[flow]:
         return None
     settings = app.loaded.settings
+    if settings.commit == "never":
+        raise UsageError(
+            'The judge looks at commits, but commit = "never".', hint='Set commit = "task" or "phase"'
+        )
     judge: Judge
     if settings.judged_by == "checks":
         from segue.judges.checks import ChecksJudge
@@ -262,7 +275,7 @@ def make_workspace(app: App, source: AnySource, agent: Agent, repo: Repository) 
         return RemoteBranches(repo, "origin", app.state_dir / "worktrees")
     if isinstance(source, PlanFile):
         return repo
-    return LocalBranches(repo, f"segue/{source.folder.name}", (source.path, source.state_path))
+    return LocalBranches(repo, f"segue/{source.folder.name}")
 
 
 def own_folder(path: Path) -> None:

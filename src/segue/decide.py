@@ -12,6 +12,7 @@ from segue.domain.event import Event, EventType
 from segue.domain.run import Run
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.carry import Ending
+from segue.flow.kit import LAUNCHING
 from segue.ports import Journal, StepFacts, StepResult
 from segue.system.git import Repository
 from segue.system.lock import RepoLock
@@ -26,6 +27,8 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
     task = next((task for task in source.tasks().tasks if task.key == key), None)
     if task is None:
         raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
+    if task.status is TaskStatus.DONE:
+        raise UsageError(f"Task {key} is done already.", kept="Nothing was changed.")
     lock = RepoLock.take(repo.git_dir, run.id)
     try:
         with app.store() as store:
@@ -41,6 +44,7 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
 async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Mark) -> None:
     end = f"task/{task.key}/end"
     status = TaskStatus.SKIPPED if skip else TaskStatus.DONE
+    left = {} if skip else _left(journal, task)
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult:
@@ -48,7 +52,16 @@ async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Ma
             EventType.TASK_MARKED, {"task": task.key, "done": True, "by": "person", "reason": reason}
         )
         seq = (await journal.emit(marked, end)).seq
-        mark(task, Completion(status, journal.run.id, seq))
-        return StepResult(True, asdict(Ending(True, reason, 0)))
+        commit, branch = left.get("head"), left.get("branch")
+        mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
+        return StepResult(True, asdict(Ending(True, reason, 0, commit, branch=branch)))
 
     await journal.step(end, work, facts=StepFacts(task.key, "end"))
+
+
+def _left(journal: Journal, task: Task) -> dict[str, str]:
+    """Where the last launch of the task left its work: the next task builds on it."""
+    launches = [
+        s for s in journal.steps(f"task/{task.key}/") if s.phase in LAUNCHING and s.output.get("branch")
+    ]
+    return launches[-1].output if launches else {}

@@ -130,9 +130,6 @@ class Workspace(Protocol):
     async def set_aside(self, message: str) -> str:
         """Take all uncommitted changes out of the work tree, keep them, and say where."""
 
-    async def settle(self) -> None:
-        """Put away what Segue itself wrote into the workspace at the end of a task."""
-
     async def find_commit(self, base: str, mark: str) -> str | None:
         """The commit after `base` whose message holds the mark."""
 

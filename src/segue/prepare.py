@@ -51,6 +51,7 @@ async def prepared(
     app.source(named, app.repo).look()
     repo = await Repository.open(app.repo)
     source = app.source(named, repo.root)
+    keep_score(repo, source)
     _check_source(source, app.loaded.settings.plan_changed)
     listing = source.tasks()
     chosen = select(listing, only, start)
@@ -71,6 +72,12 @@ async def prepared(
         yield Prepared(app, run, spec, repo, source, lock, fresh)
 
 
+def keep_score(repo: Repository, source: AnySource) -> None:
+    """Ticks and state of a feature lie in the work tree; they are ours, not evidence of an agent's work."""
+    if not isinstance(source, PlanFile):
+        repo.keep_out([source.path, source.state_path])
+
+
 def _titles(listing: TaskList, chosen: Sequence[str], run: Run | None) -> dict[str, str]:
     """What the run is about: the pending tasks, and those it has done before, in the source's order."""
     wanted = {task.key for task in pending(listing, chosen)}.union(run.spec.titles if run else ())
@@ -84,6 +91,7 @@ async def reopened(app: App, run: Run) -> AsyncIterator[Prepared]:
     await _checked_parts(app, run.spec, repo)
     with _locked(repo, run.id) as lock:
         source = app.source(run.spec.source, repo.root)
+        keep_score(repo, source)
         warning = _mended(source)
         _check_source(source, app.loaded.settings.plan_changed)
         yield Prepared(app, run, run.spec, repo, source, lock, fresh=False, warning=warning)
@@ -136,7 +144,7 @@ async def _checked_parts(app: App, spec: RunSpec, repo: Repository) -> Agent:
     agent = make_agent(spec.agent, app.loaded, Processes(app.state_dir), Redactor([]))
     raise_problems(agent.check())
     check_caps(app.loaded.settings.limits.budget(), agent.can, spec.agent)
-    make_reviewing(app, spec.flow, repo.root)
+    make_reviewing(app, spec.flow, repo.root, agent.can.cloud)
     make_verifying(app, spec.flow, _never)
     if agent.can.cloud and await repo.remote_url() is None:
         raise WorkspaceError(

@@ -144,7 +144,7 @@ def _kit(ready: Prepared, store: Store, journal: Journal, processes: Processes) 
         ),
         spent=Spent.of(store.steps(ready.run.id)),
         redact=redactor.text,
-        reviewing=make_reviewing(app, ready.spec.flow, ready.repo.root),
+        reviewing=make_reviewing(app, ready.spec.flow, ready.repo.root, agent.can.cloud),
         verifying=make_verifying(app, ready.spec.flow, _runner(ready, settings.limits.phase_timeout)),
     )
 

@@ -170,3 +170,14 @@ def test_a_plan_file_can_be_carried_by_cloud_agents_too(cloud: Cloud) -> None:
     refs = [launch["body"]["repos"][0].get("startingRef") for launch in cloud.launches()]
     assert refs[0] == "trunk"
     assert len(set(refs)) == 3, "each task starts from the branch of the one before"
+
+
+def test_cloud_agents_plan_first_when_asked(cloud: Cloud) -> None:
+    cloud.script({"prompt": "Create a plan", "faults": ["no_branch"], "say": "The plan."}, {})
+    cloud.place.segue("run", "plan.md", "--flow", "plan", "--task", "1")
+    assert len(cloud.launches()) == 2
+
+
+def test_a_reviewer_cannot_see_what_cloud_agents_do(cloud: Cloud) -> None:
+    done = cloud.place.segue("run", "plan.md", "--review", "ruff", code=2)
+    assert "cloud agents" in done.stderr

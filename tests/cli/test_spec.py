@@ -70,7 +70,8 @@ def test_a_feature_is_found_carried_and_ticked(feature: Place) -> None:
     assert {key: task["status"] for key, task in state(feature)["tasks"].items()} == dict.fromkeys(
         ["T001", "T002", "T003"], "done"
     )
-    assert feature.git("status", "--porcelain") == ""
+    changed = [line[3:] for line in feature.git("status", "--porcelain").splitlines()]
+    assert changed == ["specs/001-greeting/tasks.md", "specs/001-greeting/state.json"], "the score only"
 
 
 def test_each_task_starts_from_the_branch_of_the_one_before(feature: Place) -> None:
@@ -110,6 +111,15 @@ def test_what_is_missing_goes_back_to_the_agent(feature: Place) -> None:
     assert [text for text in prompts if "check: test -f proof: NOT MET" in text]
 
 
+def test_ticks_and_state_are_not_committed_with_the_work(feature: Place) -> None:
+    feature.segue("run")
+    assert feature.git("diff", "--name-only", "main", "segue/001-greeting/T003").split() == [
+        "done/T001",
+        "done/T002",
+        "done/T003",
+    ]
+
+
 def test_after_two_follow_ups_a_human_is_asked(feature: Place) -> None:
     feature.more_config("")
     feature.config(
@@ -132,6 +142,7 @@ def test_a_person_accepts_and_skips(feature: Place) -> None:
     )
     feature.segue("run", code=3)
     feature.segue("task", "accept", "T001")
+    feature.segue("task", "accept", "T001", code=2)
     feature.segue("resume", code=3)
     feature.segue("task", "skip", "T002", "--reason", "not needed")
     feature.segue("resume", code=3)
@@ -142,6 +153,29 @@ def test_a_person_accepts_and_skips(feature: Place) -> None:
     assert tasks["T001"]["state"] == "done"
     assert "not needed" in tasks["T002"]["reason"]
     assert tasks["T003"]["state"] == "needs_human"
+    files = feature.git("ls-tree", "-r", "--name-only", "HEAD", "done/").split()
+    assert files == ["done/T001", "done/T003"], "the accepted work is built on, the skipped one is not"
+
+
+def test_what_a_skipped_task_left_stays_on_its_branch(feature: Place) -> None:
+    feature.script('[[on]]\ntask = "T001"\nwrite = { "half" = "x" }\nexit_code = 1\n' + WORK)
+    feature.more_config('judged_by = "checks"\nchecks = [["true"]]\n')
+    feature.segue("run", code=3)
+    feature.segue("task", "skip", "T001", "--reason", "by hand")
+    feature.segue("resume")
+    assert not (feature.repo / "half").exists()
+    assert "half" in feature.git("ls-tree", "--name-only", "segue/001-greeting/T001").split()
+
+
+def test_a_feature_by_its_bare_name(feature: Place) -> None:
+    feature.segue("run", "001-greeting", "--task", "T001")
+    assert "- [x] T001" in (folder(feature) / "tasks.md").read_text()
+    assert len(feature.json("task", "list")["tasks"]) == 3
+
+
+def test_a_judge_needs_commits(feature: Place) -> None:
+    done = feature.segue("run", "--commit", "never", code=2)
+    assert "commits" in done.stderr
 
 
 @pytest.mark.parametrize("damage", ["missing", "corrupt"])

@@ -135,7 +135,7 @@ async def _drive(asked: dict[str, Any]) -> dict[str, Any]:
         import fcntl
 
         fcntl.flock(hold[0], fcntl.LOCK_EX)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _peak(os.getpid())
     sizes = {"out": 0, "err": 0}
     async with Processes(folder, hold) as processes:
         async for item in processes.run("t1", shell(asked["script"], folder.parent, b"prompt")):
@@ -143,14 +143,18 @@ async def _drive(asked: dict[str, Any]) -> dict[str, Any]:
                 sizes[item.stream] += len(item.data)
             else:
                 last = asdict(item)
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        return {"exit": last, "sizes": sizes, "grown_kb": grown, "supervisor_kb": _peak(folder)}
+        grown = _peak(os.getpid()) - before
+        return {
+            "exit": last,
+            "sizes": sizes,
+            "grown_kb": grown,
+            "supervisor_kb": _peak(*supervisor_pids(folder)),
+        }
 
 
-def _peak(folder: Path) -> int:
-    (pid,) = supervisor_pids(folder)
-    (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmHWM" in line]
-    return int(line.split()[1])
+def _peak(pid: int) -> int:
+    """The highest resident memory in kilobytes; ru_maxrss would count what the parent used, too."""
+    return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0])
 
 
 def main() -> None:

@@ -16,12 +16,17 @@ def task() -> None:
 
 
 @task.command("list")
-@click.argument("source")
+@click.argument("source", required=False)
 @options("plan_format", "repo", "config", "json", "color")
 def list_(
-    source: str, repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any
+    source: str | None,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    color: str,
+    **settings: Any,
 ) -> int:
-    """Show what was understood of SOURCE, and what was not.
+    """Show what was understood of SOURCE (found as `segue run` finds it), and what was not.
 
     \b
     Examples:
@@ -46,7 +51,7 @@ def list_(
     rows = [(task.key, one_line(task.title, 70), task.status, task.line) for task in listing.tasks]
     output.table(["task", "title", "status", "line"], rows)
     for notice in listing.notices:
-        output.warn(f"{source}:{notice.line}: {notice.text}")
+        output.warn(f"{plan.path}:{notice.line}: {notice.text}")
     return 0
 
 

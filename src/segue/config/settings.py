@@ -101,7 +101,7 @@ class Settings(BaseModel):
     model: str | None = Field(None, description="The model the agent should use; its own default if unset.")
     flow: str | None = Field(
         None,
-        description="How each task is carried: `execute`, `review`, `plan`; the agent's usual one if unset.",
+        description="How each task is carried: `execute`, `review`, `plan`, `spec`; the usual one if unset.",
     )
     source: Path | None = Field(
         None, description="The plan or Spec Kit folder that `segue run` takes when none is named."

@@ -52,7 +52,6 @@ async def carry(kit: Kit, task: Task) -> Ending:
     if ending.done:
         kit.spent.branch = branch
     await _end(kit, task, ending, carried, end)
-    await kit.workspace.settle()
     await kit.emit(EventType.TASK_ENDED, task=task.key, **asdict(ending))
     return ending
 

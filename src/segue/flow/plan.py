@@ -39,10 +39,10 @@ def _only_thought(kit: Kit, task: Task, carried: Carried) -> Conclude:
         failure = outcome.failure
         if failure is None and not outcome.text.strip():
             failure = Failure(FailureKind.NO_RESULT, _NO_PLAN)
-        now = await kit.workspace.snapshot()
+        now = await kit.workspace.arrive(outcome.branches, carried.now)
         if now == carried.base:
             return Conclusion(verdict_of(failure, changed=False), failure, {"changed": False})
-        undone = now.head == carried.base.head and not carried.base.dirty
+        undone = now.head == carried.base.head and not carried.base.dirty and not kit.agent.can.cloud
         message = f"The agent changed files in plan mode: {', '.join(now.files[:5]) or now.head[:10]}."
         if undone:
             where = await kit.workspace.set_aside(f"segue: changed in plan mode by task {task.key}")

@@ -35,7 +35,9 @@ class ChecksJudge:
             for check in evidence.checks
             if check.exit_code == 0
         )
-        return combined(Verdict(result_of(met), Action.PROCEED, "all checks pass", met), evidence.checks)
+        failed = len(met) < len(evidence.checks)
+        said = Verdict(result_of(met), Action.PROCEED, "checks failed" if failed else "all checks pass", met)
+        return combined(said, evidence.checks)
 
 
 def combined(verdict: Verdict, checks: Iterable[CheckResult]) -> Verdict:

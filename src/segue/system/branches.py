@@ -21,8 +21,6 @@ class LocalBranches:
     repo: Repository
     prefix: str
     """What the branches are called before the task's key: `segue/001-login`."""
-    own: tuple[Path, ...] = ()
-    """The files in which Segue keeps score, committed apart from the agent's work."""
 
     @property
     def root(self) -> Path:
@@ -32,20 +30,32 @@ class LocalBranches:
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:
         """Switch to the task's branch; it is made from the head of the chain, or from where we stand."""
         name = f"{self.prefix}/{_slug(key)}"
-        if await self.repo.has_branch(name):
-            await self.repo.git("switch", "--quiet", name)
-        else:
-            start = [head_branch] if head_branch and await self.repo.has_branch(head_branch) else []
-            await self.repo.git("switch", "--quiet", "--create", name, *start)
-        await self.settle()
-        return await self.repo.snapshot()
+        now = await self.repo.snapshot()
+        if now.branch != name:
+            await self._leave(now)
+            if await self.repo.has_branch(name):
+                await self.repo.git("switch", "--quiet", name)
+            else:
+                await self.repo.git(
+                    "switch", "--quiet", "--create", name, await self._start(now, head_branch)
+                )
+            now = await self.repo.snapshot()
+        return now
 
-    async def settle(self) -> None:
-        """Commit what Segue itself wrote: ticks and state."""
-        files = [str(path) for path in self.own if path.is_file()]
-        if await self.repo.git("status", "--porcelain", "--", *files):
-            await self.repo.git("add", "--force", "--", *files)
-            await self.repo.commit_only(files, "Segue keeps score\n")
+    async def _start(self, now: Snapshot, head_branch: str | None) -> str:
+        """The head of the chain; at its beginning, what the user stood on when it began."""
+        if head_branch and await self.repo.has_branch(head_branch):
+            return head_branch
+        setting = f"segue.{self.prefix}.start"
+        if now.branch.startswith(f"{self.prefix}/"):
+            return await self.repo.setting(setting) or "HEAD"
+        await self.repo.git("config", setting, now.head)
+        return "HEAD"
+
+    async def _leave(self, now: Snapshot) -> None:
+        """What an unfinished task has left uncommitted stays on its own branch."""
+        if now.dirty and now.branch.startswith(f"{self.prefix}/"):
+            await self.repo.commit(f"Unfinished work of {now.branch.removeprefix(self.prefix + '/')}\n")
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002
         """What a launch has left: the work tree as it is now."""
@@ -127,9 +137,6 @@ class RemoteBranches:
                 kept="What came before is on the remote.",
             )
         return Snapshot(head, fresh[0], "")
-
-    async def settle(self) -> None:
-        """Nothing of ours lies on the remote."""
 
     async def snapshot(self) -> Snapshot:
         """The user's own work tree, which nobody works in."""

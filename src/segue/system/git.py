@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,8 @@ class Repository:
 
     root: Path
     git_dir: Path
+    own: tuple[str, ...] = ()
+    """Files in which Segue keeps score: no evidence, never committed with an agent's work."""
     _identity: tuple[str, ...] | None = field(default=None, repr=False)
     _left: Snapshot | None = field(default=None, repr=False)
     """What the last launch left, as long as nothing was done since."""
@@ -55,7 +57,8 @@ class Repository:
 
     async def snapshot(self) -> Snapshot:
         """What the work tree looks like now."""
-        done = await self._run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
+        arguments = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]
+        done = await self._run(*arguments, *self._without_own())
         if len(done.out) < _SMALL:
             return _parse_status(self.root, done.out)
         return await asyncio.to_thread(_parse_status, self.root, done.out)
@@ -71,7 +74,7 @@ class Repository:
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
         self._left = None
-        added = await self._run("add", "--all", "--verbose")
+        added = await self._run("add", "--all", "--verbose", *self._without_own())
         # Whatever was just added is there to commit, as a rule; one git less for every task.
         if not added.out and await self._nothing_staged():
             return None
@@ -84,15 +87,13 @@ class Repository:
             raise
         return await self.head()
 
-    async def commit_only(self, files: Sequence[str], message: str) -> None:
-        """Commit these files and nothing else."""
-        identity = await self._identity_options()
-        await self._run(
-            *identity, "commit", "--quiet", "--only", "--file=-", "--", *files, stdin=message.encode()
-        )
+    def keep_out(self, files: Iterable[Path]) -> None:
+        """Leave these files out of snapshots and commits; files elsewhere are out anyway."""
+        real = self.root.resolve()
+        self.own = tuple(str(path.relative_to(real)) for path in files if path.is_relative_to(real))
 
-    async def settle(self) -> None:
-        """Nothing: what the user's plan is about lies where the user keeps it."""
+    def _without_own(self) -> list[str]:
+        return ["--", ":/", *(f":(top,exclude,literal){path}" for path in self.own)] if self.own else []
 
     async def set_aside(self, message: str) -> str:
         """Take all uncommitted changes out of the work tree, keep them, and say where."""
@@ -143,6 +144,11 @@ class Repository:
     async def git(self, *args: str) -> str:
         """Run any other git command and return what it says."""
         return (await self._run(*args)).out.decode("utf-8", "replace")
+
+    async def setting(self, name: str) -> str:
+        """A value of the repository's configuration; empty when it is not set."""
+        done = await _git(self.root, "config", "--get", name)
+        return done.out.decode("utf-8", "replace").strip()
 
     async def remote_url(self, name: str = "origin") -> str | None:
         """Where a remote lies; None when there is no such remote."""

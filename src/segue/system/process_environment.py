@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 _NAMES = frozenset(
     [
@@ -64,10 +65,12 @@ _PREFIXES = ("LC_", "XDG_")
 
 def child_environment(passed: Iterable[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """What a child may know of our environment: the allow-list, the names passed, and what is added."""
-    names = set(passed)
-    kept = {name: value for name, value in os.environ.items() if name in names or _allowed(name.upper())}
+    names, known = set(passed), dict(os.environ)
+    kept = {name: known[name] for name in known if name in names or _allowed(name)}
     return {**kept, **(extra or {})}
 
 
+@cache
 def _allowed(name: str) -> bool:
-    return name in _NAMES or name.startswith(_PREFIXES)
+    upper = name.upper()
+    return upper in _NAMES or upper.startswith(_PREFIXES)
