@@ -161,6 +161,15 @@ def test_a_result_that_is_an_error(result: dict[str, Any], code: int, kind: Fail
     assert failure.message
 
 
+def test_whoever_ends_it_decides_what_an_interruption_means() -> None:
+    stopped = {**BAD, "subtype": "error_during_execution", "terminal_reason": "aborted_streaming"}
+    assert failed(INIT, stopped, code=0, reason="wall").kind is FailureKind.TIMEOUT
+    assert failed(INIT, stopped, code=0, reason="idle").kind is FailureKind.HANG
+    assert failed(INIT, stopped, code=0).kind is FailureKind.INTERRUPTED
+    rested = concluded(INIT, OK, stopped, code=0, reason="ended")
+    assert (rested.failure, rested.text) == (None, "All done.")
+
+
 def test_a_used_up_limit_is_parked_until_it_ends() -> None:
     said = "API Error: Request rejected (429) · You've hit your session limit · resets in 2 hours"
     failure = failed(INIT, {**BAD, "api_error_status": 429, "result": said}, code=1)

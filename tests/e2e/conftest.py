@@ -18,17 +18,13 @@ from tests.cli.place import PLAN, Place
 from tests.e2e.install import HERE, PACKAGES, installed
 
 BIN = HERE / "node_modules" / ".bin"
-CONFIGS = {
-    "claude": "",
-    "codex": """config = [
-  'model_provider="sim"',
-  'model_providers.sim={{name="sim",base_url="{url}/v1",env_key="SIM_KEY",wire_api="responses",\
-request_max_retries=1,stream_max_retries=1}}',
-]
-pass_env = ["SIM_KEY"]
-offline_grace = 1
-""",
-}
+
+
+def provider(url: str) -> list[str]:
+    """What Codex is told about the model."""
+    table = f'name="sim",base_url="{url}/v1",env_key="SIM_KEY",wire_api="responses"'
+    retries = "request_max_retries=1,stream_max_retries=1"
+    return ['model_provider="sim"', f"model_providers.sim={{{table},{retries}}}"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -71,14 +67,13 @@ class Real:
     place: Place
     model: Model
 
-    def write(self, match: str, path: str, text: str, then: str = "") -> dict[str, Any]:
+    def write(self, match: str, path: str, text: str) -> dict[str, Any]:
         """An answer of the model that writes a file, the way this agent's models do."""
         place = self.place.repo / path
         if self.name == "claude":
             call = {"name": "Write", "arguments": {"file_path": str(place), "content": text}}
         else:
             call = self.shell(f"printf '%s' '{text}' > {place}")
-        call = self.shell(then.format(path=place)) if then else call
         return {"match": match, "times": 1, "tool_calls": [call]}
 
     def shell(self, command: str) -> dict[str, Any]:
@@ -127,9 +122,11 @@ def make_real(name: str, root: Path, model: Model) -> Real:
         "ANTHROPIC_BASE_URL": model.url,
         "SIM_KEY": "sim-0123456789abcdef",
     }
-    retries = "max_retries = 1\n" if name == "claude" else ""
+    options = {
+        "claude": "max_retries = 1\n",
+        "codex": f'pass_env = ["SIM_KEY"]\noffline_grace = 1\nconfig = {json.dumps(provider(model.url))}\n',
+    }
     model_name = 'model = "gpt-5.5"\n' if name == "codex" else ""
-    options = CONFIGS[name].format(url=model.url)
     limits = "[limits]\nattempts = 1\nkill_grace = 0.5\n"
-    place.config(f'agent = "{name}"\n{model_name}{limits}[agents.{name}]\n{retries}{options}')
+    place.config(f'agent = "{name}"\n{model_name}{limits}[agents.{name}]\n{options[name]}')
     return Real(name, place, model)

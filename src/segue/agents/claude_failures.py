@@ -49,6 +49,11 @@ def failed(result: Mapping[str, Any], err_tail: str, now: float) -> Failure:
     return Failure(kind, message or "Claude says that it failed", stderr, until)
 
 
+def aborted(result: Mapping[str, Any]) -> bool:
+    """Whether the result only says that the program was interrupted, as it says whoever ends it."""
+    return string(result.get("terminal_reason")).startswith("aborted")
+
+
 def explained(failure: Failure, out_plain: str) -> Failure:
     """A failure without a result, with the reason Claude gave, when it is one of those known."""
     if failure.kind is FailureKind.AUTH:
@@ -73,7 +78,7 @@ def _meaning(result: Mapping[str, Any], said: str) -> tuple[FailureKind, str]:
         return _ENDS[reason]
     if error in _API_ERRORS:
         return _API_ERRORS[error]
-    if reason.startswith("aborted"):
+    if aborted(result):
         return FailureKind.INTERRUPTED, "Claude was interrupted"
     status = result.get("api_error_status")
     if isinstance(status, int) and status:

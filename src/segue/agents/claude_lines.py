@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from segue.agents.claude_failures import explained, failed
+from segue.agents.claude_failures import aborted, explained, failed
 from segue.agents.cursor_failures import AFTER_RESULT
 from segue.agents.cursor_tools import bounded, clip, table
 from segue.agents.json_lines import TEXT_CHARS, broken, count, money, parsed, raw, string, torn
@@ -178,8 +178,10 @@ class ClaudeLines:
         return "rejected" if "reject" in decisions or key in self._denied else "failure"
 
     def _finish(self, line: Mapping[str, Any]) -> list[Event]:
-        self._result, self._resting = line, True
         self._counts["results"] += 1
+        if self._resting and aborted(line):
+            return [raw(line)]  # it was ended while it had nothing more to do
+        self._result, self._resting = line, True
         for denial in _items(line.get("permission_denials")):
             self._deny(table(denial))
         models = [table(model) for model in table(line.get("modelUsage")).values()]
@@ -223,10 +225,11 @@ class ClaudeLines:
 
     def _failure(self, ended: Ended, now: float) -> Failure | None:
         end, result, plain = ended.exit, self._result, "\n".join(self._plain)
-        if result is not None and _is_error(result):
+        if result is not None and _is_error(result) and not (aborted(result) and end.reason):
             return failed(result, ended.err_tail, now)
         after = self._resting and end.reason in AFTER_RESULT
-        if result is not None and (after or (end.code, end.signal, end.reason) == (0, None, None)):
+        clean = (end.code, end.signal, end.reason) == (0, None, None)
+        if result is not None and not _is_error(result) and (after or clean):
             return self._empty_handed(result)
         failure = ended.failure(now, plain)
         if failure is not None:

@@ -1,0 +1,84 @@
+"""What goes wrong with the real programs, and how it is called."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from tests.cli.place import DEADLINE, processes_with, until
+from tests.e2e.conftest import Real
+
+
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [
+        ({"status": 401, "reply": "no such key"}, {"auth"}),
+        ({"status": 403, "reply": "not for you"}, {"auth"}),
+        ({"status": 429, "reply": "slow down"}, {"rate_limit"}),
+        ({"status": 500, "reply": "out of order"}, {"unknown", "rate_limit"}),
+        ({"reply": "an answer that is cut somewhere in the middle of it", "cut": 3}, {"unknown"}),
+    ],
+    ids=["401", "403", "429", "500", "cut"],
+)
+def test_a_service_that_refuses(real: Real, fault: dict[str, Any], kinds: set[str]) -> None:
+    real.model.plays(fault)
+    done = real.place.segue("run", "plan.md", code=None)
+    assert done.returncode not in (0, 1)
+    assert real.failure()["kind"] in kinds
+    assert real.place.subjects() == []
+
+
+def test_a_limit_of_the_account_is_waited_for(real: Real) -> None:
+    if real.name != "claude":
+        pytest.skip("Codex does not say what came with a 429 of a provider that is not OpenAI")
+    real.model.plays({"status": 429, "reply": "You've hit your usage limit. Try again in 3 hours."})
+    process = real.place.start("run", "plan.md")
+    until(real.model.asked, "the agent works")
+    until(lambda: real.events("run.parked"), "the run waits")
+    assert real.failure()["kind"] == "usage_limit"
+    real.place.segue("stop")
+    assert process.wait(DEADLINE) == 130
+
+
+def test_a_service_that_is_not_there(real: Real) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+    config = (real.place.root / "segue.toml").read_text().replace(real.model.url, nobody)
+    real.place.config(config)
+    real.place.segue("run", "plan.md", code=None, ANTHROPIC_BASE_URL=nobody)
+    assert real.failure()["kind"] == {"claude": "unknown", "codex": "hang"}[real.name]
+
+
+def test_killed_while_the_program_works(real: Real) -> None:
+    real.model.plays(
+        real.write("", "one.txt", "one"),
+        {"reply": "Did one.", "delay": 3, "times": 1},
+        real.write("", "two.txt", "two"),
+        {"reply": "Did two.", "times": 1},
+        real.write("", "three.txt", "three"),
+        {"reply": "Did three."},
+    )
+    marker = f"mark-{real.place.root.name}"
+    process = real.place.start("run", "plan.md", LC_MARK=marker)
+    until((real.place.repo / "one.txt").exists, "the agent works")
+    process.kill()
+    process.wait(DEADLINE)
+    assert list(processes_with(marker)) != []
+    real.place.segue("resume")
+    assert len(real.place.subjects()) == 3
+    assert len(real.model.asked()) == 6, "an agent was started twice"
+    assert [event["adopted"] for event in real.events("agent.ended")] == [True, False, False]
+    assert list(processes_with(marker)) == []
+
+
+def test_stopped_while_the_program_works(real: Real) -> None:
+    real.model.plays(real.write("", "one.txt", "one"), {"reply": "Did one.", "delay": 600})
+    marker = f"mark-{real.place.root.name}"
+    process = real.place.start("run", "plan.md", LC_MARK=marker)
+    until((real.place.repo / "one.txt").exists, "the agent works")
+    real.place.segue("stop")
+    assert process.wait(DEADLINE) == 130
+    assert list(processes_with(marker)) == []

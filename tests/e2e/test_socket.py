@@ -1,0 +1,110 @@
+"""The real programs keep the promises of the agents' socket, and go on with their sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.agents.claude import ClaudeAgent, ClaudeOptions
+from segue.agents.codex import CodexAgent, CodexOptions
+from segue.conformance.agent import check_agent
+from segue.domain.job import Job, Limits, Mode
+from segue.domain.outcome import Outcome
+from segue.domain.task import Task
+from segue.ports import Agent
+from segue.prompts.execute import execute_prompt
+from segue.system.process import Processes
+from segue.system.redact import Redactor
+from tests.e2e.conftest import Model, Real, provider
+
+PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
+HANGING = {"claude": "claude-hangs", "codex": "gpt-hangs"}
+
+
+@pytest.fixture
+def here(real: Real, monkeypatch: pytest.MonkeyPatch) -> Real:
+    """The environment of the real programs, in this process."""
+    for name in [*os.environ]:
+        if name.startswith(("ANTHROPIC_", "CLAUDE_", "CODEX_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    for name in ("PATH", "HOME", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "SIM_KEY"):
+        monkeypatch.setenv(name, real.place.env[name])
+    return real
+
+
+def agent(name: str, model: Model, processes: Processes, model_name: str = "", **options: Any) -> Agent:
+    if name == "claude":
+        chosen = ["--model", model_name] if model_name else []
+        claude = ClaudeOptions(extra_args=chosen, max_retries=1, **options)
+        return ClaudeAgent(claude, processes, Redactor([]))
+    config = [*provider(model.url), f'model="{model_name or "gpt-5.5"}"']
+    codex = CodexOptions(config=config, pass_env=["SIM_KEY"], offline_grace=5, **options)
+    return CodexAgent(codex, processes, Redactor([]))
+
+
+def test_the_promises_of_the_socket(here: Real) -> None:
+    shell = here.shell("printf x > made.txt")
+    turns = [{"times": 1, "tool_calls": [shell]}, {"times": 1, "reply": "Made it."}] * 40
+    here.model.plays({"model": "hangs", "delay": 600, "reply": "never"}, *turns)
+    check_agent(
+        lambda processes: agent(here.name, here.model, processes),
+        PROMPT,
+        hangs=lambda processes: agent(here.name, here.model, processes, HANGING[here.name]),
+    )
+
+
+def test_a_follow_up_goes_on_with_the_session(here: Real, tmp_path: Path) -> None:
+    here.model.plays(
+        {"times": 1, "reply": "My favourite number is 7411."},
+        {"times": 1, "reply": "As I said: 7411.", "usage": {"input": 50, "output": 5}},
+    )
+
+    async def both() -> tuple[Outcome, Outcome, Outcome]:
+        async with Processes(tmp_path / "run") as processes:
+            asked = agent(here.name, here.model, processes)
+
+            async def launch(token: str, session: str | None, mode: Mode) -> Outcome:
+                limits = Limits(wall=60, idle=60, grace=0.5)
+                job = Job(token, PROMPT, here.place.repo, mode, session=session, limits=limits)
+                events = [event async for event in asked.run(job)]
+                assert events[-1].outcome is not None
+                return events[-1].outcome
+
+            first = await launch("first", None, Mode.ASK)
+            second = await launch("second", first.session, Mode.EDIT)
+            nobody = await launch("third", "01a1dd54-b3cd-7ac3-aa40-000000000000", Mode.EDIT)
+            return first, second, nobody
+
+    first, second, nobody = asyncio.run(both())
+    assert (first.failure, second.failure) == (None, None)
+    assert first.session == second.session
+    assert "favourite number is 7411" in json.dumps(here.model.asked()[1])
+    assert first.usage is not None
+    assert second.usage is not None
+    assert (second.usage.input_tokens, second.usage.output_tokens) == (50, 5)
+    assert nobody.failure is not None
+    assert nobody.failure.kind == "not_started"
+
+
+def test_a_command_in_the_background_does_not_hold_the_result_up(here: Real, tmp_path: Path) -> None:
+    if here.name != "claude":
+        pytest.skip("Codex ends its commands when it ends")
+    call = {"name": "Bash", "arguments": {"command": "sleep 601; true", "run_in_background": True}}
+    here.model.plays({"times": 1, "tool_calls": [call]}, {"reply": "It runs."})
+
+    async def launch() -> Outcome:
+        async with Processes(tmp_path / "run") as processes:
+            limits = Limits(wall=60, idle=60, grace=0.5)
+            job = Job("token", PROMPT, here.place.repo, limits=limits)
+            asked = agent("claude", here.model, processes, result_grace=0.5)
+            events = [event async for event in asked.run(job)]
+            assert events[-1].outcome is not None
+            return events[-1].outcome
+
+    found = asyncio.run(launch())
+    assert (found.failure, found.text) == (None, "It runs.")
