@@ -110,10 +110,12 @@ async def _until_stopped(ready: Prepared, store: Store, journal: Journal) -> lis
 
 
 async def _drive(ready: Prepared, store: Store, journal: Journal) -> list[FinalReport]:
-    await _announce(ready, store, journal)
     lock = ready.lock
     async with Processes(ready.app.run_folder(ready.run.id), (lock.fd,), lock.ensure) as processes:
         kit = _kit(ready, store, journal, processes)
+        if ready.fresh and not kit.agent.can.cloud:
+            processes.warm()
+        await _announce(ready, store, journal)
         try:
             await drive(kit, ready.spec.tasks)
         finally:

@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from segue.agents.local import Ended, ended_event, environment, run_local
 from segue.domain.argv import fill as fill
-from segue.domain.classify import plain
 from segue.domain.errors import ToolMissing
 from segue.domain.event import Event
 from segue.domain.job import Job
@@ -114,6 +113,8 @@ def _has_folder(program: str) -> bool:
 
 
 def _outcome(ended: Ended, job: Job) -> Outcome:
+    from segue.domain.classify import plain
+
     return Outcome(
         text=plain(ended.out_tail).strip(),
         failure=ended.failure(time.time()),

@@ -11,7 +11,6 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from typing import Literal, cast
 
-from segue.domain.classify import classify
 from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure
 from segue.domain.job import Job
@@ -38,6 +37,8 @@ class Ended:
 
     def failure(self, now: float, out_tail: str | None = None) -> Failure | None:
         """Why it failed, as far as exit code and last words tell."""
+        from segue.domain.classify import classify  # not before the first launch: its patterns take a while
+
         end = self.exit
         out = self.out_tail if out_tail is None else out_tail
         return classify(end.code, end.signal, end.reason, end.message, out, self.err_tail, now)

@@ -67,7 +67,12 @@ class Processes:
         self._before_first = before_first
         self._link: Link | None = None
         self._opening = asyncio.Lock()
+        self._warming: asyncio.Task[Link] | None = None
         self._grace = 0.0
+
+    def warm(self) -> None:
+        """Start the supervisor while other things are made ready; the first launch waits for it."""
+        self._warming = asyncio.create_task(self._supervisor())
 
     async def __aenter__(self) -> Processes:
         return self
@@ -75,6 +80,11 @@ class Processes:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.wait({self._warming})
+            if not self._warming.cancelled():
+                self._warming.exception()  # seen: a launch would have raised it
         if self._link is not None:
             await self._link.close(patience(self._grace))
         await end_orphans(self._folder.path)
