@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import tomllib
 from pathlib import Path
 
@@ -245,3 +246,11 @@ def test_final_commands_run_after_the_last_task(place: Place) -> None:
     data = json.loads(summary.read_text())["data"]
     assert [final["exit_code"] for final in data["final"]] == [0, 3]
     assert len(data["tasks"]) == 3
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+def test_a_file_of_somebody_else_above_the_repository_does_not_count(place: Place) -> None:
+    place.config('agent = "command"\n[agents.command]\nargv = ["evil"]\n')
+    os.chown(place.root / "segue.toml", 12345, 12345)
+    rows = {row["setting"]: row["value"] for row in place.json("config", "show")}
+    assert rows["agent"] == ""

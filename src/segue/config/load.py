@@ -124,14 +124,29 @@ def user_file() -> Path:
 
 
 def project_file(start: Path) -> Path | None:
-    """The nearest `segue.toml`, or `pyproject.toml` with a `[tool.segue]` table, at `start` or above."""
+    """The nearest `segue.toml`, or `pyproject.toml` with a `[tool.segue]` table, at `start` or above.
+
+    Above the repository only files of this user count: settings name programs to run, and a shared
+    folder such as /tmp may hold a file that somebody else has put there.
+    """
+    outside = False
     for folder in (start, *start.parents):
-        if (folder / "segue.toml").is_file():
-            return folder / "segue.toml"
-        pyproject = folder / "pyproject.toml"
-        if pyproject.is_file() and b"[tool.segue" in pyproject.read_bytes():
-            return pyproject
+        found = _settings_in(folder)
+        if found is not None and not (outside and _foreign(found)):
+            return found
+        outside = outside or (folder / ".git").exists()
     return None
+
+
+def _settings_in(folder: Path) -> Path | None:
+    if (folder / "segue.toml").is_file():
+        return folder / "segue.toml"
+    pyproject = folder / "pyproject.toml"
+    return pyproject if pyproject.is_file() and b"[tool.segue" in pyproject.read_bytes() else None
+
+
+def _foreign(path: Path) -> bool:
+    return hasattr(os, "getuid") and path.stat().st_uid not in (os.getuid(), 0)
 
 
 def _toml(path: Path) -> Layer:
