@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import uuid
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ def test_killed_while_the_program_works(real: Real) -> None:
         real.write("", "three.txt", "three"),
         {"reply": "Did three."},
     )
-    marker = f"mark-{real.place.root.name}"
+    marker = f"mark-{uuid.uuid4().hex}"
     process = real.place.start("run", "plan.md", LC_MARK=marker)
     until((real.place.repo / "one.txt").exists, "the agent works")
     process.kill()
@@ -74,11 +75,16 @@ def test_killed_while_the_program_works(real: Real) -> None:
     assert list(processes_with(marker)) == []
 
 
-def test_stopped_while_the_program_works(real: Real) -> None:
-    real.model.plays(real.write("", "one.txt", "one"), {"reply": "Did one.", "delay": 600})
-    marker = f"mark-{real.place.root.name}"
+@pytest.mark.parametrize("killed", [False, True], ids=["alive", "killed"])
+def test_stopped_while_a_command_of_the_agent_runs(real: Real, killed: bool) -> None:
+    endless = real.shell(f"touch {real.place.repo}/begun; tail -f /dev/null")
+    real.model.plays({"times": 1, "tool_calls": [endless]}, {"reply": "Never said."})
+    marker = f"mark-{uuid.uuid4().hex}"
     process = real.place.start("run", "plan.md", LC_MARK=marker)
-    until((real.place.repo / "one.txt").exists, "the agent works")
+    until((real.place.repo / "begun").exists, "a command runs")
+    if killed:
+        process.kill()
+        process.wait(DEADLINE)
     real.place.segue("stop")
-    assert process.wait(DEADLINE) == 130
+    assert process.wait(DEADLINE) in (130, -9)
     assert list(processes_with(marker)) == []

@@ -41,3 +41,21 @@ def test_nothing_is_written_in_plan_mode(real: Real) -> None:
     assert not (real.place.repo / "sneaky.txt").exists()
     assert [event["ok"] for event in real.events("agent.ended")] == [True, True]
     assert "The plan: write it" in json.dumps(real.model.asked()[-1])
+
+
+def test_what_is_missing_goes_back_into_the_same_conversation(real: Real) -> None:
+    (real.place.root / "small.md").write_text("## Task 1\nWrite one and two.\n")
+    real.place.more_config('checks = [["cat", "one.txt", "two.txt"]]\n')
+    real.model.plays(
+        real.write("", "one.txt", "one"),
+        {"reply": "I wrote one; my lucky number is 7411.", "times": 1},
+        real.write("", "two.txt", "two"),
+        {"reply": "Now there are two."},
+    )
+    real.place.segue("run", str(real.place.root / "small.md"), "--flow", "spec", "--judge", "checks")
+    assert [event["ok"] for event in real.events("agent.ended")] == [True, True]
+    assert "my lucky number is 7411" in json.dumps(real.model.asked()[2])
+    used = "sum(output->'usage'->>'input_tokens'), sum(output->'usage'->>'output_tokens')"
+    total = real.events("agent.usage")[-1]
+    counted = real.place.rows(f"select {used} from orchestrator_steps")
+    assert counted == [(total["input_tokens"], total["output_tokens"])]
