@@ -45,6 +45,9 @@ else:
     call = {{"argv": sys.argv[1:], "env": dict(os.environ), "stdin": sys.stdin.read()}}
     with (here / "calls").open("a") as log:
         log.write(json.dumps(call) + "\\n")
+    if told["writes"] and not {{"plan", "dontAsk", "read-only"}} & set(sys.argv):
+        with open(told["writes"], "a") as file:
+            file.write("x")
     for line in told["lines"]:
         print(line, flush=True)
     print(told["stderr"], file=sys.stderr, flush=True)
@@ -59,6 +62,11 @@ class StandIn:
 
     root: Path
     environ: pytest.MonkeyPatch
+
+    @property
+    def program(self) -> str:
+        """Where it is."""
+        return str(next((self.root / "bin").iterdir()))
 
     @classmethod
     def make(cls, root: Path, environ: pytest.MonkeyPatch, name: str, version: str) -> StandIn:
@@ -77,9 +85,9 @@ class StandIn:
         return found
 
     def says(self, lines: Sequence[dict[str, Any]], **more: Any) -> None:
-        """What it prints from now on: JSON lines, and beside them `version`, `status`, `code`, `stay`."""
+        """What it prints from now on, how it ends, and which file it writes where it may."""
         path = self.root / "told.json"
-        told = {"status": "", "stderr": "", "code": 0, "stay": 0}
+        told: dict[str, Any] = {"status": "", "writes": ""}
         told |= json.loads(path.read_text()) if path.exists() else {}
         told |= {"code": 0, "stay": 0, "stderr": "", "lines": [json.dumps(line) for line in lines], **more}
         path.write_text(json.dumps(told))

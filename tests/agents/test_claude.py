@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from segue.agents.claude import ClaudeAgent, ClaudeOptions
 from segue.agents.claude_lines import ClaudeLines
+from segue.conformance.agent import check_agent
 from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Mode
+from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.system.process import Processes
 from segue.system.redact import Redactor
@@ -390,6 +391,20 @@ def test_it_is_not_waited_for_for_ever_after_its_result(claude: StandIn) -> None
     claude.says([INIT, OK], stay=600)
     found = outcome(claude.run(lambda processes: agent(processes, result_grace=0.2)))
     assert (found.failure, found.text) == (None, "All done.")
+
+
+def test_the_promises_of_the_socket(claude: StandIn) -> None:
+    claude.says([INIT, used("Write"), gave("done"), OK], writes="made.txt")
+    (hangs := claude.root / "hangs").mkdir()
+    hanging = StandIn.make(hangs, claude.environ, "claude", "2.1.325 (Claude Code)")
+    hanging.says([INIT], stay=600)
+    claude.environ.setenv("ANTHROPIC_API_KEY", "sk-0123456789abcdef")
+    check_agent(
+        lambda processes: agent(processes, agent_cmd=claude.program),
+        PROMPT,
+        hangs=lambda processes: agent(processes, agent_cmd=hanging.program),
+        limits=Limits(wall=60, idle=60, grace=0.3),
+    )
 
 
 def test_what_is_missing(claude: StandIn, tmp_path: Path) -> None:

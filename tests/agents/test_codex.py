@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from segue.agents.codex import CodexAgent, CodexOptions
 from segue.agents.codex_lines import CodexLines
+from segue.conformance.agent import check_agent
 from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
-from segue.domain.job import Mode
+from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.system.process import Processes
 from segue.system.redact import Redactor
@@ -345,6 +346,20 @@ def test_the_real_program_is_preferred_to_its_launcher(codex: StandIn) -> None:
     failure = outcome(codex.run(agent, token="launcher")).failure
     assert failure is not None
     assert failure.kind is FailureKind.CRASH
+
+
+def test_the_promises_of_the_socket(codex: StandIn) -> None:
+    codex.says([STARTED, TURN, SAID, DONE], writes="made.txt")
+    (hangs := codex.root / "hangs").mkdir()
+    hanging = StandIn.make(hangs, codex.environ, "codex", "codex-cli 0.166.0")
+    hanging.says([STARTED, TURN], stay=600)
+    codex.environ.setenv("CODEX_API_KEY", "sk-0123456789abcdef")
+    check_agent(
+        lambda processes: agent(processes, agent_cmd=codex.program),
+        PROMPT,
+        hangs=lambda processes: agent(processes, agent_cmd=hanging.program),
+        limits=Limits(wall=60, idle=60, grace=0.3),
+    )
 
 
 def test_what_is_missing(codex: StandIn, tmp_path: Path) -> None:
