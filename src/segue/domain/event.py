@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from segue.domain.outcome import Outcome
 
@@ -50,9 +50,8 @@ class Event:
     outcome: Outcome | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An event with its place in the log: the unit that observers see and the store holds."""
+class Recorded(NamedTuple):
+    """An event with its place in the log: what observers see and the store holds; made by the thousand."""
 
     run: str
     seq: int
