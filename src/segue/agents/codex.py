@@ -176,7 +176,7 @@ def _native(found: Path) -> str | None:
     machine = _MACHINES.get(platform.machine().lower(), platform.machine())
     package = launcher.parent.parent
     for place in (package.parent, package / "node_modules" / "@openai"):
-        for program in sorted(place.glob(f"codex-{sys.platform}-{machine}/vendor/*/bin/codex*")):
-            if os.access(program, os.X_OK):
+        for program in sorted(place.glob(f"codex-{sys.platform}-{machine}/vendor/*/bin/*")):
+            if program.name in ("codex", "codex.exe") and os.access(program, os.X_OK):
                 return str(program)
     return None
