@@ -35,6 +35,7 @@ def demo(part: str, folder: Path | None, as_json: bool, color: str) -> int:
     import asyncio
 
     from segue.cli import demo_feature, demo_plan
+    from segue.cli.output import program
     from segue.domain.errors import UsageError
 
     if folder is not None and folder.exists() and any(folder.iterdir()):
@@ -46,10 +47,10 @@ def demo(part: str, folder: Path | None, as_json: bool, color: str) -> int:
         code = asyncio.run(shows[name](place, output))
         if code != 0:
             return code
-    output.note(_NEXT)
+    output.note(_NEXT.format(segue=program()))
     return 0
 
 
 _NEXT = """Try next:
-  segue run your-plan.md --agent scripted --dry-run   every prompt for a plan of yours
-  segue doctor                                        what works on this machine"""
+  {segue} run your-plan.md --agent scripted --dry-run   every prompt for a plan of yours
+  {segue} doctor                                        what works on this machine"""

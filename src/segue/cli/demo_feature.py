@@ -9,7 +9,7 @@ from pathlib import Path
 
 from segue.app import App
 from segue.cli import drive
-from segue.cli.output import Output
+from segue.cli.output import Output, program
 from segue.sim import throwaway
 from segue.sim.throwaway import Throwaway
 
@@ -35,7 +35,7 @@ async def show(folder: Path | None, output: Output) -> int:
         output.note(f"2. A Spec Kit feature, simulated cloud agents and a simulated judge: {place.repo}\n")
         code = await drive.start(app, str(place.feature), (), None, output, detach=False, verbose=False)
     if code == 0:
-        output.note(_SAID.format(repo=place.repo, state=place.state, feature=place.feature))
+        output.note(_SAID.format(segue=program(), repo=place.repo, state=place.state, feature=place.feature))
     return code
 
 
@@ -67,5 +67,5 @@ from the branch of the one before.
   Repository   {repo}    (git log --all --graph, after git fetch)
   Ticks        {feature}/tasks.md
   State        {feature}/state.json
-  Look again   SEGUE_STATE_DIR={state} segue status last
+  Look again   SEGUE_STATE_DIR={state} {segue} status last
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from segue.app import App
 from segue.cli import drive
-from segue.cli.output import Output
+from segue.cli.output import Output, program
 from segue.sim import throwaway
 
 
@@ -26,7 +26,9 @@ async def show(folder: Path | None, output: Output) -> int:
     output.note(f"1. A plan of three tasks, the simulated agent, a throw-away repository: {place.repo}\n")
     code = await drive.start(app, str(place.plan), (), None, output, detach=False, verbose=False)
     if code == 0:
-        output.note(_SAID.format(repo=place.repo, state=place.state, database=app.database()))
+        output.note(
+            _SAID.format(segue=program(), repo=place.repo, state=place.state, database=app.database())
+        )
     return code
 
 
@@ -36,6 +38,6 @@ usage limit, waited for it to end and went on. Every step is in the database.
 
   Repository   {repo}    (git log shows one commit per task)
   Data         {database}
-  Look again   SEGUE_STATE_DIR={state} segue status last
-               SEGUE_STATE_DIR={state} segue logs
+  Look again   SEGUE_STATE_DIR={state} {segue} status last
+               SEGUE_STATE_DIR={state} {segue} logs
 """

@@ -32,6 +32,13 @@ def one_line(text: str, width: int = 100) -> str:
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
+def program() -> str:
+    """How the reader can call Segue again: by name if the shell finds it, else by where it lies."""
+    import shutil
+
+    return "segue" if shutil.which("segue") else sys.argv[0]
+
+
 def animated(stream: Any) -> bool:
     """Whether the stream is a terminal that a person looks at."""
     if os.environ.get("TERM") == "dumb" or any(os.environ.get(name) for name in AGENT_VARIABLES):
