@@ -35,10 +35,10 @@ LEFT_OUT = (
 """What would be unpacked at every start and is never used."""
 
 AS_BYTE_CODE = (
-    *("anyio", "click", "h11", "httpcore2", "httpx2", "idna", "markdown_it", "platformdirs", "pydantic"),
+    *("click", "h11", "httpcore2", "httpx2", "idna", "markdown_it", "platformdirs", "pydantic"),
     *("rich", "starlette", "truststore", "typing_extensions", "uvicorn"),
 )
-"""What Nuitka does not compile: that would take the better part of an hour."""
+"""What Nuitka does not compile, to save time; anyio has to be: Nuitka 4.3 fails on a hook of its own otherwise."""
 
 
 @dataclass(frozen=True)
