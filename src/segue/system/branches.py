@@ -13,6 +13,9 @@ from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.git import Repository
 
+_CHAIN = "refs/segue/chain"
+"""The head of the chain of remote branches, in the user's repository but among nobody's branches."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalBranches:
@@ -188,12 +191,14 @@ class RemoteBranches:
     async def _fetched(self, branch: str) -> str | None:
         """The commit of a remote branch, brought here; None when there is no such branch."""
         ref = f"refs/heads/{branch}"
-        said = await self.repo.git("ls-remote", self.remote, ref)
-        if not said.strip():
+        try:
+            # Kept under a name of ours, so that the next fetch brings only what is new.
+            await self.repo.git("fetch", "--quiet", "--no-tags", self.remote, f"+{ref}:{_CHAIN}")
+        except WorkspaceError:
+            if await self.repo.git("ls-remote", self.remote, ref):
+                raise
             return None
-        head = said.split()[0]
-        await self.repo.git("fetch", "--quiet", "--no-tags", self.remote, head)
-        return head
+        return (await self.repo.git("rev-parse", _CHAIN)).strip()
 
 
 def _slug(key: str) -> str:
