@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from segue.domain.finding import Severity
 from segue.reviewers.formats import PARSERS, Format, MalformedOutput, exit_code_finding, parse
 
-ROOT = PurePosixPath("/work/repo")
+ROOT = PurePosixPath("/srv/repo")
 FORMATS: tuple[Format, ...] = get_args(Format)
 READING = [name for name in FORMATS if name != "exit-code"]
 
@@ -99,7 +99,7 @@ rows = st.tuples(names, names, st.integers(1, 10**6), levels, names, st.booleans
 def test_sarif_gives_back_what_was_put_in(rows: list[tuple[Any, ...]]) -> None:
     results, wanted = [], []
     for rule, file, line, (level, severity), message, absolute in rows:
-        uri = ("file:///work/repo/" if absolute else "") + quote(f"src/{file}")
+        uri = ("file:///srv/repo/" if absolute else "") + quote(f"src/{file}")
         entry = {"ruleId": rule, "message": {"text": message}, "locations": located(uri, line)}
         results.append(entry | ({"level": level} if level else {}))
         wanted.append((rule, f"src/{file}", line, severity, message))
@@ -113,9 +113,9 @@ def test_sarif_gives_back_what_was_put_in(rows: list[tuple[Any, ...]]) -> None:
     [
         ({"uri": "a%20b.py"}, "a b.py"),
         ({"uri": "./a.py"}, "a.py"),
-        ({"uri": "file:///work/repo/a.py"}, "a.py"),
-        ({"uri": "file://host/work/repo/a.py"}, "a.py"),
-        ({"uri": "file:/work/repo/a.py"}, "a.py"),
+        ({"uri": "file:///srv/repo/a.py"}, "a.py"),
+        ({"uri": "file://host/srv/repo/a.py"}, "a.py"),
+        ({"uri": "file:/srv/repo/a.py"}, "a.py"),
         ({"uri": "file:///elsewhere/a.py"}, "/elsewhere/a.py"),
         ({"uri": "a.py", "uriBaseId": "SRC"}, "src/a.py"),
         ({"uri": "a.py", "uriBaseId": "NESTED"}, "src/deep/a.py"),
@@ -126,7 +126,7 @@ def test_sarif_gives_back_what_was_put_in(rows: list[tuple[Any, ...]]) -> None:
 )
 def test_where_sarif_points_to(location: dict[str, str], file: str) -> None:
     bases = {
-        "SRC": {"uri": "file:///work/repo/src/"},
+        "SRC": {"uri": "file:///srv/repo/src/"},
         "NESTED": {"uri": "deep/", "uriBaseId": "SRC"},
         "CIRCLE": {"uriBaseId": "CIRCLE"},
     }
@@ -176,12 +176,12 @@ def test_a_sarif_run_that_failed_is_a_failure() -> None:
 def test_ruff_as_array_and_as_lines() -> None:
     entry = {
         "code": "F401",
-        "filename": "/work/repo/a.py",
+        "filename": "/srv/repo/a.py",
         "location": {"row": 7, "column": 1},
         "message": "unused",
         "fix": {"message": "Remove it"},
     }
-    error = {"code": None, "filename": "/work/repo/b.py", "location": {"row": 1}, "message": "Expected ')'"}
+    error = {"code": None, "filename": "/srv/repo/b.py", "location": {"row": 1}, "message": "Expected ')'"}
     array = parse("ruff", json.dumps([entry, error, entry]), ROOT)
     assert array == parse("ruff", f"{json.dumps(entry)}\n{json.dumps(error)}\n", ROOT)
     assert [(f.file, f.line, f.rule, f.suggestion) for f in array] == [
@@ -213,7 +213,7 @@ def test_semgrep() -> None:
 
 def test_json_lines() -> None:
     text = (
-        '{"file": "/work/repo/a.py", "line": 3, "severity": "High", "rule": "r", "message": "m\\u2028n"}\n'
+        '{"file": "/srv/repo/a.py", "line": 3, "severity": "High", "rule": "r", "message": "m\\u2028n"}\n'
         '\n{"message": "only this"}\n'
     )
     first, second = parse("jsonlines", text, ROOT)
