@@ -38,7 +38,7 @@ AS_BYTE_CODE = (
     *("click", "h11", "httpcore2", "httpx2", "idna", "markdown_it", "platformdirs", "pydantic"),
     *("rich", "starlette", "truststore", "typing_extensions", "uvicorn"),
 )
-"""What Nuitka does not compile, to save time; anyio has to be: Nuitka 4.3 fails on a hook of its own otherwise."""
+"""What Nuitka does not compile, to save time; anyio has to be, or Nuitka 4.3 fails on a hook of its own."""
 
 
 @dataclass(frozen=True)
