@@ -90,7 +90,8 @@ def nuitka() -> Path:
     out = BUILD / "nuitka"
     options = ["--mode=onefile", f"--output-dir={out}", f"--output-filename=segue{EXE}", "--quiet"]
     options += ["--assume-yes-for-downloads", "--include-package=segue", "--include-package-data=segue"]
-    options += ["--include-distribution-metadata=httpx2"]  # it asks for its own version
+    # These ask for their own version.
+    options += [f"--include-distribution-metadata={name}" for name in ("httpx2", "httpcore2")]
     # Unpacked once and found again: only what has changed is written at the next start.
     options += ["--onefile-tempdir-spec={CACHE_DIR}/segue-unpacked/{VERSION}", f"--file-version={_version()}"]
     options += [f"--product-version={_version()}", f"--jobs={os.cpu_count() or 1}"]
