@@ -60,7 +60,7 @@ $(BINARY_VENV)/.ready: requirements/binary.txt
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 
 lock:
-	$(COMPILE) --extra postgres --extra parquet --group dev pyproject.toml -o $(LOCK)
+	$(COMPILE) --extra postgres --extra parquet --extra proxy --extra otel --group dev pyproject.toml -o $(LOCK)
 	$(COMPILE) --group binary pyproject.toml -o requirements/binary.txt
 	$(COMPILE) --group nuitka -o requirements/nuitka.txt
 
