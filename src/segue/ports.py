@@ -44,6 +44,17 @@ class Capabilities:
     reports_cost: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What is known of an agent on this machine."""
+
+    program: str | None = None
+    """Where it was found; None when it was not, or when there is no program (a cloud service)."""
+    version: str | None = None
+    login: str | None = None
+    """How it is logged in (`ANTHROPIC_API_KEY`, `logged in`), in words; None when it is not, or needs none."""
+
+
 class Agent(Protocol):
     """Who does the work."""
 
@@ -57,6 +68,9 @@ class Agent(Protocol):
 
     def check(self) -> list[Problem]:
         """What keeps it from working here and now; empty when all is well."""
+
+    def installation(self) -> Installation:
+        """Where it was found, in which version, and how it is logged in, for `doctor` and `agent list`."""
 
     def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Do the job and yield what is seen; the last event carries the outcome.
@@ -97,6 +111,40 @@ class Source(Protocol):
 
     def head_branch(self) -> str | None:
         """The branch the next task starts from, where branches are chained."""
+
+
+class Outline(Protocol):
+    """A source whose tasks an agent plans: one sentence goes in, steps come out."""
+
+    @property
+    def goal(self) -> str:
+        """What the user has asked for; untrusted."""
+
+    def planned(self) -> bool:
+        """Whether there is a plan."""
+
+    def revise(self, steps: Sequence[Task], run: str) -> None:
+        """Replace all steps that are not completed, atomically; those that are stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One thing that a search found."""
+
+    title: str
+    url: str
+    text: str
+
+
+class Searcher(Protocol):
+    """A web search service."""
+
+    @property
+    def name(self) -> str:
+        """The name it is configured by."""
+
+    async def search(self, query: str) -> list[Hit]:
+        """What the service finds, best first; raises SearchFailed."""
 
 
 class Workspace(Protocol):
@@ -195,6 +243,7 @@ class StepFacts:
     attempt: int = 1
     agent: str | None = None
     model: str | None = None
+    build_phase: str | None = None
     input: dict[str, Any] = field(default_factory=dict)
 
 
@@ -308,6 +357,9 @@ class Store(Protocol):
 
     def events(self, run_id: str, after: int = 0, limit: int | None = None) -> Iterable[Recorded]:
         """Events of a run with a sequence number above `after`, in order."""
+
+    def query(self, sql: str, arguments: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments."""
 
     def table(self, name: str) -> Iterable[list[dict[str, Any]]]:
         """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches."""

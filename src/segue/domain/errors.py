@@ -9,6 +9,7 @@ SegueError                    1   unexpected
 ├── ToolMissing               5   a program that is needed cannot be found
 ├── Locked                    6   another run holds the lock
 ├── JudgeFailed               3   the judge gave no usable answer
+├── SearchFailed              1   a search service gave no answer
 ├── StoreError                1   the database cannot be used
 │   └── LeaseLost             6   somebody else drives this run now
 ├── TimeLimit               124   the run's own time limit
@@ -72,6 +73,10 @@ class JudgeFailed(SegueError):
     """The judge gave no usable answer; that says nothing about the task."""
 
     exit_code = 3
+
+
+class SearchFailed(SegueError):
+    """A search service gave no answer."""
 
 
 class StoreError(SegueError):

@@ -11,9 +11,12 @@ class FailureKind(StrEnum):
 
     USAGE_LIMIT = "usage_limit"
     RATE_LIMIT = "rate_limit"
+    OUTAGE = "outage"
     AUTH = "auth"
     CRASH = "crash"
     REFUSED = "refused"
+    CONTEXT = "context"
+    MAX_TURNS = "max_turns"
     HANG = "hang"
     TIMEOUT = "timeout"
     TRUNCATED = "truncated"

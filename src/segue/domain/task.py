@@ -29,6 +29,8 @@ class Task:
     line: int | None = None
     story: str | None = None
     criteria: tuple[Criterion, ...] = ()
+    build_phase: str | None = None
+    """setup, schema, backend, frontend, testing or deployment, where an agent has planned the task."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,10 @@ class Action(StrEnum):
 
     PROCEED = "PROCEED"
     RETRY = "RETRY"
+    WEB_SEARCH = "WEB_SEARCH"
+    RUN_DIAGNOSTIC = "RUN_DIAGNOSTIC"
+    SKIP = "SKIP"
+    MODIFY_PLAN = "MODIFY_PLAN"
     STOP = "STOP"
 
 
@@ -32,3 +36,7 @@ class Verdict:
     action: Action
     reason: str
     criteria: tuple[CriterionVerdict, ...] = ()
+    request: str = ""
+    """What the action needs: what to search for, which command to run, why the step is left out."""
+    caveats: tuple[str, ...] = ()
+    """What the rest of the plan should know: where the work differs from what was planned."""
