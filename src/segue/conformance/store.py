@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from segue.domain.errors import Locked
+from segue.domain.errors import Locked, StoreError
 from segue.domain.event import Event, EventType, Recorded
 from segue.domain.run import RunSpec, RunState, StepState
 from segue.ports import StepFacts, StepResult, Store, Work
@@ -220,6 +220,30 @@ async def _counts_slots(make: MakeStore) -> None:
     assert most == 2, f"{most} were held at once"
 
 
+async def _answers_questions(make: MakeStore) -> None:
+    """Questions are asked in one SQL, with `?` for arguments; they cannot change anything."""
+    with make() as store:
+        run = store.create("asks", _SPEC)
+        journal = await store.open(run.id)
+        await journal.step("a", _returns(_AWKWARD, []), facts=StepFacts("1", "execute"))
+        await store.close(journal)
+        sql = (
+            "SELECT output, output->>'text' AS text, attempt * 2.5 AS product, count(*) OVER () AS times,"
+            " '100 % of what?' AS words FROM orchestrator_steps WHERE run_id = ? AND task = ? -- why?\n"
+        )
+        text = {"text": _AWKWARD["text"], "output": _AWKWARD}
+        expected = {**text, "product": 2.5, "times": 1, "words": "100 % of what?"}
+        assert store.query(sql, [run.id, "1"]) == [expected], "names, JSON and numbers"
+        assert store.query(sql, [run.id, "2"]) == [], "nothing found"
+        for change in ("DELETE FROM orchestrator_steps", "SELECT 1; DELETE FROM orchestrator_steps"):
+            try:
+                store.query(change)
+            except StoreError:
+                continue
+            raise AssertionError(f"it let {change!r} pass")
+        assert store.query(sql, [run.id, "1"]), "nothing was changed"
+
+
 _CHECKS: tuple[Callable[[MakeStore], Coroutine[Any, Any, None]], ...] = (
     _finds_runs,
     _does_once,
@@ -230,4 +254,5 @@ _CHECKS: tuple[Callable[[MakeStore], Coroutine[Any, Any, None]], ...] = (
     _hears_signals,
     _parks,
     _counts_slots,
+    _answers_questions,
 )

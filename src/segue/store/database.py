@@ -40,6 +40,9 @@ class Database(Protocol):
     def append(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows as fast as the database can."""
 
+    def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
+        """Run one foreign statement that may change nothing; return the names of its columns and its rows."""
+
     def stream(self, sql: str, size: int) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
 
@@ -95,6 +98,11 @@ def transact(database: Database, work: Callable[[bool], T]) -> T:
 def ask(database: Database, sql: str, *values: object) -> list[Row]:
     """Run a query, and again when the connection broke."""
     return _persist(lambda _again: database.execute(sql, *values))
+
+
+def look(database: Database, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
+    """Run a foreign query that may change nothing, and again when the connection broke."""
+    return _persist(lambda _again: database.read(sql, values))
 
 
 def _persist(attempt: Callable[[bool], T]) -> T:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 CHANNEL = "segue"
 _NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|\?""", re.DOTALL)
 _KEPT = "Everything up to the last finished step is kept."
 
 
@@ -51,6 +54,15 @@ class Postgres:
         with self._troubles(), self._live().cursor() as cursor, cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
+
+    def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
+        """Run one foreign statement that may change nothing; return the names of its columns and its rows."""
+        with self.transaction(), self._connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION READ ONLY")
+            # To stream is to send one statement only: another one behind it could end the transaction.
+            rows = list(cursor.stream(_placeholders(sql), _escaped(tuple(values))))
+            names = [column.name for column in cursor.description or ()]
+        return names, [tuple(map(_plain, _unescaped(row))) for row in rows]
 
     def stream(self, sql: str, size: int) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches, held by the server."""
@@ -188,6 +200,19 @@ def _unescaped(row: Row) -> Row:
     return tuple(unescape(value) if isinstance(value, str) else value for value in row)
 
 
+def _plain(value: object) -> object:
+    """The number or truth value that SQLite would give."""
+    if isinstance(value, Decimal):
+        exponent = value.as_tuple().exponent
+        return int(value) if isinstance(exponent, int) and exponent >= 0 else float(value)
+    return int(value) if isinstance(value, bool) else value
+
+
 @cache
 def _translate(sql: str) -> str:
-    return sql.replace("{now}", _NOW).replace("{for_update}", "FOR UPDATE").replace("?", "%s")
+    return _placeholders(sql.replace("{now}", _NOW).replace("{for_update}", "FOR UPDATE"))
+
+
+def _placeholders(sql: str) -> str:
+    """`?` in the driver's words, but not inside of quotes and comments."""
+    return _QUOTED.sub(lambda match: "%s" if match[0] == "?" else match[0], sql.replace("%", "%%"))

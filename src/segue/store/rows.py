@@ -84,6 +84,20 @@ def to_dict(table: str, row: Row) -> dict[str, Any]:
     return {name: decode(value) if name in JSON_COLUMNS else value for name, value in named}
 
 
+def by_name(names: list[str], row: Row) -> dict[str, Any]:
+    """A row of any query by the names of its columns, those that are called like a JSON column decoded."""
+    return {name: _decoded(name, value) for name, value in zip(names, row, strict=True)}
+
+
+def _decoded(name: str, value: Any) -> Any:
+    if name not in JSON_COLUMNS or not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return decode(value)
+    except ValueError:  # a text that somebody's query calls by that name
+        return value
+
+
 def to_event(row: Row) -> Recorded:
     """A row of `orchestrator_events`, selected by EVENT."""
     run, seq, ts, step, type_, data = row

@@ -77,6 +77,17 @@ class Sqlite:
                     self._connection.execute(sql, values)
                     done += size
 
+    def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
+        """Run one foreign statement that may change nothing; return the names of its columns and its rows."""
+        with self._troubles():
+            self._connection.execute("PRAGMA query_only = ON")
+            try:
+                cursor = self._connection.execute(sql, _escaped(tuple(values)))
+                rows: list[Row] = cursor.fetchall()
+            finally:
+                self._connection.execute("PRAGMA query_only = OFF")
+        return [column[0] for column in cursor.description or ()], [_unescaped(row) for row in rows]
+
     def stream(self, sql: str, size: int) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
         with self._troubles():

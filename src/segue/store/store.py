@@ -16,7 +16,7 @@ from segue.ports import Journal, Observer
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.claim import claim, new_owner, release
-from segue.store.database import Database, Row, ask, open_database, transact
+from segue.store.database import Database, Row, ask, look, open_database, transact
 from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
 
 if TYPE_CHECKING:
@@ -159,6 +159,15 @@ class SqlStore:
         """The text of a prompt that an event names by its digest."""
         found = self._ask("SELECT text FROM orchestrator_prompts WHERE digest = ?", digest)
         return found[0][0] if found else None
+
+    def query(self, sql: str, arguments: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments.
+
+        It changes nothing. Columns called `spec`, `input`, `output`, `data` or `payload` are decoded.
+        """
+        with self._lock:
+            names, found = look(self._database, sql, arguments)
+        return [rows.by_name(names, row) for row in found]
 
     def table(self, name: str) -> Iterator[list[dict[str, Any]]]:
         """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches.
