@@ -1,0 +1,147 @@
+"""The guard before everything that listens: hosts, origins, a token, and bodies of bounded size and time.
+
+A page in a browser may reach a server on loopback under a name of its own (DNS rebinding): such a request
+names a foreign host or origin, and is refused before anything else is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Refused(Exception):
+    """A request that does not reach the app."""
+
+    def __init__(self, status: int, error: str) -> None:
+        super().__init__(error)
+        self.status = status
+
+
+class Guard:
+    """Wraps an ASGI app. Bodies are read whole, so that the app never waits for a slow client."""
+
+    def __init__(
+        self,
+        app: App,
+        token: str | None,
+        hosts: Sequence[str],
+        origins: Sequence[str] = (),
+        max_body: int = 1_000_000,
+        open_paths: Collection[str] = (),
+        body_timeout: float = 10.0,
+    ) -> None:
+        """`open_paths` need no token: they check a signature of their own, or tell nothing."""
+        self._app = app
+        self._token = token
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(origin.lower() for origin in origins)
+        self._max_body = max_body
+        self._open_paths = frozenset(open_paths)
+        self._body_timeout = body_timeout
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or hand it on with its whole body."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._guarded(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._check(scope)
+            body = await self._body(scope, receive)
+        except Refused as refused:
+            await answer(send, refused.status, str(refused))
+        else:
+            await self._app(scope, _replay(body, receive), send)
+
+    def _check(self, scope: Scope) -> None:
+        hosts = _values(scope, b"host")
+        if len(hosts) != 1 or _without_port(hosts[0]).lower() not in self._hosts:
+            raise Refused(403, "this server does not answer for that host")
+        if any(origin.lower() not in self._origins for origin in _values(scope, b"origin")):
+            raise Refused(403, "requests from that origin are refused")
+        if self._token is not None and scope["path"] not in self._open_paths:
+            given = _values(scope, b"authorization")
+            if len(given) != 1 or not has_token(given[0], self._token):
+                raise Refused(401, "a token is needed: Authorization: Bearer TOKEN")
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        declared = _values(scope, b"content-length")
+        if declared and declared[0].isdecimal() and int(declared[0]) > self._max_body:
+            raise Refused(413, f"more than {self._max_body} bytes")
+        try:
+            async with asyncio.timeout(self._body_timeout):
+                return await self._read(receive)
+        except TimeoutError:
+            raise Refused(408, "the body did not arrive in time") from None
+
+    async def _read(self, receive: Receive) -> bytes:
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refused(400, "the body ended early")
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self._max_body:
+                raise Refused(413, f"more than {self._max_body} bytes")
+        return bytes(body)
+
+
+def has_token(header: str, token: str) -> bool:
+    """Whether an Authorization header carries the token; takes as long for every wrong one."""
+    scheme, _, given = header.partition(" ")
+    right = hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), token.encode())
+    return right and scheme.lower() == "bearer"
+
+
+async def answer(send: Send, status: int, error: str) -> None:
+    """Answer with an error and close: what is left of the request is not read."""
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"cache-control", b"no-store"),
+        (b"connection", b"close"),
+    ]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps({"error": error}).encode()})
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and (port.isdecimal() or not port) and not host.endswith("]") else host
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Gives the body once; after that only the end of the connection is to be heard."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
