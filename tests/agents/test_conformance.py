@@ -16,7 +16,7 @@ from segue.domain.event import Event, EventType
 from segue.domain.job import Job, Limits
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
-from segue.ports import Agent, Capabilities, Problem
+from segue.ports import Agent, Capabilities, Installation, Problem
 from segue.prompts.execute import execute_prompt
 from segue.system.process import Processes
 from segue.system.redact import Redactor
@@ -59,6 +59,9 @@ class Broken:
     def check(self) -> list[Problem]:
         return [Problem("it is broken")] if self._flaw == "check" else []
 
+    def installation(self) -> Installation:
+        return Installation(version=3) if self._flaw == "version" else Installation()  # type: ignore[arg-type]
+
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         self._launches += 1
         if self._flaw == "relaunches":
@@ -83,6 +86,7 @@ class Broken:
     [
         ("capability", "not a boolean"),
         ("check", "it is broken"),
+        ("version", "version is 3, not a text"),
         ("no start", "its first event is"),
         ("no outcome", "carries no outcome"),
         ("two outcomes", "3 events carry an outcome"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Literal
@@ -17,14 +17,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from segue.agents.claude_lines import ClaudeLines
-from segue.agents.installed import PROBE_SECONDS, Installable, ProgramName
+from segue.agents.installed import PROBE_SECONDS, Examined, Installable, ProgramName, key_set
 from segue.agents.lingering import run_patiently
 from segue.agents.local import Ended, ended_event, environment
 from segue.agents.session_usage import remember, used_before
 from segue.domain.errors import CredentialsError
 from segue.domain.event import Event
 from segue.domain.job import Job, Mode
-from segue.ports import Capabilities, Problem
+from segue.ports import Capabilities, Installation, Problem
 from segue.system.probe import probe
 from segue.system.process import Command, Processes, child_environment
 from segue.system.redact import Redactor
@@ -89,13 +89,15 @@ class ClaudeAgent:
         self._options = options
         self._processes = processes
         self._redactor = redactor
-        self._problems: list[Problem] | None = None
+        self._known: Examined | None = None
 
     def check(self) -> list[Problem]:
         """Whether the program is there, is Claude Code, and has a key or a login; found out once."""
-        if self._problems is None:
-            self._problems = self._examined()
-        return self._problems
+        return list(self._examined().problems)
+
+    def installation(self) -> Installation:
+        """Where the program is, in which version, and what it is logged in with; found out once."""
+        return self._examined().installation
 
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Run Claude Code on the job and report what it prints."""
@@ -153,30 +155,43 @@ class ClaudeAgent:
         return [*self._options.pass_env, "CLAUDE_CONFIG_DIR"]
 
     def _has_key(self) -> bool:
-        return any(os.environ.get(name) for name in _KEYS if name in self._options.pass_env)
+        return key_set(_KEYS, self._options.pass_env) is not None
 
     def _program(self) -> str | None:
         return CLAUDE.find(self._options.agent_cmd, child_environment(self._options.pass_env))
 
-    def _examined(self) -> list[Problem]:
-        env = child_environment(self._passed(), _QUIET)
-        program = self._program()
-        problems = CLAUDE.problems(self._options.agent_cmd, program, env)
-        if problems or self._has_key() or program is None:
-            return problems
+    def _examined(self) -> Examined:
+        if self._known is None:
+            env = child_environment(self._passed(), _QUIET)
+            found = CLAUDE.examine(self._options.agent_cmd, self._program(), env)
+            program = found.installation.program
+            self._known = (
+                found if found.problems or program is None else self._with_login(found, program, env)
+            )
+        return self._known
+
+    def _with_login(self, found: Examined, program: str, env: Mapping[str, str]) -> Examined:
+        if key := key_set(_KEYS, self._options.pass_env):
+            return replace(found, installation=replace(found.installation, login=key))
         answer = probe([program, "auth", "status", "--json"], PROBE_SECONDS, env)
-        if not _logged_out(b"" if answer is None else answer.out):
-            return []  # logged in, or it cannot be told
+        logged_in = _logged_in(b"" if answer is None else answer.out)
+        if logged_in is not False:
+            login = "logged in" if logged_in else "not known"
+            return replace(found, installation=replace(found.installation, login=login))
         fix = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
-        return [Problem("Claude Code is not logged in.", fix, CredentialsError.exit_code)]
+        return replace(
+            found, problems=(Problem("Claude Code is not logged in.", fix, CredentialsError.exit_code),)
+        )
 
 
-def _logged_out(answer: bytes) -> bool:
+def _logged_in(answer: bytes) -> bool | None:
+    """None when it cannot be told."""
     try:
         status = json.loads(answer)
     except ValueError:
-        return False
-    return isinstance(status, dict) and status.get("loggedIn") is False
+        return None
+    said = status.get("loggedIn") if isinstance(status, dict) else None
+    return said if isinstance(said, bool) else None
 
 
 def _is_root() -> bool:

@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +19,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from segue.agents.codex_lines import CodexLines
-from segue.agents.installed import PROBE_SECONDS, Installable, ProgramName
+from segue.agents.installed import PROBE_SECONDS, Examined, Installable, ProgramName, key_set
 from segue.agents.lingering import run_patiently
 from segue.agents.local import Ended, ended_event, environment
 from segue.agents.session_usage import remember, used_before
 from segue.domain.errors import CredentialsError
 from segue.domain.event import Event
 from segue.domain.job import Job, Mode
-from segue.ports import Capabilities, Problem
+from segue.ports import Capabilities, Installation, Problem
 from segue.system.probe import probe
 from segue.system.process import Command, Processes, child_environment
 from segue.system.redact import Redactor
@@ -81,13 +81,15 @@ class CodexAgent:
         self._options = options
         self._processes = processes
         self._redactor = redactor
-        self._problems: list[Problem] | None = None
+        self._known: Examined | None = None
 
     def check(self) -> list[Problem]:
         """Whether the program is there, is Codex, and has a key or a login; found out once."""
-        if self._problems is None:
-            self._problems = self._examined()
-        return self._problems
+        return list(self._examined().problems)
+
+    def installation(self) -> Installation:
+        """Where the program is, in which version, and what it is logged in with; found out once."""
+        return self._examined().installation
 
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Run Codex on the job and report what it prints."""
@@ -148,24 +150,37 @@ class CodexAgent:
         return [*self._options.pass_env, "CODEX_HOME"]
 
     def _has_key(self) -> bool:
+        return self._key() is not None
+
+    def _key(self) -> str | None:
+        """What it needs no login for: a key, or a provider of the user's own."""
         given = any(setting.startswith("model_provider") for setting in self._options.config)
-        return given or (_KEY in self._options.pass_env and bool(os.environ.get(_KEY)))
+        return "agents.codex.config" if given else key_set([_KEY], self._options.pass_env)
 
     def _program(self) -> str | None:
         found = CODEX.find(self._options.agent_cmd, child_environment(self._options.pass_env))
         return found and (_native(Path(found)) or found)
 
-    def _examined(self) -> list[Problem]:
-        env = child_environment(self._passed())
-        program = self._program()
-        problems = CODEX.problems(self._options.agent_cmd, program, env)
-        if problems or self._has_key() or program is None:
-            return problems
+    def _examined(self) -> Examined:
+        if self._known is None:
+            env = child_environment(self._passed())
+            found = CODEX.examine(self._options.agent_cmd, self._program(), env)
+            program = found.installation.program
+            self._known = (
+                found if found.problems or program is None else self._with_login(found, program, env)
+            )
+        return self._known
+
+    def _with_login(self, found: Examined, program: str, env: Mapping[str, str]) -> Examined:
+        if key := self._key():
+            return replace(found, installation=replace(found.installation, login=key))
         answer = probe([program, "login", "status"], PROBE_SECONDS, env)
-        if answer is None or b"Not logged in" not in answer.out + answer.err:
-            return []  # logged in, or it cannot be told
+        said = b"" if answer is None else answer.out + answer.err
+        if b"Not logged in" not in said:
+            login = "logged in" if b"Logged in" in said else "not known"
+            return replace(found, installation=replace(found.installation, login=login))
         fix = f"Run `codex login`, or set {_KEY}; `codex exec` does not read OPENAI_API_KEY."
-        return [Problem("Codex is not logged in.", fix, CredentialsError.exit_code)]
+        return replace(found, problems=(Problem("Codex is not logged in.", fix, CredentialsError.exit_code),))
 
 
 def _native(found: Path) -> str | None:

@@ -18,7 +18,7 @@ from segue.domain.errors import ToolMissing
 from segue.domain.event import Event
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
-from segue.ports import Capabilities, Problem
+from segue.ports import Capabilities, Installation, Problem
 from segue.system.process import Command, Processes, child_environment
 from segue.system.redact import Redactor
 
@@ -68,7 +68,7 @@ class CommandAgent:
     def check(self) -> list[Problem]:
         """Whether the program can be found and executed, as far as that does not depend on the workspace."""
         program = self._options.argv[0]
-        if "{" in program or (_has_folder(program) and not Path(program).is_absolute()):
+        if self._in_workspace():
             return []
         path = child_environment(self._options.pass_env, self._options.env).get("PATH")
         if shutil.which(program, path=path):
@@ -79,6 +79,13 @@ class CommandAgent:
         where = "" if _has_folder(program) else " on PATH"
         fix = "Install it, or set agents.command.argv to the program's full path."
         return [Problem(f"{program} was not found{where}.", fix, ToolMissing.exit_code)]
+
+    def installation(self) -> Installation:
+        """Where the program is; nothing is asked of it, for nobody knows what it would do."""
+        if self._in_workspace():
+            return Installation()
+        path = child_environment(self._options.pass_env, self._options.env).get("PATH")
+        return Installation(shutil.which(self._options.argv[0], path=path))
 
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Run the program and keep what it prints."""
@@ -93,6 +100,11 @@ class CommandAgent:
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
         self._processes.forget(token)
+
+    def _in_workspace(self) -> bool:
+        """Whether only a job tells where the program is."""
+        program = self._options.argv[0]
+        return "{" in program or (_has_folder(program) and not Path(program).is_absolute())
 
     def _argv(self, job: Job) -> tuple[str, ...]:
         values = {

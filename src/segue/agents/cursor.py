@@ -15,17 +15,18 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from segue.agents.cursor_config import own_config_dir
 from segue.agents.cursor_lines import CursorLines
+from segue.agents.installed import PROBE_SECONDS, Examined, ProgramName, key_set, not_found
 from segue.agents.local import Ended, ended_event, environment, run_local
 from segue.domain.errors import CredentialsError, ToolMissing
 from segue.domain.event import Event
 from segue.domain.job import Job, Mode
-from segue.ports import Capabilities, Problem
+from segue.ports import Capabilities, Installation, Problem
 from segue.system.probe import probe
 from segue.system.process import Command, Exit, Processes, child_environment
 from segue.system.redact import Redactor
@@ -37,14 +38,8 @@ SIM_PREFIX = "SEGUE_SIM_"
 _NAMES = ("cursor-agent", "agent")
 _VERSION = re.compile(r"\d{4}\.\d\d\.\d\d-[0-9a-f]+")
 _NOT_LOGGED_IN = re.compile(r"not (?:logged|signed) in", re.IGNORECASE)
-_PROBE_SECONDS = 20.0
-
-
-def _command(name: str) -> str:
-    path = Path(name).expanduser()
-    if not name or (len(path.parts) > 1 and not path.is_absolute()):
-        raise ValueError("must be a name on PATH or an absolute path")
-    return str(path)
+_LOGGED_IN = re.compile(r'(?:logged|signed) in|"isAuthenticated"\s*:\s*true', re.IGNORECASE)
+_KEY = "CURSOR_API_KEY"
 
 
 class CursorOptions(BaseModel):
@@ -52,7 +47,7 @@ class CursorOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    agent_cmd: Annotated[str, AfterValidator(_command)] | None = Field(
+    agent_cmd: ProgramName | None = Field(
         default=None,
         description="The program: a name on PATH or a full path; `cursor-agent`, then `agent` if unset.",
     )
@@ -70,9 +65,7 @@ class CursorOptions(BaseModel):
         default=False, description="Approve all MCP servers that are configured for Cursor."
     )
     extra_args: list[str] = Field(default=[], description="Further arguments, put after all others.")
-    pass_env: list[str] = Field(
-        default=["CURSOR_API_KEY"], description="Environment variables the agent may see."
-    )
+    pass_env: list[str] = Field(default=[_KEY], description="Environment variables the agent may see.")
     own_config_dir: bool = Field(
         default=True,
         description="A CURSOR_CONFIG_DIR per launch, so that launches at the same time do not collide.",
@@ -94,13 +87,15 @@ class CursorAgent:
         self._options = options
         self._processes = processes
         self._redactor = redactor
-        self._problems: list[Problem] | None = None
+        self._known: Examined | None = None
 
     def check(self) -> list[Problem]:
         """Whether the program is there, is Cursor's, and is logged in; found out once."""
-        if self._problems is None:
-            self._problems = self._examined()
-        return self._problems
+        return list(self._examined().problems)
+
+    def installation(self) -> Installation:
+        """Where the program is, in which version, and what it is logged in with; found out once."""
+        return self._examined().installation
 
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Run Cursor on the job and report what it prints."""
@@ -179,30 +174,35 @@ class CursorAgent:
         names = (self._options.agent_cmd,) if self._options.agent_cmd else _NAMES
         return next((found for name in names if (found := shutil.which(name, path=path))), None)
 
-    def _examined(self) -> list[Problem]:
+    def _examined(self) -> Examined:
+        if self._known is None:
+            self._known = self._found()
+        return self._known
+
+    def _found(self) -> Examined:
         program = self._program()
+        fix = f"Install the Cursor CLI: {INSTALL} — or set agents.cursor.agent_cmd to its path."
         if program is None:
-            wanted = self._options.agent_cmd or " or ".join(_NAMES)
-            fix = f"Install the Cursor CLI: {INSTALL} — or set agents.cursor.agent_cmd to its path."
-            return [Problem(f"The Cursor CLI ({wanted}) was not found.", fix, ToolMissing.exit_code)]
+            names = [self._options.agent_cmd] if self._options.agent_cmd else _NAMES
+            missing = not_found("The Cursor CLI", names, child_environment(self._options.pass_env))
+            return Examined(problems=(Problem(missing, fix, ToolMissing.exit_code),))
         version = self._ask(program, "--version")
         if version is None or not _VERSION.fullmatch(version.strip()):
             said = "nothing" if version is None else repr(version.strip()[:80])
-            fix = f"Install the Cursor CLI: {INSTALL} — or set agents.cursor.agent_cmd to its path."
             message = f"{program} is not the Cursor CLI: asked for its version, it said {said}."
-            return [Problem(message, fix, ToolMissing.exit_code)]
-        return self._login_problems(program)
+            return Examined(Installation(program), (Problem(message, fix, ToolMissing.exit_code),))
+        return self._with_login(Installation(program, version.strip()), program)
 
-    def _login_problems(self, program: str) -> list[Problem]:
-        if "CURSOR_API_KEY" in self._options.pass_env and os.environ.get("CURSOR_API_KEY"):
-            return []
+    def _with_login(self, found: Installation, program: str) -> Examined:
+        if key := key_set([_KEY], self._options.pass_env):
+            return Examined(replace(found, login=key))
         status = self._ask(program, "status", "--format", "json") or ""
         if not _NOT_LOGGED_IN.search(status):
-            return []  # logged in, or it cannot be told
-        fix = f"Run `{Path(program).name} login`, or set CURSOR_API_KEY."
-        return [Problem("Cursor is not logged in.", fix, CredentialsError.exit_code)]
+            return Examined(replace(found, login="logged in" if _LOGGED_IN.search(status) else "not known"))
+        fix = f"Run `{Path(program).name} login`, or set {_KEY}."
+        return Examined(found, (Problem("Cursor is not logged in.", fix, CredentialsError.exit_code),))
 
     def _ask(self, program: str, *arguments: str) -> str | None:
         env = child_environment(self._passed(), {"NO_OPEN_BROWSER": "1"})
-        answer = probe([program, *arguments], _PROBE_SECONDS, env)
+        answer = probe([program, *arguments], PROBE_SECONDS, env)
         return None if answer is None else answer.out.decode("utf-8", "replace")

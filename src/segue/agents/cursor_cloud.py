@@ -24,7 +24,7 @@ from segue.domain.event import Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.repository import canonical
-from segue.ports import Capabilities, Problem
+from segue.ports import Capabilities, Installation, Problem
 from segue.system.git import Repository
 from segue.system.http import LOOPBACK, Policy
 from segue.system.process import Processes
@@ -102,6 +102,10 @@ class CursorCloudAgent:
         fix = f"Make a key at https://cursor.com/dashboard and set {KEY}."
         what = f"{KEY} holds characters that no key has." if key else f"{KEY} is not set."
         return [Problem(what, fix, CredentialsError.exit_code)]
+
+    def installation(self) -> Installation:
+        """The API that is used and where its key comes from; there is no program."""
+        return Installation(version=f"API {self._options.api_version}", login=KEY if _key() else None)
 
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Launch, adopt or follow up, watch, and say how it ended."""

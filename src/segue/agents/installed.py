@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator
 
 from segue.domain.errors import ToolMissing
-from segue.ports import Problem
+from segue.ports import Installation, Problem
 from segue.system.probe import probe
 
 PROBE_SECONDS = 20.0
@@ -30,6 +31,14 @@ ProgramName = Annotated[str, AfterValidator(_command)]
 
 
 @dataclass(frozen=True, slots=True)
+class Examined:
+    """What an agent has found out about itself here: `check` and `installation` both answer from it."""
+
+    installation: Installation = field(default_factory=Installation)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Installable:
     """A program that npm installs, and how to tell it from others of the same name."""
 
@@ -43,16 +52,37 @@ class Installable:
         """Where it is: what the user named, or its name on PATH."""
         return shutil.which(given or self.name, path=env.get("PATH"))
 
-    def problems(self, given: str | None, program: str | None, env: Mapping[str, str]) -> list[Problem]:
-        """Whether it is missing, or another program."""
+    def examine(self, given: str | None, program: str | None, env: Mapping[str, str]) -> Examined:
+        """Where it is and in which version; or whether it is missing, or another program."""
         fix = f"Install it: npm install -g {self.package} — or set agents.{self.name}.agent_cmd to its path."
         if program is None:
-            wanted = given or self.name
-            return [Problem(f"{self.title} ({wanted}) was not found.", fix, ToolMissing.exit_code)]
+            missing = not_found(self.title, [given or self.name], env)
+            return Examined(problems=(Problem(missing, fix, ToolMissing.exit_code),))
         answer = probe([program, "--version"], PROBE_SECONDS, env)
         said = "" if answer is None else answer.out.decode("utf-8", "replace").strip()
         if re.fullmatch(self.version, said):
-            return []
+            return Examined(Installation(program, version_in(said)))
         told = repr(said[:80]) if said else "nothing"
         message = f"{program} is not {self.title}: asked for its version, it said {told}."
-        return [Problem(message, fix, ToolMissing.exit_code)]
+        return Examined(Installation(program), (Problem(message, fix, ToolMissing.exit_code),))
+
+
+def version_in(said: str) -> str | None:
+    """The number in what a program says about its version."""
+    found = re.search(r"\d[\w.+-]*", said)
+    return found[0] if found else None
+
+
+def not_found(title: str, names: Sequence[str], env: Mapping[str, str]) -> str:
+    """Say that there is no such program, or that there is one but it cannot be executed."""
+    for folder in (env.get("PATH") or os.defpath).split(os.pathsep):
+        for name in names:
+            if (place := Path(folder) / name).is_file():
+                return f"{title} was found, but {place} cannot be executed."
+    return f"{title} ({' or '.join(names)}) was not found."
+
+
+def key_set(names: Iterable[str], passed: Iterable[str]) -> str | None:
+    """The first variable that holds a key and that the agent may see."""
+    allowed = set(passed)
+    return next((name for name in names if name in allowed and os.environ.get(name)), None)

@@ -14,6 +14,7 @@ In plan and ask mode nothing is edited.
 
 from __future__ import annotations
 
+import sys
 import time
 import tomllib
 from collections.abc import AsyncGenerator
@@ -23,12 +24,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from segue import __version__
 from segue.agents.local import Ended, ended_event, environment, run_local
 from segue.agents.scripted_lines import ScriptedLines
 from segue.domain.errors import UsageError
 from segue.domain.event import Event
 from segue.domain.job import Job
-from segue.ports import Capabilities, Problem
+from segue.ports import Capabilities, Installation, Problem
 from segue.system.process import Command, Processes
 from segue.system.program import part_command
 from segue.system.redact import Redactor
@@ -112,6 +114,10 @@ class ScriptedAgent:
     def check(self) -> list[Problem]:
         """Nothing can be missing: the agent is part of the package."""
         return []
+
+    def installation(self) -> Installation:
+        """The Python that plays the script, and the version of the package."""
+        return Installation(sys.executable, __version__)
 
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Play the script and report what the process prints."""

@@ -91,6 +91,16 @@ async def _is_ready(trial: _Trial) -> None:
     assert not problems, "; ".join(problem.message for problem in problems)
 
 
+async def _knows_itself(trial: _Trial) -> None:
+    """installation() says the same each time, in texts, and names a program that is there."""
+    found = trial.agent.installation()
+    for field in fields(found):
+        value = getattr(found, field.name)
+        assert value is None or isinstance(value, str), f"{field.name} is {value!r}, not a text"
+    assert found.program is None or Path(found.program).is_file(), f"there is no {found.program}"
+    assert trial.agent.installation() == found, "it says something else when it is asked again"
+
+
 async def _reports(trial: _Trial) -> None:
     """A run begins with agent.started and ends with its only outcome."""
     events = await _run(trial.agent, trial.job())
@@ -169,6 +179,7 @@ async def _times_out(trial: _Trial) -> None:
 _CHECKS: tuple[Callable[[_Trial], Awaitable[None]], ...] = (
     _declares,
     _is_ready,
+    _knows_itself,
     _reports,
     _edits,
     _adopts,
