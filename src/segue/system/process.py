@@ -60,11 +60,16 @@ class Processes:
         folder: Path,
         hold_fds: Sequence[int] = (),
         before_first: Callable[[], Awaitable[None]] | None = None,
+        tied: bool = False,
     ) -> None:
-        """The supervisor inherits `hold_fds`; `before_first` is awaited before it is started."""
+        """The supervisor inherits `hold_fds`; `before_first` is awaited before it is started.
+
+        A supervisor that is `tied` ends its agents when this process dies: nobody will adopt them.
+        """
         self._folder = RunFolder(folder.resolve())
         self._hold_fds = hold_fds
         self._before_first = before_first
+        self._tied = tied
         self._link: Link | None = None
         self._opening = asyncio.Lock()
         self._warming: asyncio.Task[Link] | None = None
@@ -119,7 +124,7 @@ class Processes:
             if self._link is None or self._link.gone:
                 if self._before_first is not None:
                     await self._before_first()
-                self._link = await Link.open(self._folder, self._hold_fds)
+                self._link = await Link.open(self._folder, self._hold_fds, self._tied)
         return self._link
 
     async def _result(self, job: JobFolder, watch: Watch) -> dict[str, Any] | None:

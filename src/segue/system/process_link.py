@@ -42,7 +42,7 @@ class Link:
         self._listener = asyncio.create_task(self._listen())
 
     @classmethod
-    async def open(cls, folder: RunFolder, hold_fds: Sequence[int]) -> Link:
+    async def open(cls, folder: RunFolder, hold_fds: Sequence[int], tied: bool = False) -> Link:
         """Start a supervisor for the folder."""
         folder.prepare()
         # Windows can hand down no descriptors; see docs/platforms.md for what that means for the lock.
@@ -65,7 +65,7 @@ class Link:
         # Noted before it is asked for anything: whoever comes after a killed Segue can find it.
         folder.note_supervisor(name)
         link = cls(process, name)
-        await link.ask(type="hello", name=name)
+        await link.ask(type="hello", name=name, tied=tied)
         return link
 
     def hear(self, token: str) -> Heard:

@@ -85,6 +85,7 @@ class Supervisor:
         self.jobs: dict[str, Job] = {}
         self.client = Client()
         self.quitting = False
+        self.tied = False
         self.subreaper = False
         self.ears = _ears(self)
 
@@ -104,11 +105,14 @@ class Supervisor:
         """Segue has sent this; nothing means that it is gone."""
         for request in self.client.requests(data):
             self._obey(request)
+        if self.tied and not self.client.attached:
+            self.quit()  # nobody will come back for these agents
 
     def _obey(self, request: dict[str, Any]) -> None:
         kind = request["type"]
         if kind == "hello":
             self.name = request["name"]
+            self.tied = request.get("tied", False)
         elif kind == "start" and not self.quitting:
             self._start(request)
         elif kind == "end" and request["token"] in self.jobs:
