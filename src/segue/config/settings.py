@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from segue.config.provider import ProviderSettings
 from segue.domain.budget import Budget
 from segue.domain.finding import Severity
 from segue.domain.job import Limits
 from segue.judges.options import JudgeSettings
+from segue.notify.options import NotifySettings
 from segue.reviewers.triage import DismissRule
 
 
@@ -147,8 +149,13 @@ class Settings(BaseModel):
     judge: JudgeSettings = JudgeSettings()  # type: ignore[call-arg]
     final: FinalSettings = FinalSettings()  # type: ignore[call-arg]
     log: LogSettings = LogSettings()  # type: ignore[call-arg]
+    provider: ProviderSettings = ProviderSettings()  # type: ignore[call-arg]
+    notify: NotifySettings = NotifySettings()  # type: ignore[call-arg]
     reviewers: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Options per reviewer: see docs/reviewing.md."
+    )
+    profiles: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="Models made of several models: see docs/litellm.md."
     )
     agents: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Options per agent: see `segue agent schema NAME`."

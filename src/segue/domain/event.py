@@ -13,7 +13,7 @@ Json = Mapping[str, Any]
 
 
 class EventType(StrEnum):
-    """Every kind of event. Agents emit those that start with `agent.`; the flow emits the rest."""
+    """Every kind of event. Agents emit `agent.…`, the provider `trace.…`; the flow emits the rest."""
 
     RUN_STARTED = "run.started"
     RUN_RESUMED = "run.resumed"
@@ -45,6 +45,7 @@ class EventType(StrEnum):
     AGENT_USAGE = "agent.usage"
     AGENT_RAW = "agent.raw"
     AGENT_ENDED = "agent.ended"
+    TRACE_SPAN = "trace.span"
 
 
 @dataclass(frozen=True, slots=True)
