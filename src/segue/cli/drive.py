@@ -16,6 +16,7 @@ from segue.cli.summary import summarise
 from segue.domain.task import Task
 from segue.flow.kit import FLOWS
 from segue.flow.start import NO_TASKS, pending, select
+from segue.notify.observer import RunNotices
 from segue.prepare import PlanChanged, Prepared, prepared
 from segue.session import carry_out
 from segue.system.background import start_in_background
@@ -99,10 +100,17 @@ async def show_session(ready: Prepared, output: Output, verbose: bool) -> int:
     if ready.warning:
         output.warn(ready.warning)
     display = observer(output, ready.spec.titles, ready.run.id, verbose)
-    with display, structured(ready.app.loaded.settings.log) as logs:
-        ended = await carry_out(ready, [display, *logs])
+    with display, structured(ready.app.loaded.settings.log) as logs, _notices(ready, output) as notices:
+        ended = await carry_out(ready, [display, *logs, notices])
     summarise(ready, ended, output)
     return ended.exit_code
+
+
+def _notices(ready: Prepared, output: Output) -> RunNotices:
+    """Tells people who do not look at the screen."""
+    noted = ready.app.run_folder(ready.run.id) / "notices"
+    app = ready.app
+    return RunNotices(app.loaded.settings.notify, ready.spec.titles, noted, app.redactor(), output.warn)
 
 
 def _launch(ready: Prepared, pid: int) -> dict[str, object]:

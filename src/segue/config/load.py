@@ -40,8 +40,8 @@ SYNONYMS = {
 
 Tree = dict[str, Any]
 
-_NOT_STORED = {"database_url", "repo", "source"}
-"""Not kept with the run: a secret, and what the run says itself."""
+_NOT_STORED = {"database_url", "notify.webhook.url", "repo", "source"}
+"""Not kept with the run: secrets, and what the run says itself."""
 
 
 @dataclass(frozen=True, slots=True)

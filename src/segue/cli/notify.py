@@ -1,0 +1,70 @@
+"""`segue notify`: try the notifiers out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.group()
+def notify() -> None:
+    """Try out how Segue tells you what happened."""
+
+
+@notify.command("test")
+@options("repo", "config", "json", "color")
+def test(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+    """Send one notice through each configured notifier and say what came of it.
+
+    Ends with exit code 1 if a notice could not be sent. See docs/notifications.md.
+
+    \b
+    Examples:
+      segue notify test
+      SEGUE_NOTIFY__DESKTOP__ENABLED=true segue notify test
+    """
+    import asyncio
+
+    from segue.app import App
+    from segue.domain.errors import UsageError
+    from segue.notify.send import configured
+
+    app = App.load(repo, config_file, settings)
+    output = make_output(as_json, color=color)
+    if not configured(app.loaded.settings.notify):
+        raise UsageError(
+            "No notifier is configured.",
+            hint="Switch one on, e.g. notify.desktop.enabled: see docs/notifications.md",
+        )
+    results = asyncio.run(_tried(app))
+    if as_json:
+        output.data(results)
+    else:
+        rows = [(r["notifier"], "sent" if r["ok"] else "failed", r["problem"]) for r in results]
+        output.table(["notifier", "notice", "problem"], rows)
+    return 0 if all(result["ok"] for result in results) else 1
+
+
+async def _tried(app: Any) -> list[dict[str, Any]]:
+    import asyncio
+
+    from segue.notify.notice import Notice
+    from segue.notify.send import configured
+    from segue.notify.send import notify as send
+
+    chosen, redactor = app.loaded.settings.notify, app.redactor()
+    notice = Notice("test", "this is a test", "Segue can reach you here.")
+    names = list(configured(chosen))
+    said = await asyncio.gather(*(send(chosen, notice, redactor=redactor, only=name) for name in names))
+    return [
+        {
+            "notifier": name,
+            "ok": not problems,
+            "problem": " ".join(p.removeprefix(f"{name}: ") for p in problems),
+        }
+        for name, problems in zip(names, said, strict=True)
+    ]

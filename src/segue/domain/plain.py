@@ -1,0 +1,27 @@
+"""Text of agents and strangers on one line, fit for headers, titles, terminals and logs."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Categories that end lines, hide text, turn its direction round, or cannot be encoded."""
+
+
+def plain(text: str, limit: int) -> str:
+    """The text as one line of at most `limit` characters, without anything that cannot be seen."""
+    # Cut first: a text of megabytes must not be walked through for a title.
+    visible = "".join(" " if _hidden(char) else char for char in text[: 8 * limit])
+    flat = " ".join(visible.split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def plain_lines(text: str, limit: int) -> str:
+    """The text with its lines kept, each of them plain, of at most `limit` characters in all."""
+    lines = [plain(line, limit) for line in text[: 8 * limit].splitlines()]
+    whole = "\n".join(lines).strip("\n")
+    return whole if len(whole) <= limit else whole[: limit - 1] + "…"
+
+
+def _hidden(char: str) -> bool:
+    return unicodedata.category(char) in _HIDDEN
