@@ -17,6 +17,7 @@ from segue.domain.errors import UsageError
 PREFIX = "SEGUE_"
 NOT_SETTINGS = {
     *("SEGUE_RUN", "SEGUE_TASK", "SEGUE_PHASE", "SEGUE_ATTEMPT", "SEGUE_JOB", "SEGUE_JOB_FOLDER"),
+    *("SEGUE_RELAY_TOKEN", "SEGUE_BRIDGE_TOKEN", "SEGUE_COMPLETION_SECRET"),
     *("SEGUE_SUPERVISOR", "SEGUE_CONFIG", "SEGUE_TRACEBACK", "SEGUE_BINARY", "SEGUE_PORTABLE"),
 }
 """Variables that Segue gives to agents or reads elsewhere."""
@@ -24,7 +25,7 @@ NOT_SETTINGS = {
 NOT_SETTINGS_PREFIX = "SEGUE_SIM_"
 """Variables for the stand-ins of `segue sim`."""
 
-PATHS = {"state_dir", "source", "repo", "agents.scripted.script"}
+PATHS = {"state_dir", "source", "repo", "agents.scripted.script", "bridge.relay_token_file"}
 """Settings that name a file: relative to the file they stand in."""
 
 SYNONYMS = {

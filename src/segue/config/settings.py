@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from segue.config.bridge import BridgeSettings
 from segue.config.provider import ProviderSettings
 from segue.domain.budget import Budget
 from segue.domain.finding import Severity
@@ -151,6 +152,7 @@ class Settings(BaseModel):
     log: LogSettings = LogSettings()  # type: ignore[call-arg]
     provider: ProviderSettings = ProviderSettings()  # type: ignore[call-arg]
     notify: NotifySettings = NotifySettings()  # type: ignore[call-arg]
+    bridge: BridgeSettings = BridgeSettings()  # type: ignore[call-arg]
     reviewers: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Options per reviewer: see docs/reviewing.md."
     )
