@@ -111,6 +111,7 @@ def test_a_database_of_a_newer_segue_is_refused(database: str) -> None:
 def test_an_older_database_is_not_migrated_by_a_reader(database: str) -> None:
     connect(database).disconnect()
     connection = open_database(database)
+    connection.execute("DELETE FROM orchestrator_migrations WHERE version > 1")
     connection.execute("UPDATE orchestrator_migrations SET version = 0")
     connection.execute("INSERT INTO orchestrator_migrations VALUES (-1, 'older', 0)")
     connection.execute("DELETE FROM orchestrator_migrations WHERE version = 0")

@@ -78,3 +78,6 @@ class Step:
     output: dict[str, Any]
     started: int
     ended: int | None
+    agent: str | None = None
+    model: str | None = None
+    build_phase: str | None = None

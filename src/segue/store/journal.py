@@ -91,7 +91,7 @@ class SqlJournal:
         output = decode(encode(result.output))
         step = replace(self._new_step(key, facts), state=state, output=output, ended=now())
         seq = self._log.add(EventType.STEP_ENDED, {"gen": step.gen, "ok": result.ok, "ms": 0}, key).seq
-        self._log.later(lambda db: steps.write_intent(db, step, facts, seq, self._owner))
+        self._log.later(lambda db: steps.write_intent(db, step, seq, self._owner))
         self._steps.put(step)
         return StepResult(result.ok, output)
 
@@ -210,14 +210,19 @@ class SqlJournal:
             output={},
             started=now(),
             ended=None,
+            agent=facts.agent,
+            model=facts.model,
+            build_phase=facts.build_phase,
         )
 
     async def _begin(self, key: str, facts: StepFacts) -> Step:
         step = self._new_step(key, facts)
         data = {"gen": step.gen, "token": step.token, "task": step.task, "phase": step.phase}
-        data |= {"attempt": step.attempt, "agent": facts.agent, "model": facts.model}
+        data |= {"attempt": step.attempt, "agent": step.agent, "model": step.model}
+        if step.build_phase is not None:
+            data["build_phase"] = step.build_phase
         seq = self._log.add(EventType.STEP_STARTED, data, key).seq
-        await self._log.write(lambda db: steps.write_intent(db, step, facts, seq, self._owner))
+        await self._log.write(lambda db: steps.write_intent(db, step, seq, self._owner))
         self._steps.put(step)
         return step
 

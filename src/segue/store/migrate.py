@@ -8,7 +8,7 @@ import time
 from segue.domain.errors import StoreError
 from segue.store.database import Database
 
-VERSION = 1
+VERSION = 2
 """The number of the newest file under `migrations/`."""
 
 _TABLE = "orchestrator_migrations"

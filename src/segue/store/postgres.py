@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from segue.domain.errors import StoreError
 from segue.store.address import masked
 from segue.store.database import Disconnected, Row
+from segue.store.dialect import in_postgres
 from segue.store.encoding import escape, unescape
 
 if TYPE_CHECKING:
@@ -128,7 +130,7 @@ class Postgres:
     def dialect(self, statement: str) -> str:
         """The statement itself; views cannot be made to obey row level security before version 15."""
         old = self._connection.info.server_version < 150000
-        return "" if old and "security_invoker" in statement else statement
+        return "" if old and "security_invoker" in statement else in_postgres(statement)
 
     def close(self) -> None:
         """Close the connection."""
@@ -201,7 +203,9 @@ def _unescaped(row: Row) -> Row:
 
 
 def _plain(value: object) -> object:
-    """The number or truth value that SQLite would give."""
+    """What SQLite would give: plain numbers, and dates as text."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"
     if isinstance(value, Decimal):
         exponent = value.as_tuple().exponent
         return int(value) if isinstance(exponent, int) and exponent >= 0 else float(value)

@@ -12,12 +12,15 @@ from segue.store.database import Row
 from segue.store.encoding import decode, encode
 
 RUN = "id, source_key, spec, state, owner, created, updated, wake, note"
-STEP = "run_id, key, gen, state, token, task, phase, attempt, input, output, started, ended"
+STEP = (
+    "run_id, key, gen, state, token, task, phase, attempt, input, output, started, ended"
+    ", agent, model, build_phase"
+)
 EVENT = ("run_id", "seq", "ts", "step", "type", "data")
 TABLES = {
-    "runs": "id source_key spec state note wake owner lease claimed created updated",
-    "steps": "run_id key gen seq task phase attempt agent model state token input output started ended tries"
-    " owner superseded",
+    "runs": "id source_key spec state note wake owner lease claimed created updated replayed",
+    "steps": "run_id key gen seq task phase build_phase attempt agent model state token input output started"
+    " ended tries owner superseded",
     "events": "run_id seq ts step type data",
     "signals": "run_id id n topic payload sent consumed consumed_by",
     "prompts": "digest text created",
@@ -25,6 +28,7 @@ TABLES = {
 """The columns of every table of the dataset."""
 
 JSON_COLUMNS = frozenset({"spec", "input", "output", "data", "payload"})
+_JSON_IN_VIEWS = frozenset({"criteria", "checks", "commands_run"})
 _ORDER = {"runs": "created, id", "steps": "run_id, seq", "events": "run_id, seq", "signals": "run_id, n, id"}
 _SPEC = {field.name for field in fields(RunSpec)}
 
@@ -55,7 +59,7 @@ def to_run(row: Row) -> Run:
 
 def to_step(row: Row) -> Step:
     """A row of `orchestrator_steps`, selected by STEP."""
-    run, key, gen, state, token, task, phase, attempt, given, output, started, ended = row
+    run, key, gen, state, token, task, phase, attempt, given, output, started, ended, *who = row
     return Step(
         run,
         key,
@@ -69,6 +73,7 @@ def to_step(row: Row) -> Step:
         decode(output),
         started,
         ended,
+        *who,
     )
 
 
@@ -90,7 +95,7 @@ def by_name(names: list[str], row: Row) -> dict[str, Any]:
 
 
 def _decoded(name: str, value: Any) -> Any:
-    if name not in JSON_COLUMNS or not isinstance(value, str) or not value.startswith("{"):
+    if name not in JSON_COLUMNS | _JSON_IN_VIEWS or not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
         return decode(value)

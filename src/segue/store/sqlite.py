@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from segue.domain.errors import StoreError
 from segue.store.database import Row
+from segue.store.dialect import words
 from segue.store.encoding import escape, unescape
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ class Sqlite:
         """Postgres' words in SQLite's; row level security has no meaning here."""
         if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
             return ""
+        statement = words(statement, _number, _instant)
         statement = re.sub(r"([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
         statement = re.sub(r"([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)
         return re.sub(r"\bjsonb\b", "text", re.sub(r"\bbigint\b", "integer", statement))
@@ -179,6 +181,15 @@ class Sqlite:
                     message = f"The database {self._path} {meaning} ({error})."
                     raise StoreError(message, kept=kept, hint=hint) from error
             raise StoreError(f"The database {self._path} failed: {error}", kept=kept) from error
+
+
+def _number(column: str, path: list[str]) -> str:
+    place = f"{column}, '$.{'.'.join(path)}'"
+    return f"CASE WHEN json_type({place}) IN ('integer', 'real') THEN json_extract({place}) END"
+
+
+def _instant(column: str) -> str:
+    return f"strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')"
 
 
 def _raw_connection(name: str) -> sqlite3.Connection:

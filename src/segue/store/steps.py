@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from segue.domain.run import Step
-from segue.ports import StepFacts
 from segue.store.database import Database, ask
 from segue.store.encoding import encode
 from segue.store.rows import STEP, now, to_step
@@ -75,15 +74,15 @@ def load(database: Database, run_id: str) -> Loaded:
     return Loaded(StepIndex(map(to_step, rows)), dict(old), last[0][0])
 
 
-def write_intent(database: Database, step: Step, facts: StepFacts, seq: int, owner: str) -> None:
+def write_intent(database: Database, step: Step, seq: int, owner: str) -> None:
     """Record that the step begins."""
     database.execute(
-        f"INSERT INTO orchestrator_steps ({STEP}, seq, agent, model, tries, owner)"  # noqa: S608
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)"
+        f"INSERT INTO orchestrator_steps ({STEP}, seq, tries, owner)"  # noqa: S608
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)"
         " ON CONFLICT (run_id, key, gen) DO NOTHING",
         *(step.run, step.key, step.gen, step.state.value, step.token, step.task, step.phase, step.attempt),
         *(encode(step.input), encode(step.output), step.started, step.ended),
-        *(seq, facts.agent, facts.model, owner),
+        *(step.agent, step.model, step.build_phase, seq, owner),
     )
 
 

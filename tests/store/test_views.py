@@ -1,0 +1,164 @@
+"""What people ask of the dataset in SQL, and databases made by the first version of Segue."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from segue.domain.errors import StoreError
+from segue.domain.event import Event, EventType
+from segue.ports import StepFacts
+from segue.store import connect, migrate
+from segue.store.database import open_database
+from segue.store.rows import TABLES
+from tests.store.driving import SPEC, driven, giving
+
+ERROR = {"kind": "EXIT_ERROR", "failure": "crash", "message": "no such table", "signature": "no such table"}
+ERROR |= {"task": "1", "phase": "execute", "build_phase": "schema", "stderr_tail": "boom"}
+CRITERION = {"key": "AC1", "met": True, "evidence": "seen"}
+
+
+def store_events(address: str, *events: tuple[EventType, dict[str, Any]]) -> str:
+    async def main() -> str:
+        with connect(address) as store:
+            async with driven(store) as journal:
+                for kind, data in events:
+                    await journal.emit(Event(kind, data), "task/1/execute/1")
+            return journal.run.id
+
+    return asyncio.run(main())
+
+
+def bash(command: str, id_: str, state: str, **more: object) -> tuple[EventType, dict[str, Any]]:
+    data = {"name": "Bash", "id": id_, "state": state, "input": {"command": command}}
+    return EventType.AGENT_TOOL, {**data, **more}
+
+
+def test_errors_are_listed_with_what_was_run(database: str) -> None:
+    commands = ["npm test", "npx tsc"]
+    store_events(database, (EventType.ERROR, {**ERROR, "exit_code": 3, "commands_run": commands}))
+    with connect(database, read_only=True) as store:
+        [row] = store.query("SELECT * FROM orchestrator_errors")
+    assert {name: row[name] for name in ERROR} == ERROR
+    assert (row["exit_code"], row["commands_run"], row["step"]) == (3, commands, "task/1/execute/1")
+    assert row["at"].startswith("20")
+    assert row["at"].endswith("Z")
+    assert f"{row['ts'] % 1000:03}Z" == row["at"][-4:]
+
+
+def test_a_command_is_listed_once_with_its_exit_code_and_its_time(database: str) -> None:
+    store_events(
+        database,
+        bash("npm test", "a", "started"),
+        bash("npm test", "a", "completed", status="failure", result={"exit_code": 1, "output": "no"}),
+        bash("sleep 9", "b", "started"),
+        bash("ls", "c", "completed", status="success", result={"exitCode": 0}),
+        (EventType.AGENT_TOOL, {"name": "Bash", "input": {"command": "one"}}),
+        (EventType.AGENT_TOOL, {"name": "Bash", "input": {"command": "two"}}),
+        (EventType.AGENT_TOOL, {"name": "Read", "input": {"path": "x"}}),
+        (EventType.DIAGNOSTIC, {"command": "npx tsc", "exit_code": 2, "seconds": 1.5}),
+        (EventType.CHECK, {"command": "pytest", "exit_code": 0}),
+    )
+    with connect(database, read_only=True) as store:
+        rows = store.query("SELECT * FROM orchestrator_commands ORDER BY seq")
+        tools = store.query("SELECT * FROM orchestrator_tool_events WHERE name = ?", ["Read"])
+    assert [(row["origin"], row["command"], row["exit_code"]) for row in rows] == [
+        ("agent", "npm test", 1),
+        ("agent", "sleep 9", None),
+        ("agent", "ls", 0),
+        ("agent", "one", None),
+        ("agent", "two", None),
+        ("diagnostic", "npx tsc", 2),
+        ("check", "pytest", 0),
+    ]
+    assert rows[0]["seconds"] >= 0
+    assert [row["seconds"] for row in rows[1:]] == [None] * 4 + [1.5, None]
+    assert [tool["input"] for tool in tools] == [{"path": "x"}]
+
+
+def test_verdicts_are_listed(database: str) -> None:
+    verdict = {"result": "FAIL", "action": "RETRY", "reason": "why", "criteria": [CRITERION]}
+    store_events(database, (EventType.VERDICT, {"task": "1", **verdict}))
+    with connect(database, read_only=True) as store:
+        [row] = store.query("SELECT * FROM orchestrator_verdicts")
+    assert {name: row[name] for name in verdict} == verdict
+
+
+@pytest.mark.parametrize("value", ["text", [1], {"a": 1}, 1e300, 10**40, True, None, -0.0, "\x00"])
+def test_whatever_an_agent_writes_the_views_can_be_read(database: str, value: object) -> None:
+    store_events(
+        database,
+        bash("x", "a", "completed", result={"exit_code": value}, status=value),
+        bash("x", "b", "completed", result=value),
+        (EventType.AGENT_TOOL, {"name": value, "input": value, "result": value}),
+        (EventType.ERROR, {"exit_code": value, "message": value, "commands_run": value}),
+        (EventType.CHECK, {"seconds": value, "command": value}),
+        (EventType.VERDICT, {"criteria": value, "result": value}),
+    )
+    with connect(database, read_only=True) as store:
+        for view in ("errors", "tool_events", "commands", "verdicts"):
+            assert store.query(f"SELECT * FROM orchestrator_{view}")
+
+
+def make_first_version(address: str) -> None:
+    """A database as the first version of Segue has left it, with a run in the middle of a step."""
+    database = open_database(address)
+    with database.transaction():
+        database.execute(migrate._CREATE)
+        migrate._apply(database, "001_journal.sql")
+        database.execute(
+            "INSERT INTO orchestrator_runs (id, source_key, spec, state, created, updated)"
+            " VALUES ('old', 'key', ?, 'running', 1, 2)",
+            '{"source_kind":"planfile","source":"plan.md","repo":"/repo","agent":"scripted","flow":"quick"}',
+        )
+        for key, state, seq in (("a", "done", 1), ("b", "started", 3)):
+            database.execute(
+                "INSERT INTO orchestrator_steps (run_id, key, gen, seq, attempt, agent, state, token, input,"
+                " output, started, tries, owner)"
+                " VALUES ('old', ?, 1, ?, 1, 'scripted', ?, ?, '{}', ?, 5, 1, 'x')",
+                *(key, seq, state, f"token-{key}", '{"was":"kept"}'),
+            )
+        database.append(
+            "orchestrator_events",
+            ("run_id", "seq", "ts", "step", "type", "data"),
+            [("old", n, n, "a", "notice", '{"n":1}') for n in (1, 2, 3)],
+        )
+    database.close()
+
+
+def test_a_database_of_the_first_version_is_brought_up_to_date_and_its_run_goes_on(database: str) -> None:
+    make_first_version(database)
+    with pytest.raises(StoreError, match="has version 1, this Segue needs"):
+        connect(database, read_only=True)
+    calls: list[str] = []
+
+    async def main() -> None:
+        with connect(database) as store:
+            assert store.version() == migrate.VERSION
+            async with driven(store, "old") as journal:
+                assert (await journal.step("a", giving())).output == {"was": "kept"}
+                await journal.step("b", giving(calls=calls))
+                await journal.step("c", giving(), facts=StepFacts(build_phase="schema", agent="x", model="y"))
+            steps = store.steps("old")
+            found = store.query("SELECT key, build_phase FROM orchestrator_step_summaries ORDER BY seq")
+        assert calls == ["token-b"]
+        assert [(step.agent, step.model, step.build_phase) for step in steps] == [
+            *[("scripted", None, None)] * 2,
+            ("x", "y", "schema"),
+        ]
+        assert [row["build_phase"] for row in found] == [None, None, "schema"]
+
+    asyncio.run(main())
+
+
+def test_every_column_of_a_table_is_exported(database: str) -> None:
+    with connect(database) as store:
+        store.create("key", SPEC)
+        for name, columns in TABLES.items():
+            database_ = open_database(database, read_only=True)
+            sql = f"SELECT t.* FROM (SELECT 1) one LEFT JOIN orchestrator_{name} t ON 1 = 1"
+            names, _ = database_.read(sql, [])
+            database_.close()
+            assert set(names) == set(columns.split()), name
