@@ -123,6 +123,12 @@ class Outline(Protocol):
     def planned(self) -> bool:
         """Whether there is a plan."""
 
+    def tasks(self) -> TaskList:
+        """The steps of the plan, all of them."""
+
+    def last_number(self) -> int:
+        """The highest number a step has ever had: new ones are counted from there."""
+
     def revise(self, steps: Sequence[Task], run: str) -> None:
         """Replace all steps that are not completed, atomically; those that are stay as they are."""
 

@@ -51,7 +51,7 @@ WHOLE = answer(("US1/AC1", True, "return 404"), ("FR-003", False, "no test"))
     ],
 )
 def test_one_answer_is_found_in_whatever_stands_around_it(text: str) -> None:
-    entries = read_answer(text, KEYS)
+    entries = read_answer(text, KEYS).criteria
     assert [(entry.key, entry.met) for entry in entries] == [("US1/AC1", True), ("FR-003", False)]
 
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_used_is_named(text: str, complaint: str) -> None:
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_no_text_around_an_answer_can_turn_it(before: str, after: str) -> None:
     try:
-        entries = read_answer(f"{before}\n{WHOLE}\n{after}", KEYS)
+        entries = read_answer(f"{before}\n{WHOLE}\n{after}", KEYS).criteria
     except Unusable:
         return
     assert [entry.met for entry in entries] == [True, False]

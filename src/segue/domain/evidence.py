@@ -23,3 +23,5 @@ class Evidence:
     checks: tuple[CheckResult, ...] = ()
     summary: str = ""
     """What the agent says it did: a claim."""
+    context: str = ""
+    """What the task is a part of; untrusted, and no evidence."""

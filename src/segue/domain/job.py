@@ -40,6 +40,8 @@ class Job:
     model: str | None = None
     session: str | None = None
     base: str | None = None
+    web: bool = False
+    """Whether an agent that may not edit may look things up on the web."""
     limits: Limits = Limits()
     labels: Mapping[str, str] = field(default_factory=dict)
     """`run`, `task`, `phase`, `attempt`: given to the agent's process as SEGUE_* variables."""

@@ -1,51 +1,114 @@
-"""Attempt a phase until it holds: one counter for every kind of retry, and waiting for usage limits."""
+"""Attempt a phase until it holds: one counter for every kind of retry, fallbacks, and waiting for limits."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
+from segue.domain.role import ROLE_OF
 from segue.domain.task import Task
 from segue.domain.verdict import Action
-from segue.flow.kit import MAX_PARKS, Kit
+from segue.flow.kit import MAX_PARKS, Kit, Player
+from segue.flow.launch import folder_of
 from segue.ports import StepResult
 
-Attempt = Callable[[int, str | None], Awaitable[StepResult]]
-"""One attempt: its number, and what was wrong with the last one."""
+_UNABLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH, FailureKind.OUTAGE}
+_UNABLE |= {FailureKind.NOT_STARTED}
+"""Failures for which an agent or its service is to blame, not the work: another one may do better."""
+
+_REST = 900.0
+"""Seconds for which an agent is passed over when it did not say until when it cannot work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One attempt: its number, who makes it, and what was wrong with the last one."""
+
+    number: int
+    player: Player
+    feedback: str | None
+
+
+Attempt = Callable[[Try], Awaitable[StepResult]]
 
 
 async def attempts(
-    kit: Kit, task: Task, phase: str, attempt: Attempt, first: int = 1
+    kit: Kit, task: Task, phase: str, attempt: Attempt, first: int = 1, least: int = 1
 ) -> tuple[int, StepResult]:
-    """Attempt until one holds or no more are allowed; returns the last number used and its result."""
+    """Attempt until one holds or no more are allowed; returns the last number used and its result.
+
+    At least `least` attempts are allowed, whatever the policy says.
+    """
     counted = parks = 0
-    number, feedback = first - 1, None
+    number, feedback = first, None
+    cast = kit.cast[ROLE_OF[phase]]
     while True:
-        number += 1
-        result = await attempt(number, feedback)
-        if result.ok or result.output["verdict"]["action"] == Action.STOP:
+        player = _player(kit, cast, f"{folder_of(task)}/{phase}/{number}")
+        result = await attempt(Try(number, player, feedback))
+        failure: dict[str, Any] | None = result.output["failure"]
+        if failure is None:
             return number, result
-        failure: dict[str, Any] = result.output["failure"]
-        if failure["kind"] == FailureKind.INTERRUPTED:
-            continue
-        limited = failure["kind"] == FailureKind.RATE_LIMIT and failure["until"] is not None
-        if limited or failure["kind"] == FailureKind.USAGE_LIMIT:
+        unable = failure["kind"] in _UNABLE
+        if unable:
+            _rest(kit, player, failure)
+        other = _fresh(kit, cast) if unable else None
+        if other is not None and other is not player:
+            await _hand_over(kit, task, phase, number, player, other, failure)
+        elif unable and failure["until"] is not None:
             parks += 1
-            if failure["until"] is None or parks > MAX_PARKS:
+            if parks > MAX_PARKS:
                 return number, result
-            await _park(kit, task, f"task/{task.key}/park/{phase}/{number}", failure["until"])
-            continue
-        counted += 1
-        if counted >= kit.policy.attempts:
+            await _park(kit, task, f"{folder_of(task)}/park/{phase}/{number}", _first_end(kit, cast))
+        elif result.output["verdict"]["action"] == Action.STOP or failure["kind"] == FailureKind.USAGE_LIMIT:
             return number, result
-        feedback = failure["message"]
+        elif failure["kind"] != FailureKind.INTERRUPTED:
+            counted += 1
+            if counted >= max(kit.policy.attempts, least):
+                return number, result
+            feedback = failure["message"]
+        number += 1
+
+
+def _player(kit: Kit, cast: Sequence[Player], key: str) -> Player:
+    """Who makes this attempt: whoever began it, if it was begun; else the first who can."""
+    for step in kit.journal.steps(key):
+        for player in cast:
+            if (step.key, step.agent, step.model) == (key, player.agent.name, player.model):
+                return player
+    return _fresh(kit, cast) or min(cast, key=lambda player: kit.spent.resting[player.name])
+
+
+def _fresh(kit: Kit, cast: Sequence[Player]) -> Player | None:
+    now = time.time()
+    return next((player for player in cast if kit.spent.resting.get(player.name, 0) <= now), None)
+
+
+def _rest(kit: Kit, player: Player, failure: dict[str, Any]) -> None:
+    forever = failure["kind"] in (FailureKind.AUTH, FailureKind.NOT_STARTED)
+    until = float("inf") if forever else failure["until"] or time.time() + _REST
+    kit.spent.resting[player.name] = until
+
+
+def _first_end(kit: Kit, cast: Sequence[Player]) -> float:
+    return min(kit.spent.resting.get(player.name, 0) for player in cast)
+
+
+async def _hand_over(
+    kit: Kit, task: Task, phase: str, number: int, player: Player, other: Player, failure: dict[str, Any]
+) -> None:
+    """Say who takes over, once."""
+    if kit.journal.state(f"{folder_of(task)}/{phase}/{number + 1}") is None:
+        names = {"agent": player.name, "next": other.name}
+        why = {"kind": failure["kind"], "reason": failure["message"], "until": failure["until"]}
+        await kit.emit(EventType.FALLBACK, task=task.key, phase=phase, **names, **why)
 
 
 async def _park(kit: Kit, task: Task, key: str, until: float) -> None:
-    """Wait, durably, until the usage limit ends."""
+    """Wait, durably, until the first of the limits ends."""
     if until > time.time():
         await kit.emit(EventType.RUN_PARKED, task=task.key, until=until)
     await kit.journal.sleep(key, until)

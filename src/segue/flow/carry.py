@@ -14,6 +14,7 @@ from segue.flow.commit import committed_task
 from segue.flow.execute import execute
 from segue.flow.kit import FLOWS, Kit
 from segue.flow.plan import plan
+from segue.flow.replan import checkpoint
 from segue.flow.review import review
 from segue.flow.verify import verify
 from segue.ports import StepFacts, StepResult
@@ -23,6 +24,7 @@ PHASES: dict[str, Callable[[Kit, Task, Carried], Awaitable[PhaseEnd]]] = {
     "execute": execute,
     "review": review,
     "verify": verify,
+    "replan": checkpoint,
 }
 
 
@@ -36,6 +38,8 @@ class Ending:
     commit: str | None = None
     remaining: int = 0
     branch: str | None = None
+    skipped: bool = False
+    replanned: bool = False
 
 
 async def carry(kit: Kit, task: Task) -> Ending:
@@ -48,7 +52,16 @@ async def carry(kit: Kit, task: Task) -> Ending:
     reason = ended.reason or "done"
     branch = carried.now.branch
     commit = carried.commit or (carried.head if carried.head != carried.base.head else None)
-    ending = Ending(ended.ok, reason, carried.launches, commit, carried.remaining, branch)
+    ending = Ending(
+        ended.ok,
+        reason,
+        carried.launches,
+        commit,
+        carried.remaining,
+        branch,
+        ended.skipped,
+        ended.replanned,
+    )
     if ending.done:
         kit.spent.branch = branch
     await _end(kit, task, ending, carried, end)
@@ -62,6 +75,8 @@ async def _through(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
         ended = await PHASES[name](kit, task, carried)
         if not ended.ok:
             return ended
+        if ended.skipped:
+            break
     saved = await committed_task(kit, task, carried)
     return ended if saved.ok else saved
 
@@ -75,7 +90,8 @@ async def _begin_again(kit: Kit, task: Task, end: str) -> None:
     state = kit.journal.state(end)
     if state is StepState.FAILED:
         planned = [step.state for step in kit.journal.steps(f"task/{task.key}/plan/")]
-        parts = ["execute/", "review/", "address/", "verify/", "resolve/", "park/", "commit/", "end"]
+        parts = ["execute/", "review/", "address/", "verify/", "resolve/", "diagnostic/", "search/"]
+        parts += ["replan/", "park/", "commit/", "end"]
         for part in parts if StepState.DONE in planned else ["plan/", *parts]:
             await kit.journal.redo(f"task/{task.key}/{part}")
     elif state is StepState.DONE:
@@ -95,8 +111,9 @@ async def _started(kit: Kit, task: Task) -> Carried:
 async def _end(kit: Kit, task: Task, ending: Ending, carried: Carried, key: str) -> None:
     """Write completion back first: doing that again does no harm, forgetting it would."""
     seq = await kit.emit(EventType.TASK_MARKED, key, task=task.key, done=ending.done)
+    done = TaskStatus.SKIPPED if ending.skipped else TaskStatus.DONE
     completion = Completion(
-        status=TaskStatus.DONE if ending.done else TaskStatus.PENDING,
+        status=done if ending.done else TaskStatus.PENDING,
         run=kit.journal.run.id,
         seq=seq,
         commit=carried.head or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.event import EventType
+from segue.domain.role import Role
 from segue.domain.task import Task
 from segue.domain.workspace import Snapshot
 from segue.flow.carried import Carried, PhaseEnd
@@ -29,7 +30,7 @@ async def _commit(kit: Kit, task: Task, carried: Carried, label: str) -> PhaseEn
     key = f"task/{task.key}/commit/{label}"
 
     async def work(token: str) -> StepResult:
-        commit = await kit.workspace.commit(_message(kit, task, label, token))
+        commit = await kit.workspace.commit(_message(kit, task, carried, label, token))
         if commit:
             await kit.emit(EventType.COMMIT, key, task=task.key, commit=commit)
         return StepResult(True, {"commit": commit})
@@ -48,11 +49,11 @@ async def _commit(kit: Kit, task: Task, carried: Carried, label: str) -> PhaseEn
     return PhaseEnd(True)
 
 
-def _message(kit: Kit, task: Task, label: str, token: str) -> str:
+def _message(kit: Kit, task: Task, carried: Carried, label: str, token: str) -> str:
     title = task.title if task.title == f"Task {task.key}" else f"Task {task.key}: {task.title}"
     if label not in ("task", "execute"):
         title = f"Task {task.key}: {label.replace('-', ' ')}"
     return (
         f"{title}\n\nSegue-Run: {kit.journal.run.id}\nSegue-Task: {task.key}\n"
-        f"Segue-Agent: {kit.agent.name}\nSegue-Step: {token}\n"
+        f"Segue-Agent: {carried.agent or kit.cast[Role.EXECUTE][0].agent.name}\nSegue-Step: {token}\n"
     )

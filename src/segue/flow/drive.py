@@ -10,10 +10,13 @@ from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskStatus
 from segue.flow.carry import carry
 from segue.flow.kit import Kit
+from segue.flow.outline import outline
 
 
 async def drive(kit: Kit, chosen: Collection[str] = ()) -> None:
     """Carry every pending task (of the chosen ones); raises NeedsHuman when one could not be finished."""
+    if kit.building is not None:
+        await outline(kit, kit.building)
     failed: list[tuple[str, str]] = []
     in_a_row = done = 0
     walk = Walk(kit, chosen)
@@ -21,6 +24,9 @@ async def drive(kit: Kit, chosen: Collection[str] = ()) -> None:
         ending = await carry(kit, replace(task, title=kit.redact(task.title), text=kit.redact(task.text)))
         if ending.done:
             done, in_a_row = done + 1, 0
+            continue
+        if ending.replanned:
+            walk.again(task.key)
             continue
         failed.append((task.key, ending.reason))
         in_a_row += 1
@@ -68,6 +74,10 @@ class Walk:
                 self._given.add(task.key)
                 return task
         return None
+
+    def again(self, key: str) -> None:
+        """Give the task out once more if it is still in the plan."""
+        self._given.discard(key)
 
     def _pending(self) -> list[Task]:
         tasks = self._kit.source.tasks().tasks

@@ -8,6 +8,7 @@ from segue.domain.verdict import Action, Result, Verdict
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
+RETRIED |= {FailureKind.OUTAGE, FailureKind.MAX_TURNS}
 RETRIED |= {FailureKind.UNKNOWN, FailureKind.INTERRUPTED, FailureKind.USAGE_LIMIT, FailureKind.REFUSED}
 """Failures that another attempt may overcome; a wrong key or a missing program will not go away."""
 

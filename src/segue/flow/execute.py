@@ -10,7 +10,7 @@ from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.domain.workspace import Snapshot
-from segue.flow.attempts import attempts
+from segue.flow.attempts import Try, attempts
 from segue.flow.carried import Carried, PhaseEnd
 from segue.flow.commit import committed_phase
 from segue.flow.evidence import failure_of, verdict_of
@@ -25,10 +25,10 @@ _KEPT_FILES = 200
 async def execute(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
     """Let the agent do the task."""
 
-    async def attempt(number: int, feedback: str | None) -> StepResult:
+    async def attempt(now: Try) -> StepResult:
         context = kit.redact(kit.source.context(task))
-        prompt = execute_prompt(task, context, carried.plan, feedback, cloud=kit.agent.can.cloud)
-        launch = Launch(task, "execute", number, prompt, Mode.EDIT, start_of(kit, carried))
+        prompt = execute_prompt(task, context, carried.plan, now.feedback, cloud=kit.cloud)
+        launch = Launch(task, "execute", now.number, prompt, Mode.EDIT, start_of(kit, carried), now.player)
         return await launched(kit, launch, edited(kit, carried, kit.policy.allow_no_change))
 
     number, result = await attempts(kit, task, "execute", attempt)
@@ -41,7 +41,7 @@ async def execute(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
 
 def start_of(kit: Kit, carried: Carried) -> str:
     """What a launch starts from: a cloud agent is given the branch, others stand on the commit."""
-    return carried.base.branch if kit.agent.can.cloud else carried.base.head
+    return carried.base.branch if kit.cloud else carried.base.head
 
 
 def edited(kit: Kit, carried: Carried, allow_no_change: bool) -> Conclude:
@@ -73,7 +73,7 @@ def edited(kit: Kit, carried: Carried, allow_no_change: bool) -> Conclude:
 def strayed(kit: Kit, carried: Carried, now: Snapshot) -> Failure | None:
     """An agent that leaves the branch takes the following tasks to where nobody looks for them."""
     before = carried.base
-    if now.branch == before.branch or kit.agent.can.cloud:
+    if now.branch == before.branch or kit.cloud:
         return None
     message = (
         f"The agent switched from branch {before.branch or before.head[:10]} "

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from segue.domain.budget import Budget
 from segue.domain.event import Event, EventType
+from segue.domain.evidence import CheckResult
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.job import Limits
 from segue.domain.outcome import Usage
+from segue.domain.role import ROLE_OF, Role
 from segue.domain.run import Step, StepState
-from segue.ports import Agent, Journal, Judge, Reviewer, Source, Workspace
+from segue.ports import Agent, Journal, Judge, Outline, Reviewer, Searcher, Source, Workspace
 
 FLOWS: dict[str, tuple[str, ...]] = {
     "execute": ("execute",),
     "review": ("execute", "review"),
     "plan": ("plan", "execute", "review"),
     "spec": ("execute", "verify"),
+    "build": ("execute", "verify", "replan"),
 }
 """How a task is carried: the phases of each flow, in order."""
 
-LAUNCHING = ("plan", "execute", "address", "resolve")
-"""The phases that launch an agent."""
+LAUNCHING = tuple(ROLE_OF)
+"""The phases that launch an agent; a judge may verify and a service may search without one."""
 
 MAX_PARKS = 5
 """How often one task may wait for a usage limit to end before a person is asked."""
@@ -42,9 +45,25 @@ class Policy:
     """Whether the next task is carried when one needs a human."""
     max_failures: int | None = None
     """Failed tasks in a row after which the run stops all the same."""
-    model: str | None = None
     limits: Limits = Limits()
     budget: Budget = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """An agent in a role, with the model it should use."""
+
+    agent: Agent
+    model: str | None = None
+
+    @property
+    def name(self) -> str:
+        """How people call it: the agent, and the model if one is named."""
+        return f"{self.agent.name}:{self.model}" if self.model else self.agent.name
+
+
+Cast = Mapping[Role, Sequence[Player]]
+"""Who plays each role: the preferred one first, then those to fall back on."""
 
 
 @dataclass(slots=True)
@@ -55,14 +74,18 @@ class Spent:
     usage: Usage = field(default_factory=Usage)
     branch: str | None = None
     """The branch of the last task that was done: the next one builds on it."""
+    replans: int = 0
+    resting: dict[str, float] = field(default_factory=dict)
+    """Players that cannot work, and until when: the others take over."""
 
     @classmethod
     def of(cls, steps: list[Step]) -> Spent:
         """Count what earlier processes used."""
         spent = cls()
         for step in steps:
-            if step.phase in LAUNCHING:
+            if step.phase in LAUNCHING and launched_agent(step):
                 spent.launches += 1
+                spent.replans += step.phase == "replan"
                 spent.add_usage(step.output)
             elif step.phase == "end" and step.state is StepState.DONE:
                 spent.branch = step.output.get("branch")
@@ -73,6 +96,11 @@ class Spent:
         usage = output.get("usage")
         if isinstance(usage, dict):
             self.usage = self.usage + Usage(**usage)
+
+
+def launched_agent(step: Step) -> bool:
+    """Whether a step launched an agent: judges and search services leave no exit code behind."""
+    return step.state is StepState.STARTED or "exit_code" in step.output
 
 
 Triage = Callable[[Sequence[Finding]], tuple[list[Finding], list[tuple[Finding, DismissReason]]]]
@@ -94,14 +122,38 @@ RunCheck = Callable[[Sequence[str], Path], Awaitable[tuple[int | None, str]]]
 """Runs a command in a folder: its exit code (None: it could not be run) and its output."""
 
 
+Examine = Callable[[Path], Awaitable[tuple[CheckResult, dict[str, Any]] | None]]
+"""Examines a folder: what a judge is shown of it, and all that was found; None when it does not apply."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verifying:
     """Who decides whether a task is done, from which checks, and how often the agent is sent back."""
 
-    judge: Judge
+    judge: Judge | None
+    """None: an agent judges, in the role `verify`."""
     checks: tuple[tuple[str, ...], ...]
     run_check: RunCheck
     resolutions: int
+    smoke: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    """Further checks for the steps of a build phase."""
+    examine: Examine | None = None
+    """Looks at a whole project, such as its row level security."""
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """What only the flow that builds from one prompt uses."""
+
+    outline: Outline
+    searcher: Searcher | None
+    """A search service; without one an agent searches."""
+    diagnostics: tuple[str, ...]
+    """The beginnings of the commands a judge may ask for."""
+    run_diagnostic: RunCheck
+    replan: Literal["caveats", "always", "never"]
+    replans: int
+    """How often the plan may be looked at again in one run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +162,19 @@ class Kit:
 
     journal: Journal
     source: Source
-    agent: Agent
+    cast: Cast
     workspace: Workspace
     policy: Policy
     spent: Spent
     redact: Callable[[str], str] = str
     reviewing: Reviewing | None = None
     verifying: Verifying | None = None
+    building: Building | None = None
+
+    @property
+    def cloud(self) -> bool:
+        """Whether the agents that edit work elsewhere: all of them do, or none."""
+        return self.cast[Role.EXECUTE][0].agent.can.cloud
 
     @property
     def needs_commits(self) -> bool:
@@ -124,6 +182,6 @@ class Kit:
         reviewed = self.reviewing is not None and self.reviewing.reviewer.needs_commit
         return reviewed or self.verifying is not None
 
-    async def emit(self, kind: EventType, step: str | None = None, **data: object) -> int:
+    async def emit(self, kind: EventType, step: str | None = None, /, **data: object) -> int:
         """Emit an event of the flow and return its number."""
         return (await self.journal.emit(Event(kind, data), step)).seq

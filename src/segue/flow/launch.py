@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from segue.domain.errors import NeedsHuman
@@ -15,8 +16,9 @@ from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
 from segue.domain.run import StepState
 from segue.domain.task import Task
-from segue.domain.verdict import Verdict
-from segue.flow.kit import Kit
+from segue.domain.verdict import Result, Verdict
+from segue.flow.errors import Witness
+from segue.flow.kit import Kit, Player
 from segue.ports import StepFacts, StepResult
 
 _KEPT_TEXT = 256 * 1024
@@ -44,13 +46,18 @@ class Launch:
     prompt: Prompt
     mode: Mode
     base: str
+    player: Player
     session: str | None = None
     """The conversation to go on with, for agents that can."""
+    folder: Path | None = None
+    """Where the agent stands; the workspace if unset."""
+    web: bool = False
+    """Whether it may look things up on the web although it may not edit."""
 
     @property
     def key(self) -> str:
         """The step's name in the journal."""
-        return f"task/{self.task.key}/{self.phase}/{self.attempt}"
+        return f"{folder_of(self.task)}/{self.phase}/{self.attempt}"
 
     def job(self, kit: Kit, token: str) -> Job:
         """What the agent is asked."""
@@ -58,14 +65,20 @@ class Launch:
         return Job(
             token=token,
             prompt=self.prompt,
-            workspace=kit.workspace.root,
+            workspace=self.folder or kit.workspace.root,
             mode=self.mode,
-            model=kit.policy.model,
+            model=self.player.model,
             session=self.session,
             base=self.base,
+            web=self.web,
             limits=kit.policy.limits,
             labels={**labels, "attempt": str(self.attempt)},
         )
+
+
+def folder_of(task: Task) -> str:
+    """Where the steps of a task stand in the journal; without a key, those of the whole run."""
+    return f"task/{task.key}" if task.key else "run"
 
 
 async def launched(kit: Kit, launch: Launch, conclude: Conclude) -> StepResult:
@@ -77,20 +90,29 @@ async def launched(kit: Kit, launch: Launch, conclude: Conclude) -> StepResult:
         used = token
         text = launch.prompt.text
         await kit.emit(EventType.PROMPT, launch.key, digest=launch.prompt.digest, text=text, length=len(text))
-        outcome = await _outcome(kit, launch.job(kit, token), launch.key)
+        witness = Witness(kit, launch.task, launch.phase, launch.key)
+        outcome = await _outcome(kit, launch, token, witness)
         concluded = await conclude(outcome)
+        await witness.conclude(outcome, concluded.failure)
         await kit.emit(EventType.VERDICT, launch.key, task=launch.task.key, **asdict(concluded.verdict))
-        return _result(outcome, concluded)
+        return _result(launch, outcome, concluded)
 
     state = kit.journal.state(launch.key)
     if state is None:
         _refuse_over_budget(kit, launch.task)
         kit.spent.launches += 1
-    facts = StepFacts(launch.task.key, launch.phase, launch.attempt, kit.agent.name, kit.policy.model)
+    facts = StepFacts(
+        launch.task.key or None,
+        launch.phase,
+        launch.attempt,
+        launch.player.agent.name,
+        launch.player.model,
+        launch.task.build_phase,
+    )
     result = await kit.journal.step(launch.key, work, facts=facts)
     if state in (None, StepState.STARTED):
         kit.spent.add_usage(result.output)
-        kit.agent.forget(used)
+        launch.player.agent.forget(used)
     return result
 
 
@@ -99,34 +121,37 @@ def _refuse_over_budget(kit: Kit, task: Task) -> None:
     reason = kit.policy.budget.exceeded(kit.spent.launches, kit.spent.usage)
     if reason:
         raise NeedsHuman(
-            f"Task {task.key} was not started: {reason}.",
+            f"{f'Task {task.key}' if task.key else 'The plan'} was not started: {reason}.",
             kept="Everything done so far is kept.",
             hint=f"Raise the limit and go on with: segue resume {kit.journal.run.id}",
         )
 
 
-async def _outcome(kit: Kit, job: Job, key: str) -> Outcome:
+async def _outcome(kit: Kit, launch: Launch, token: str, witness: Witness) -> Outcome:
     """Run the agent, pass its events on, and return how it ended."""
     outcome: Outcome | None = None
-    async with aclosing(kit.agent.run(job)) as events:
+    agent = launch.player.agent
+    async with aclosing(agent.run(launch.job(kit, token))) as events:
         async for event in events:
-            await kit.journal.emit(event, key)
+            await kit.journal.emit(event, launch.key)
+            await witness.see(event)
             outcome = event.outcome or outcome
-    assert outcome is not None, f"agent {kit.agent.name} ended without an outcome"
+    assert outcome is not None, f"agent {agent.name} ended without an outcome"
     return outcome
 
 
-def _result(outcome: Outcome, concluded: Conclusion) -> StepResult:
+def _result(launch: Launch, outcome: Outcome, concluded: Conclusion) -> StepResult:
     failure = concluded.failure
     output = {
         "verdict": asdict(concluded.verdict),
         "failure": asdict(failure) if failure else None,
         **concluded.evidence,
         "exit_code": outcome.exit_code,
+        "agent": launch.player.agent.name,
         "session": outcome.session,
         "model": outcome.model,
         "usage": asdict(outcome.usage) if outcome.usage else None,
         "duration": round(outcome.duration, 3),
         "text": outcome.text[-_KEPT_TEXT:],
     }
-    return StepResult(failure is None, output)
+    return StepResult(failure is None and concluded.verdict.result is Result.PASS, output)

@@ -8,7 +8,8 @@ from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
-from segue.flow.attempts import attempts
+from segue.domain.workspace import Snapshot
+from segue.flow.attempts import Try, attempts
 from segue.flow.carried import Carried, PhaseEnd
 from segue.flow.evidence import verdict_of
 from segue.flow.execute import start_of
@@ -23,9 +24,9 @@ _NO_PLAN = "The agent ended without a plan."
 async def plan(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
     """Let the agent plan the task."""
 
-    async def attempt(number: int, feedback: str | None) -> StepResult:
-        prompt = plan_prompt(task, kit.redact(kit.source.context(task)), feedback)
-        launch = Launch(task, "plan", number, prompt, Mode.PLAN, start_of(kit, carried))
+    async def attempt(now: Try) -> StepResult:
+        prompt = plan_prompt(task, kit.redact(kit.source.context(task)), now.feedback)
+        launch = Launch(task, "plan", now.number, prompt, Mode.PLAN, start_of(kit, carried), now.player)
         return await launched(kit, launch, _only_thought(kit, task, carried))
 
     number, result = await attempts(kit, task, "plan", attempt)
@@ -36,20 +37,29 @@ async def plan(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
 
 def _only_thought(kit: Kit, task: Task, carried: Carried) -> Conclude:
     async def conclude(outcome: Outcome) -> Conclusion:
+        edited = await edited_meanwhile(kit, task, carried.base, outcome)
+        if edited is not None:
+            return edited
         failure = outcome.failure
         if failure is None and not outcome.text.strip():
             failure = Failure(FailureKind.NO_RESULT, _NO_PLAN)
-        now = await kit.workspace.arrive(outcome.branches, carried.now)
-        if now == carried.base:
-            return Conclusion(verdict_of(failure, changed=False), failure, {"changed": False})
-        undone = now.head == carried.base.head and not carried.base.dirty and not kit.agent.can.cloud
-        message = f"The agent changed files in plan mode: {', '.join(now.files[:5]) or now.head[:10]}."
-        if undone:
-            where = await kit.workspace.set_aside(f"segue: changed in plan mode by task {task.key}")
-            message += f" They were undone and kept as {where}."
-            await kit.emit(EventType.NOTICE, task=task.key, text=message)
-        edited = Failure(FailureKind.PLAN_EDITED, message)
-        action = Action.RETRY if undone else Action.STOP
-        return Conclusion(Verdict(Result.FAIL, action, message), edited, {"changed": True})
+        return Conclusion(verdict_of(failure, changed=False), failure, {"changed": False})
 
     return conclude
+
+
+async def edited_meanwhile(kit: Kit, task: Task, before: Snapshot, outcome: Outcome) -> Conclusion | None:
+    """What follows when an agent that should only think has changed something: it is undone, if it can be."""
+    now = await kit.workspace.arrive(outcome.branches, before)
+    if now == before:
+        return None
+    undone = now.head == before.head and not before.dirty and not kit.cloud
+    message = f"The agent changed files in plan mode: {', '.join(now.files[:5]) or now.head[:10]}."
+    if undone:
+        name = f"task {task.key}" if task.key else "the plan"
+        where = await kit.workspace.set_aside(f"segue: changed in plan mode by {name}")
+        message += f" They were undone and kept as {where}."
+        await kit.emit(EventType.NOTICE, task=task.key, text=message)
+    edited = Failure(FailureKind.PLAN_EDITED, message)
+    action = Action.RETRY if undone else Action.STOP
+    return Conclusion(Verdict(Result.FAIL, action, message), edited, {"changed": True})

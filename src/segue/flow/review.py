@@ -9,7 +9,7 @@ from segue.domain.event import EventType
 from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.job import Mode
 from segue.domain.task import Task
-from segue.flow.attempts import attempts
+from segue.flow.attempts import Try, attempts
 from segue.flow.carried import Carried, PhaseEnd
 from segue.flow.commit import committed_phase
 from segue.flow.execute import edited, start_of
@@ -117,9 +117,10 @@ class _Rounds:
     async def _address(self, number: int, findings: Sequence[Finding]) -> PhaseEnd:
         kit, task, carried = self._kit, self._task, self._carried
 
-        async def attempt(count: int, feedback: str | None) -> StepResult:
-            prompt = address_prompt(task, findings, feedback, cloud=kit.agent.can.cloud)
-            launch = Launch(task, "address", count, prompt, Mode.EDIT, start_of(kit, carried))
+        async def attempt(now: Try) -> StepResult:
+            prompt = address_prompt(task, findings, now.feedback, cloud=kit.cloud)
+            base = start_of(kit, carried)
+            launch = Launch(task, "address", now.number, prompt, Mode.EDIT, base, now.player)
             return await launched(kit, launch, edited(kit, carried, allow_no_change=True))
 
         last, result = await attempts(kit, task, "address", attempt, first=self._launches + 1)

@@ -1,95 +1,98 @@
-"""The verify phase: a judge looks at the evidence; what is missing goes back to the agent, a few times."""
+"""The verify phase: a judge looks at the evidence, and its verdict decides what follows, a few times."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
-from segue.domain.criterion import CriterionVerdict
-from segue.domain.event import EventType
-from segue.domain.evidence import CheckResult, Evidence
 from segue.domain.job import Mode
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
-from segue.flow.attempts import attempts
+from segue.flow.actions import ACTIONS, COUNTED
+from segue.flow.attempts import Try, attempts
 from segue.flow.carried import Carried, PhaseEnd
 from segue.flow.commit import committed_phase
 from segue.flow.execute import edited, start_of
+from segue.flow.judging import judged, verdict_in
 from segue.flow.kit import Kit, Verifying
 from segue.flow.launch import Launch, launched
-from segue.ports import StepFacts, StepResult
+from segue.flow.resolution import Resolution, Round
+from segue.ports import StepResult
 from segue.prompts.resolve import resolve_prompt
-
-_KEPT_OUTPUT = 32 * 1024
 
 
 async def verify(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
-    """Judge the task; send it back with exactly what is missing while that is allowed."""
-    verifying = kit.verifying
-    if verifying is None:
+    """Judge the task; while that is allowed, do what the verdict asks for and send the agent back."""
+    if kit.verifying is None:
         return PhaseEnd(True)
-    launches = 0
-    for number in range(1, verifying.resolutions + 2):
-        verdict = await _judged(kit, verifying, task, carried, number)
-        carried.verdict = verdict
-        if verdict.result is Result.PASS:
-            return PhaseEnd(True)
-        if number > verifying.resolutions:
-            break
-        launches, ended = await _resolve(kit, task, carried, verdict, number, launches)
-        if not ended.ok:
-            return ended
-    return PhaseEnd(False, f"verification failed: {verdict.reason}")
+    return await _Rounds(kit, kit.verifying, task, carried).carry()
 
 
-async def _judged(kit: Kit, verifying: Verifying, task: Task, carried: Carried, number: int) -> Verdict:
-    key = f"task/{task.key}/verify/{number}"
+class _Rounds:
+    """The rounds of one task: verify, act, resolve, verify again."""
 
-    async def work(_token: str) -> StepResult:
-        evidence = await _evidence(kit, verifying, carried)
-        verdict = await verifying.judge.judge(task, evidence)
-        checks = [asdict(check) for check in evidence.checks]
-        await kit.emit(EventType.VERDICT, key, task=task.key, **asdict(verdict), checks=checks)
-        return StepResult(verdict.result is Result.PASS, {"verdict": asdict(verdict), "checks": checks})
+    def __init__(self, kit: Kit, verifying: Verifying, task: Task, carried: Carried) -> None:
+        self._kit = kit
+        self._verifying = verifying
+        self._task = task
+        self._carried = carried
+        self._judgements = self._launches = self._resolutions = 0
 
-    facts = StepFacts(task.key, "verify", number, verifying.judge.name)
-    result = await kit.journal.step(key, work, facts=facts)
-    return _verdict(result.output["verdict"])
+    async def carry(self) -> PhaseEnd:
+        """Go through the rounds."""
+        while True:
+            last, result = await judged(
+                self._kit, self._verifying, self._task, self._carried, self._judgements + 1
+            )
+            if self._verifying.judge is None:
+                self._carried.launches += last - self._judgements
+            self._judgements = last
+            if result.output["failure"]:
+                return PhaseEnd(False, f"no verdict: {result.output['verdict']['reason']}")
+            verdict = self._carried.verdict = verdict_in(result)
+            if verdict.result is Result.PASS:
+                return PhaseEnd(True)
+            ended = await self._act(verdict)
+            if ended is not None:
+                return ended
 
+    async def _act(self, verdict: Verdict) -> PhaseEnd | None:
+        """Do what the verdict asks for; the end of the phase, or None to judge again."""
+        action = verdict.action if self._kit.building else Action.RETRY
+        if action in COUNTED:
+            self._resolutions += 1
+            if self._resolutions > self._verifying.resolutions:
+                return PhaseEnd(False, f"verification failed: {verdict.reason}")
+        resolution = await self._resolution(action, verdict)
+        if resolution.end is not None:
+            return resolution.end
+        ended = await self._resolve(verdict, resolution.notes)
+        return None if ended.ok else ended
 
-async def _evidence(kit: Kit, verifying: Verifying, carried: Carried) -> Evidence:
-    """The diff since the task began, what the checks say, and the agent's own words."""
-    diff = await kit.workspace.diff(carried.base.head, carried.head)
-    files = await kit.workspace.files_since(carried.base, carried.now)
-    checks: list[CheckResult] = []
-    if verifying.checks:
-        async with kit.workspace.checkout(carried.head) as folder:
-            for argv in verifying.checks:
-                code, output = await verifying.run_check(argv, folder)
-                checks.append(CheckResult(" ".join(argv), code, output[-_KEPT_OUTPUT:]))
-    return Evidence(kit.redact(diff), files, tuple(checks), carried.summary)
+    async def _resolution(self, action: Action, verdict: Verdict) -> Resolution:
+        building = self._kit.building
+        if building is None:
+            return Resolution()
+        handler = ACTIONS.get(action, ACTIONS[Action.RETRY])
+        return await handler(
+            Round(self._kit, building, self._task, self._carried, verdict, self._resolutions)
+        )
 
+    async def _resolve(self, verdict: Verdict, notes: str) -> PhaseEnd:
+        """Send the agent back, in the same conversation where it has one, on the same branch."""
+        kit, task, carried = self._kit, self._task, self._carried
 
-async def _resolve(
-    kit: Kit, task: Task, carried: Carried, verdict: Verdict, number: int, launches: int
-) -> tuple[int, PhaseEnd]:
-    """Send the agent back, in the same conversation where it has one, on the same branch."""
-    session = carried.session if kit.agent.can.follow_up else None
+        async def attempt(now: Try) -> StepResult:
+            context = kit.redact(kit.source.context(task))
+            prompt = resolve_prompt(
+                task, context, verdict, now.feedback, cloud=kit.cloud, notes=kit.redact(notes)
+            )
+            session = carried.session_for(now.player)
+            base = start_of(kit, carried)
+            launch = Launch(task, "resolve", now.number, prompt, Mode.EDIT, base, now.player, session)
+            return await launched(kit, launch, edited(kit, carried, allow_no_change=True))
 
-    async def attempt(count: int, feedback: str | None) -> StepResult:
-        context = kit.redact(kit.source.context(task))
-        prompt = resolve_prompt(task, context, verdict, feedback, cloud=kit.agent.can.cloud)
-        launch = Launch(task, "resolve", count, prompt, Mode.EDIT, start_of(kit, carried), session)
-        return await launched(kit, launch, edited(kit, carried, allow_no_change=True))
-
-    last, result = await attempts(kit, task, "resolve", attempt, first=launches + 1)
-    carried.launches += last - launches
-    if not result.ok:
-        return last, PhaseEnd(False, result.output["verdict"]["reason"])
-    carried.arrived(result.output)
-    return last, await committed_phase(kit, task, carried, f"mend-what-was-missing,-round-{number}")
-
-
-def _verdict(data: dict[str, Any]) -> Verdict:
-    criteria = tuple(CriterionVerdict(**item) for item in data["criteria"])
-    return Verdict(Result(data["result"]), Action(data["action"]), data["reason"], criteria)
+        last, result = await attempts(kit, task, "resolve", attempt, first=self._launches + 1)
+        carried.launches += last - self._launches
+        self._launches = last
+        if not result.ok:
+            return PhaseEnd(False, result.output["verdict"]["reason"])
+        carried.arrived(result.output)
+        return await committed_phase(kit, task, carried, f"mend-what-was-missing,-round-{self._resolutions}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from segue.domain.json_text import the_object
+from segue.domain.verdict import Action
+
 _LONGEST = 200_000
+CHOICES = [action for action in Action if action is not Action.STOP]
+"""The actions a judge may ask for."""
 
 
 class Unusable(Exception):
@@ -29,17 +33,25 @@ class Entry(BaseModel):
 class Answer(BaseModel):
     """What the model says. A result it may claim as well is not read."""
 
-    model_config = ConfigDict(strict=True, frozen=True)
+    model_config = ConfigDict(strict=True, frozen=True, str_strip_whitespace=True)
 
     criteria: list[Entry]
     reasoning: str | None = None
+    action: str | None = None
+    request: str | None = None
+    caveats: list[str] | None = None
 
 
-def schema_of(keys: Sequence[str]) -> dict[str, Any]:
+def schema_of(keys: Sequence[str], actions: bool = False) -> dict[str, Any]:
     """The form of an answer as JSON Schema, as strict as endpoints allow."""
     entry = {"key": {"type": "string", "enum": sorted(set(keys))}, "met": {"type": "boolean"}}
     entries = {"type": "array", "items": _object({**entry, "evidence": {"type": "string"}})}
-    return _object({"criteria": entries, "reasoning": {"type": "string"}})
+    asked = {"criteria": entries, "reasoning": {"type": "string"}}
+    if actions:
+        asked["action"] = {"type": "string", "enum": [str(action) for action in CHOICES]}
+        asked["request"] = {"type": "string"}
+        asked["caveats"] = {"type": "array", "items": {"type": "string"}}
+    return _object(asked)
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -51,33 +63,22 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_answer(text: str, keys: Sequence[str]) -> list[Entry]:
-    """The entries in the order of the keys; raises Unusable."""
+def read_answer(text: str, keys: Sequence[str], actions: bool = False) -> Answer:
+    """The answer, its entries in the order of the keys; raises Unusable."""
     if len(text) > _LONGEST:
         raise Unusable("The answer is too long.")
-    found = [value for value in _objects(text) if "criteria" in value]
-    if not found:
-        raise Unusable('There is no JSON object with "criteria" in the answer.')
-    if any(other != found[0] for other in found[1:]):
-        raise Unusable("There is more than one JSON object in the answer, and they differ.")
+    found = the_object(text, "criteria")
+    if isinstance(found, str):
+        raise Unusable(found)
     try:
-        answer = Answer.model_validate(found[0])
+        answer = Answer.model_validate(found)
     except ValidationError as error:
         raise Unusable(_wrong(error)) from None
     _complete(answer.criteria, keys)
-    return sorted(answer.criteria, key=lambda entry: list(keys).index(entry.key))
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object in the text that does not lie in another one."""
-    decoder, place = json.JSONDecoder(), text.find("{")
-    while place >= 0:
-        try:
-            value, end = decoder.raw_decode(text, place)
-            yield value
-        except (ValueError, RecursionError):
-            end = place + 1
-        place = text.find("{", end)
+    if actions and answer.action not in [str(action) for action in CHOICES]:
+        raise Unusable(f"The action {answer.action!r} is not one of {', '.join(CHOICES)}.")
+    order = {key: place for place, key in enumerate(keys)}
+    return answer.model_copy(update={"criteria": sorted(answer.criteria, key=lambda entry: order[entry.key])})
 
 
 def _complete(entries: Sequence[Entry], keys: Sequence[str]) -> None:

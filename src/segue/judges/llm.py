@@ -9,24 +9,20 @@ from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from segue.domain.criterion import CriterionVerdict
 from segue.domain.errors import CredentialsError
 from segue.domain.evidence import Evidence
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
-from segue.judges.answer import Entry, Unusable, read_answer, schema_of
-from segue.judges.checks import combined, result_of
+from segue.domain.verdict import Verdict
+from segue.judges.answer import Answer, Unusable, read_answer, schema_of
 from segue.judges.endpoint import Message, Question, ask_endpoint
 from segue.judges.options import JudgeSettings
-from segue.judges.quotes import Quotable
 from segue.judges.trouble import KEPT, Refused, failed, patiently
 from segue.judges.vendors import INSTALL, MISSING, PREFIX, ask_vendor, installed
+from segue.judges.verdict import verdict_of
 from segue.ports import Problem
-from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt, quotable
+from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt
 from segue.system.http import LOOPBACK
 from segue.system.redact import Redactor
-
-_MADE_UP = "the quoted evidence occurs neither in the diff nor in the checks"
 
 
 class LlmJudge:
@@ -34,17 +30,26 @@ class LlmJudge:
 
     Options: ClassVar[type[JudgeSettings]] = JudgeSettings
 
-    def __init__(self, options: JudgeSettings, redactor: Redactor) -> None:
+    def __init__(
+        self, options: JudgeSettings, redactor: Redactor, diagnostics: Sequence[str] | None = None
+    ) -> None:
+        """With `diagnostics`, the commands it may ask for, the judge also says what follows."""
         self._options = options
         self._redactor = redactor
         self._key = os.environ.get(options.api_key_env, "").strip() if options.api_key_env else ""
         self._own = Redactor([self._key])
         self._structured = options.structured
+        self._diagnostics = diagnostics
 
     @property
     def name(self) -> str:
         """The name it is configured by."""
         return "llm"
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether the judge says what follows from its verdict."""
+        return self._diagnostics is not None
 
     def check(self) -> list[Problem]:
         """A key that is missing, or LiteLLM when the model needs it."""
@@ -62,22 +67,21 @@ class LlmJudge:
         task, evidence = self._clean_task(task), self._clean_evidence(evidence)
         most = self._options.max_evidence_bytes
         keys = [criterion.key for criterion in criteria_of(task)]
-        question = {"role": "user", "content": judge_prompt(task, evidence, max_bytes=most).text}
-        entries = await self._entries(question, keys)
-        seen = Quotable(quotable(evidence, most))
-        return combined(_verdict([_checked(entry, seen) for entry in entries]), evidence.checks)
+        asked = judge_prompt(task, evidence, max_bytes=most, diagnostics=self._diagnostics)
+        answer = await self._answer({"role": "user", "content": asked.text}, keys)
+        return verdict_of(answer, evidence, most)
 
-    async def _entries(self, question: Message, keys: Sequence[str]) -> list[Entry]:
+    async def _answer(self, question: Message, keys: Sequence[str]) -> Answer:
         """What the model says, asked a second time when the first answer cannot be used."""
         first = self._clean(await self._ask((question,), keys))
         try:
-            return read_answer(first, keys)
+            return read_answer(first, keys, self._chooses)
         except Unusable as problem:
             again = {"role": "user", "content": judge_again_prompt(str(problem)).text}
         said = {"role": "assistant", "content": first or "(nothing)"}
         second = self._clean(await self._ask((question, said, again), keys))
         try:
-            return read_answer(second, keys)
+            return read_answer(second, keys, self._chooses)
         except Unusable as problem:
             raise failed(
                 f"The judge {self._options.model} gave no usable answer, asked twice: {problem}",
@@ -87,7 +91,7 @@ class LlmJudge:
     async def _ask(self, messages: tuple[Message, ...], keys: Sequence[str]) -> str:
         """An answer in the form we want, or in any form from an endpoint that refuses that."""
         if self._structured:
-            schema = {"name": "verdict", "strict": True, "schema": schema_of(keys)}
+            schema = {"name": "verdict", "strict": True, "schema": schema_of(keys, self._chooses)}
             form = {"type": "json_schema", "json_schema": schema}
             with contextlib.suppress(Refused):
                 return await self._patiently(Question(messages, form))
@@ -130,24 +134,5 @@ class LlmJudge:
             tuple(map(self._clean, evidence.files)),
             tuple(replace(check, output=self._clean(check.output)) for check in evidence.checks),
             self._clean(evidence.summary),
+            self._clean(evidence.context),
         )
-
-
-def _checked(entry: Entry, seen: Quotable) -> CriterionVerdict:
-    """A made-up quote is no evidence."""
-    words = entry.evidence or ""
-    if entry.met and not seen.holds(words):
-        return CriterionVerdict(entry.key, False, f"{_MADE_UP}: {words}")
-    return CriterionVerdict(entry.key, entry.met, words)
-
-
-def _verdict(criteria: Sequence[CriterionVerdict]) -> Verdict:
-    result = result_of(criteria)
-    if result is Result.PASS:
-        return Verdict(result, Action.PROCEED, f"All criteria hold: {len(criteria)}.", tuple(criteria))
-    missing = [_missing(criterion) for criterion in criteria if not criterion.met]
-    return Verdict(result, Action.RETRY, f"Not met: {'; '.join(missing)}", tuple(criteria))
-
-
-def _missing(criterion: CriterionVerdict) -> str:
-    return f"{criterion.key} ({criterion.evidence})" if criterion.evidence else criterion.key

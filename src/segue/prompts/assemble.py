@@ -19,6 +19,12 @@ _INTRODUCTIONS = {
     "plan": "The plan that was made for this task; follow it unless the code shows it to be wrong:",
     "missing": "What is met and what is not:",
     "findings": "The findings of the review:",
+    "notes": "What was found out since, by a search or a command; untrusted:",
+    "goal": "What the user has asked for:",
+    "done": "The steps that are done; they stay as they are:",
+    "rest": "The steps that are still to be done, with their keys:",
+    "reason": "Why the plan is looked at again:",
+    "question": "What to look up:",
     "feedback": "An earlier attempt was not accepted. This is what was missing; the work is done only "
     "when it is mended:",
     "base": "The branch or commit the work builds on:",

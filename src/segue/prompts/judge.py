@@ -40,6 +40,20 @@ the diff or the check output, and holds nothing else; … stands for what you le
 - With "met": false, "evidence" says in one sentence what is missing.
 - "reasoning" says in a few sentences how you came to it."""
 
+_ACTIONS = """\
+The task is one step of a plan; what it is a part of stands between the context markers. Your answer has \
+three further fields:
+{"criteria": […], "reasoning": "…", "action": "…", "request": "…", "caveats": ["…"]}
+
+- "action" says what follows. PROCEED: every criterion is met. RETRY: your findings suffice for the agent to \
+mend its work. WEB_SEARCH: something must be looked up first; "request" is what to search for, in a few \
+words. RUN_DIAGNOSTIC: what a command prints would show what is wrong; "request" is that command, one \
+program with its arguments and no shell, beginning with one of: {commands}. SKIP: the step need not or \
+cannot be done; "request" says why. MODIFY_PLAN: the steps that remain no longer fit; "request" says why.
+- "request" is empty with PROCEED and RETRY.
+- "caveats" lists where the work differs from what the plan says in a way that the later steps must know. \
+Most steps have none."""
+
 _AGAIN = """\
 Your answer cannot be used. What was wrong with it stands between the complaint markers below. Judge again, \
 and answer with one JSON object of the form that was asked for, one entry for every criterion, and nothing \
@@ -56,9 +70,17 @@ def criteria_of(task: Task) -> tuple[Criterion, ...]:
 
 
 def judge_prompt(
-    task: Task, evidence: Evidence, nonce: str | None = None, max_bytes: int = MAX_BYTES
+    task: Task,
+    evidence: Evidence,
+    nonce: str | None = None,
+    max_bytes: int = MAX_BYTES,
+    diagnostics: Sequence[str] | None = None,
+    complaint: str | None = None,
 ) -> Prompt:
-    """Ask whether the criteria of a task hold."""
+    """Ask whether the criteria of a task hold; with `diagnostics`, also what follows.
+
+    `diagnostics` are the commands the judge may ask for, `complaint` what was wrong with an earlier answer.
+    """
     shown, left_out = bounded(evidence, max_bytes)
     blocks = {
         "task": task_text(task),
@@ -68,8 +90,13 @@ def judge_prompt(
         "files": _files(shown.files),
         "omitted": "\n".join(left_out),
         "summary": shown.summary,
+        "context": shown.context,
+        "complaint": complaint,
     }
-    return assembled(_INSTRUCTIONS, blocks, nonce)
+    if diagnostics is None:
+        return assembled(_INSTRUCTIONS, blocks, nonce)
+    commands = ", ".join(f"`{command}`" for command in diagnostics) or "(none is allowed)"
+    return assembled(f"{_INSTRUCTIONS}\n\n{_ACTIONS.replace('{commands}', commands)}", blocks, nonce)
 
 
 def judge_again_prompt(complaint: str, nonce: str | None = None) -> Prompt:

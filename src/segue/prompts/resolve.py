@@ -26,9 +26,10 @@ def resolve_prompt(
     feedback: str | None = None,
     nonce: str | None = None,
     cloud: bool = False,
+    notes: str | None = None,
 ) -> Prompt:
-    """Ask to mend what is missing."""
-    blocks = {"missing": _report(task, verdict), "task": task_text(task), "context": context}
+    """Ask to mend what is missing; `notes` is what a search or a diagnostic has brought to light."""
+    blocks = {"missing": _report(task, verdict), "notes": notes, "task": task_text(task), "context": context}
     instructions = _INSTRUCTIONS.format(rules=house_rules(cloud))
     return assembled(instructions, {**blocks, "feedback": feedback}, nonce)
 

@@ -1,0 +1,125 @@
+"""A plan that an agent has made: its steps as tasks, read from what it said and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from segue.domain.criterion import Criterion
+from segue.domain.json_text import the_object
+from segue.domain.task import Task, TaskStatus
+
+MOST_STEPS = 100
+_LONGEST = 1_000_000
+
+
+class BuildPhase(StrEnum):
+    """Which part of a project a step builds."""
+
+    SETUP = "setup"
+    SCHEMA = "schema"
+    BACKEND = "backend"
+    FRONTEND = "frontend"
+    TESTING = "testing"
+    DEPLOYMENT = "deployment"
+
+
+class MalformedPlan(Exception):
+    """The plan cannot be used; the text says what is wrong, for its author to mend it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A step as it was written down: `after` names steps by their ids."""
+
+    id: str
+    task: Task
+    after: tuple[str, ...]
+
+
+def read_plan(text: str, pending: Mapping[str, Task], last: int) -> tuple[Task, ...]:
+    """The steps in the order in which they are carried; raises MalformedPlan.
+
+    `pending` are the steps that a revision may keep, by key; new ones are numbered after `last`, so that a
+    number never means two things.
+    """
+    if len(text) > _LONGEST:
+        raise MalformedPlan("The answer is too long.")
+    answer = the_object(text, "steps")
+    if isinstance(answer, str):
+        raise MalformedPlan(answer)
+    steps = answer["steps"]
+    if not isinstance(steps, list):
+        raise MalformedPlan('"steps" must be a list.')
+    if not steps and not pending:
+        raise MalformedPlan("The plan has no steps.")
+    if len(steps) > MOST_STEPS:
+        raise MalformedPlan(f"The plan has {len(steps)} steps; at most {MOST_STEPS} are allowed.")
+    drafts = []
+    for number, step in enumerate(steps, 1):
+        draft = _draft(step, number, pending, last + 1)
+        last = max(last, int(draft.task.key)) if draft.task.key not in pending else last
+        drafts.append(draft)
+    return _ordered(drafts)
+
+
+def step_of(document: Mapping[str, Any]) -> Task:
+    """A step as `asdict` has written it down."""
+    criteria = tuple(Criterion(item["key"], item["text"]) for item in document["criteria"])
+    known = {name: document[name] for name in ("key", "title", "text", "build_phase")}
+    return Task(**known, status=TaskStatus(document["status"]), criteria=criteria)
+
+
+def _draft(step: Any, number: int, pending: Mapping[str, Task], key: int) -> _Draft:
+    if not isinstance(step, dict):
+        raise MalformedPlan(f"Step {number} is not an object.")
+    kept = step.get("keep")
+    if kept is not None:
+        if str(kept) not in pending:
+            raise MalformedPlan(f"Step {number} keeps {kept!r}, which is no step that is still to be done.")
+        return _Draft(str(kept), pending[str(kept)], ())
+    title, text = _words(step, "title", number), _words(step, "description", number)
+    phase = str(step.get("build_phase", "")).strip().lower()
+    if phase not in list(BuildPhase):
+        known = ", ".join(BuildPhase)
+        raise MalformedPlan(f"Step {number}: build_phase {phase!r} is not one of {known}.")
+    criteria = tuple(
+        Criterion(f"{key}/AC{place}", words)
+        for place, words in enumerate(_texts(step, "acceptance", number), 1)
+    )
+    task = Task(str(key), title, text, criteria=criteria, build_phase=phase)
+    return _Draft(str(step.get("id", number)), task, tuple(_texts(step, "depends_on", number)))
+
+
+def _words(step: Mapping[str, Any], field: str, number: int) -> str:
+    value = step.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise MalformedPlan(f'Step {number} has no "{field}".')
+    return value.strip()
+
+
+def _texts(step: Mapping[str, Any], field: str, number: int) -> list[str]:
+    values = step.get(field) or []
+    if not isinstance(values, list) or not all(isinstance(value, str | int) for value in values):
+        raise MalformedPlan(f'Step {number}: "{field}" must be a list of texts.')
+    return [str(value).strip() for value in values if str(value).strip()]
+
+
+def _ordered(drafts: Sequence[_Draft]) -> tuple[Task, ...]:
+    """Each step after those it depends on, otherwise as they were written."""
+    ids = [draft.id for draft in drafts]
+    if len(set(ids)) < len(ids):
+        raise MalformedPlan("Two steps have the same id.")
+    known = set(ids)
+    placed: dict[str, Task] = {}
+    rest = list(drafts)
+    while rest:
+        # What is not in this plan has been done before.
+        free = [draft for draft in rest if all(name in placed or name not in known for name in draft.after)]
+        if not free:
+            raise MalformedPlan(f"These steps wait for each other: {', '.join(draft.id for draft in rest)}.")
+        placed[free[0].id] = free[0].task
+        rest.remove(free[0])
+    return tuple(placed.values())

@@ -1,0 +1,124 @@
+"""One judgement: evidence is gathered, then a judge or an agent in the role `verify` says what it shows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.event import EventType
+from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Mode
+from segue.domain.outcome import Outcome
+from segue.domain.task import Task
+from segue.domain.verdict import Action, Result, Verdict
+from segue.flow.attempts import Try, attempts
+from segue.flow.carried import Carried
+from segue.flow.errors import check_failed
+from segue.flow.evidence import verdict_of as verdict_after
+from segue.flow.kit import Kit, Verifying
+from segue.flow.launch import Conclusion, Launch, launched
+from segue.judges.answer import Unusable, read_answer
+from segue.judges.verdict import verdict_of
+from segue.ports import Judge, StepFacts, StepResult
+from segue.prompts.judge import criteria_of, judge_prompt
+
+_KEPT_OUTPUT = 32 * 1024
+
+
+async def judged(
+    kit: Kit, verifying: Verifying, task: Task, carried: Carried, first: int
+) -> tuple[int, StepResult]:
+    """Judge the task as it stands; returns the last number used and what was concluded."""
+    if verifying.judge is not None:
+        return first, await _by_judge(kit, verifying, verifying.judge, task, carried, first)
+    return await _by_agent(kit, verifying, task, carried, first)
+
+
+async def _by_judge(
+    kit: Kit, verifying: Verifying, judge: Judge, task: Task, carried: Carried, number: int
+) -> StepResult:
+    key = f"task/{task.key}/verify/{number}"
+
+    async def work(_token: str) -> StepResult:
+        evidence = await _evidence(kit, verifying, task, carried, key)
+        verdict = await judge.judge(task, evidence)
+        checks = [asdict(check) for check in evidence.checks]
+        await kit.emit(EventType.VERDICT, key, task=task.key, **asdict(verdict), checks=checks)
+        output = {"verdict": asdict(verdict), "checks": checks, "failure": None}
+        return StepResult(verdict.result is Result.PASS, output)
+
+    facts = StepFacts(task.key, "verify", number, judge.name, build_phase=task.build_phase)
+    return await kit.journal.step(key, work, facts=facts)
+
+
+async def _by_agent(
+    kit: Kit, verifying: Verifying, task: Task, carried: Carried, first: int
+) -> tuple[int, StepResult]:
+    """An agent looks at the same evidence, standing in the work; a malformed answer is asked for again."""
+    keys = [criterion.key for criterion in criteria_of(task)]
+    diagnostics = kit.building.diagnostics if kit.building else None
+
+    async def attempt(now: Try) -> StepResult:
+        key = f"task/{task.key}/verify/{now.number}"
+        evidence = await _evidence(kit, verifying, task, carried, key)
+
+        async def conclude(outcome: Outcome) -> Conclusion:
+            checks = {"checks": [asdict(check) for check in evidence.checks]}
+            failure = outcome.failure
+            if failure is None:
+                try:
+                    answer = read_answer(outcome.text, keys, diagnostics is not None)
+                    return Conclusion(verdict_of(answer, evidence), None, checks)
+                except Unusable as problem:
+                    failure = Failure(FailureKind.NO_RESULT, f"The verdict cannot be used: {problem}")
+            return Conclusion(verdict_after(failure, changed=False), failure, checks)
+
+        prompt = judge_prompt(task, evidence, diagnostics=diagnostics, complaint=now.feedback)
+        async with kit.workspace.checkout(carried.head) as folder:
+            launch = Launch(
+                task, "verify", now.number, prompt, Mode.ASK, carried.head, now.player, folder=folder
+            )
+            return await launched(kit, launch, conclude)
+
+    return await attempts(kit, task, "verify", attempt, first, least=2)
+
+
+async def _evidence(kit: Kit, verifying: Verifying, task: Task, carried: Carried, key: str) -> Evidence:
+    """The diff since the task began, what the checks say, and the agent's own words."""
+    diff = await kit.workspace.diff(carried.base.head, carried.head)
+    files = await kit.workspace.files_since(carried.base, carried.now)
+    commands = (*verifying.checks, *verifying.smoke.get(task.build_phase or "", ()))
+    checks: list[CheckResult] = []
+    if commands or verifying.examine:
+        async with kit.workspace.checkout(carried.head) as folder:
+            for argv in commands:
+                code, output = await verifying.run_check(argv, folder)
+                checks.append(CheckResult(" ".join(argv), code, output[-_KEPT_OUTPUT:]))
+                await _checked(kit, task, key, checks[-1])
+            examined = await verifying.examine(folder) if verifying.examine else None
+        if examined is not None:
+            check, found = examined
+            await _checked(kit, task, key, check, found)
+            checks += [check] if check.exit_code is not None else []
+    context = kit.redact(kit.source.context(task)) if kit.building else ""
+    return Evidence(kit.redact(diff), files, tuple(checks), carried.summary, context)
+
+
+async def _checked(
+    kit: Kit, task: Task, key: str, check: CheckResult, found: dict[str, Any] | None = None
+) -> None:
+    """Store what a check said, and as an error what it complained about."""
+    facts = {"task": task.key, "build_phase": task.build_phase, "found": found}
+    await kit.emit(EventType.CHECK, key, **asdict(check), **facts)
+    if check.exit_code not in (0, None):
+        await check_failed(kit, task, key, check)
+
+
+def verdict_in(result: StepResult) -> Verdict:
+    """The verdict a verify step has written down."""
+    data = result.output["verdict"]
+    criteria = tuple(CriterionVerdict(**item) for item in data["criteria"])
+    told = {"request": data.get("request", ""), "caveats": tuple(data.get("caveats", ()))}
+    return Verdict(Result(data["result"]), Action(data["action"]), data["reason"], criteria, **told)

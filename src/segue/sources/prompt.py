@@ -1,0 +1,174 @@
+"""One sentence as a source: an agent plans its steps; plan and progress stand in one file per repository."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from segue.domain.errors import SourceError
+from segue.domain.plan import step_of
+from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.system.files import exclusive, private_folder, write_atomic
+
+SCHEMA = 1
+_ENDED = (TaskStatus.DONE, TaskStatus.SKIPPED)
+
+
+def state_path(state_dir: Path, goal: str, repo: Path) -> Path:
+    """Where the plan for a goal in a repository is kept."""
+    return state_dir / "prompts" / f"{pair_key(goal, repo)}.json"
+
+
+def pair_key(goal: str, repo: Path) -> str:
+    """Names the (goal, repository) pair."""
+    pair = json.dumps([goal.strip(), os.path.realpath(repo)])
+    return "prompt-" + hashlib.sha256(pair.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    steps: tuple[Task, ...]
+    revisions: tuple[dict[str, Any], ...]
+    """The plans as they were before each revision."""
+    run: str | None = None
+
+
+class PromptSource:
+    """A goal in one repository, and the plan an agent has made for it."""
+
+    kind = "prompt"
+
+    def __init__(self, goal: str, repo: Path, path: Path) -> None:
+        self.goal = goal.strip()
+        self.repo = Path(os.path.realpath(repo))
+        self.path = path
+        self.key = pair_key(goal, repo)
+        self._changes = 0
+        self._seen: tuple[int, int] | None = None
+
+    def tasks(self) -> TaskList:
+        """The steps of the plan; none before there is one."""
+        state = self._load()
+        return TaskList(state.steps if state else ())
+
+    def look(self) -> TaskList:
+        """The same, for showing."""
+        return self.tasks()
+
+    def planned(self) -> bool:
+        """Whether there is a plan."""
+        return self._load() is not None
+
+    def stamp(self) -> object:
+        """Equal to the last stamp as long as the file is as this object left it."""
+        now = self._signature()
+        if now != self._seen:
+            self._seen = now
+            self._changes += 1
+        return self._changes
+
+    def context(self, task: Task) -> str:
+        """The goal, and the titles of all steps with how far they are."""
+        lines = [f"{self._sign(step, task)} {step.key}: {step.title}" for step in self.tasks().tasks]
+        return "\n".join([f"The goal: {self.goal}", "", "The steps of the plan:", *lines])
+
+    def mark(self, task: Task, completion: Completion) -> None:
+        """Write down that a step is done or left out."""
+        self._set(task.key, completion)
+
+    def record(self, task: Task, completion: Completion) -> None:
+        """Nothing: a step that failed stays pending."""
+
+    def head_branch(self) -> str | None:
+        """None: the steps follow each other on the branch where the user stands."""
+        return None
+
+    def revise(self, steps: Sequence[Task], run: str) -> None:
+        """Replace all steps that are not completed; the plan as it was is kept beside the new one."""
+        with exclusive(self._folder()):
+            state = self._load() or _State((), ())
+            ended = tuple(step for step in state.steps if step.status in _ENDED)
+            locked = {step.key for step in ended}
+            new = (*ended, *(step for step in steps if step.key not in locked))
+            if new == state.steps:
+                return
+            before = {"steps": [_document(step) for step in state.steps], "run": state.run}
+            revisions = (*state.revisions, before) if state.steps else state.revisions
+            self._write(_State(new, revisions, run))
+
+    def last_number(self) -> int:
+        """The highest number that a step has ever had: new steps are counted from there."""
+        state = self._load()
+        if state is None:
+            return 0
+        old = [step["key"] for revision in state.revisions for step in revision["steps"]]
+        return max((int(key) for key in [*old, *(step.key for step in state.steps)]), default=0)
+
+    def _sign(self, step: Task, current: Task) -> str:
+        if step.key == current.key:
+            return "[this step]"
+        return f"[{step.status}]"
+
+    def _set(self, key: str, completion: Completion) -> None:
+        with exclusive(self._folder()):
+            state = self._load()
+            if state is None or all(step.key != key for step in state.steps):
+                raise SourceError(f"There is no step {key} in the plan {self.path}.")
+            steps = tuple(
+                replace(step, status=completion.status) if step.key == key else step for step in state.steps
+            )
+            mine = self._seen == self._signature()
+            self._write(_State(steps, state.revisions, completion.run))
+            if mine:
+                self._seen = self._signature()
+
+    def _folder(self) -> Path:
+        return private_folder(self.path.parent)
+
+    def _signature(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino
+
+    def _load(self) -> _State | None:
+        try:
+            document = json.loads(self.path.read_bytes())
+            _check_schema(document["schema"])
+            steps = tuple(step_of(step) for step in document["steps"])
+            return _State(steps, tuple(document["revisions"]), document["run"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SourceError(
+                f"Cannot proceed: state file is missing or corrupted. {self.path}: {error}",
+                kept="Nothing was changed.",
+                hint=f"Restore the file from a backup, or remove it to plan anew: {self.path}",
+            ) from error
+
+    def _write(self, state: _State) -> None:
+        document = {
+            "schema": SCHEMA,
+            "goal": self.goal,
+            "repo_path": str(self.repo),
+            "run": state.run,
+            "steps": [_document(step) for step in state.steps],
+            "revisions": list(state.revisions),
+        }
+        write_atomic(self.path, json.dumps(document, indent=2).encode())
+
+
+def _check_schema(found: Any) -> None:
+    if found != SCHEMA:
+        raise ValueError(f"schema {found} is not {SCHEMA}")
+
+
+def _document(step: Task) -> dict[str, Any]:
+    document = asdict(step)
+    return {name: document[name] for name in ("key", "title", "text", "status", "build_phase", "criteria")}
