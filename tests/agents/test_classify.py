@@ -163,8 +163,18 @@ def test_the_reset_time_may_stand_on_the_next_line() -> None:
         ("API Error: 429 {}", FailureKind.RATE_LIMIT),
         ("HTTP 429 Too Many Requests", FailureKind.RATE_LIMIT),
         ("exceeded retry limit, last status: 429", FailureKind.RATE_LIMIT),
-        ("API Error: 529 overloaded_error", FailureKind.RATE_LIMIT),
-        ("The service is overloaded", FailureKind.RATE_LIMIT),
+        ("API Error: 529 overloaded_error", FailureKind.OUTAGE),
+        ("The service is overloaded", FailureKind.OUTAGE),
+        ("ConnectError: [unavailable] Error", FailureKind.OUTAGE),
+        ("curl: (7) Failed to connect: Connection refused", FailureKind.OUTAGE),
+        ("TypeError: fetch failed", FailureKind.OUTAGE),
+        ("HTTP/1.1 503 Service Unavailable", FailureKind.OUTAGE),
+        ("connect ECONNREFUSED 127.0.0.1:8080", FailureKind.OUTAGE),
+        ("ConnectError: [unauthenticated] Error", FailureKind.AUTH),
+        ("400 prompt is too long: 210000 tokens > 200000 maximum", FailureKind.CONTEXT),
+        ("This model's maximum context length is 128000 tokens.", FailureKind.CONTEXT),
+        ("Error: Reached max turns (3)", FailureKind.MAX_TURNS),
+        ("Stopped: turn_limit", FailureKind.MAX_TURNS),
         ("rate limit exceeded", FailureKind.RATE_LIMIT),
     ],
 )
@@ -175,7 +185,17 @@ def test_keys_and_pace_count_only_after_a_failing_exit(text: str, expected: Fail
 
 
 @pytest.mark.parametrize(
-    "text", ["429 passed, 1 failed", "401 files read", "see line 529", "port 4290 is busy"]
+    "text",
+    [
+        "429 passed, 1 failed",
+        "401 files read",
+        "see line 529",
+        "port 4290 is busy",
+        "error on line 503",
+        "503 passed, 1 failed",
+        "the commit message is too long",
+        "the turns were taken",
+    ],
 )
 def test_a_number_alone_is_neither_a_key_nor_a_pace_problem(text: str) -> None:
     assert kind(after("", text + "\n", code=1)) is FailureKind.CRASH

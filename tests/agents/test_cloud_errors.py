@@ -178,7 +178,8 @@ def test_a_limit_without_a_time_is_tried_until_the_deadline(cloud: CloudPlace) -
 
 def test_a_server_that_is_not_there_was_not_asked_for_anything(cloud: CloudPlace) -> None:
     ended = cloud.run(cloud.job(), base_url="http://127.0.0.1:1")
-    assert ended.kind == "not_started"
+    assert ended.kind == "outage"
+    assert "did not say whether" not in ended.message
     assert KEY not in str(ended.events)
 
 

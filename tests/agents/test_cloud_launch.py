@@ -115,7 +115,8 @@ def test_a_launch_whose_answer_is_lost_is_found_again(cloud: CloudPlace, fault: 
     ended = cloud.run(cloud.job())
     if fault in ("not_json", "internal"):
         # An answer that is an error of the server's own, and no agent that shows: nobody launches blindly.
-        assert ended.kind == "unknown"
+        assert ended.kind == ("outage" if fault == "internal" else "unknown")
+        assert "did not say whether" in ended.message
         assert launches(cloud) == 0
         return
     assert ended.outcome.failure is None

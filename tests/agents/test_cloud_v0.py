@@ -85,7 +85,7 @@ def test_a_launch_whose_answer_is_lost_is_found_also_before_it_has_pushed(
 def test_a_launch_that_nobody_has_seen_is_not_sent_again(cloud: CloudPlace) -> None:
     cloud.desk.breaks("reset", LAUNCH)
     ended = run(cloud, cloud.job())
-    assert ended.kind == "unknown"
+    assert ended.kind == "outage"
     assert "did not say whether" in ended.message
     assert len(cloud.asked(LAUNCH)) == 1
 

@@ -122,10 +122,10 @@ def test_commands_that_failed_or_were_declined() -> None:
         ("exceeded retry limit, last status: 429 Too Many Requests", FailureKind.RATE_LIMIT),
         (
             "We’re currently experiencing high demand, which may cause temporary errors.",
-            FailureKind.RATE_LIMIT,
+            FailureKind.OUTAGE,
         ),
-        ("stream disconnected before completion: Transport error", FailureKind.UNKNOWN),
-        ("Codex ran out of room in the model's context window.", FailureKind.UNKNOWN),
+        ("stream disconnected before completion: Transport error", FailureKind.OUTAGE),
+        ("Codex ran out of room in the model's context window.", FailureKind.CONTEXT),
         ("something new", FailureKind.UNKNOWN),
         ("", FailureKind.UNKNOWN),
     ],
@@ -164,7 +164,7 @@ def test_waiting_for_the_network_begins_with_the_first_complaint() -> None:
     assert lines.offline_since == since
     failure = lines.outcome(ended(None, 9, "ended"), NOW, gave_up=True).failure
     assert failure is not None
-    assert failure.kind is FailureKind.HANG
+    assert failure.kind is FailureKind.OUTAGE
     assert "waiting for network" in failure.message
     read(lines, SAID)
     failure = lines.outcome(ended(None, 9, "wall"), NOW).failure
@@ -323,7 +323,7 @@ def test_a_service_that_cannot_be_reached_is_not_waited_for(codex: StandIn) -> N
     first = outcome(codex.run(lambda processes: agent(processes, offline_grace=0.2)))
     again = outcome(codex.run(agent))
     assert first.failure is not None
-    assert first.failure.kind is FailureKind.HANG
+    assert first.failure.kind is FailureKind.OUTAGE
     assert again.failure is not None
     assert again.failure.message == first.failure.message
     assert len(codex.calls()) == 1

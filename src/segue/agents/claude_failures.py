@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from segue.agents.json_lines import string
-from segue.domain.classify import classify, plain
+from segue.domain.classify import classify, meaning_of, plain
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.resets import reset_time
 
@@ -17,14 +17,14 @@ _STDERR_CHARS = 2000
 _API_ERROR = re.compile(r"^API Error:\s*(?:Request rejected \(\d+\)|\d{3})?\s*[·:]?\s*")
 _LOGIN = "; log in with `claude auth login`, or set ANTHROPIC_API_KEY"
 _ENDS = {
-    "max_turns": (FailureKind.TIMEOUT, "Claude used all the turns it may take (agents.claude.max_turns)"),
+    "max_turns": (FailureKind.MAX_TURNS, "Claude used all the turns it may take (agents.claude.max_turns)"),
     "budget_exhausted": (
         FailureKind.USAGE_LIMIT,
         "Claude used all the money one launch may cost (agents.claude.max_budget_usd)",
     ),
 }
 _API_ERRORS = {
-    "connection_failed": (FailureKind.UNKNOWN, "Claude lost the connection to its service, or never had one"),
+    "connection_failed": (FailureKind.OUTAGE, "Claude lost the connection to its service, or never had one"),
     "max_output_tokens": (FailureKind.TRUNCATED, "Claude's answer was cut at the model's longest output"),
 }
 _KNOWN = (
@@ -80,22 +80,27 @@ def _meaning(result: Mapping[str, Any], said: str) -> tuple[FailureKind, str]:
         return _API_ERRORS[error]
     if aborted(result):
         return FailureKind.INTERRUPTED, "Claude was interrupted"
+    # Its status is 400 or, when Claude finds it out by itself, none.
+    if meaning_of(said) is FailureKind.CONTEXT:
+        return FailureKind.CONTEXT, "the conversation has become too long for the model"
     status = result.get("api_error_status")
     if isinstance(status, int) and status:
         return _by_status(status)
     if found := _known(said):
         return FailureKind.NOT_STARTED, found.partition(":")[0]
-    return FailureKind.UNKNOWN, ""
+    return meaning_of(said) or FailureKind.UNKNOWN, ""
 
 
 def _by_status(status: int) -> tuple[FailureKind, str]:
     if status in (401, 403):
         return FailureKind.AUTH, ""
-    if status in (429, 529):
+    if status == 429:
         return FailureKind.RATE_LIMIT, ""
     if status == 404:
         return FailureKind.NOT_STARTED, "Claude's service does not know the model, or what it was asked for"
-    return FailureKind.UNKNOWN, "Claude's service failed" if status >= 500 else ""
+    return (
+        (FailureKind.OUTAGE, "Claude's service is in trouble") if status >= 500 else (FailureKind.UNKNOWN, "")
+    )
 
 
 def _known(text: str) -> str | None:

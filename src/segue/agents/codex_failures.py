@@ -19,9 +19,17 @@ _SENTENCES = (
         FailureKind.NOT_STARTED,
         "Codex's service does not know what it was asked for",
     ),
-    (r"last status: 5\d\d|high demand", FailureKind.RATE_LIMIT, "Codex's service is in trouble"),
-    (r"ran out of room|context_length_exceeded", FailureKind.UNKNOWN, "the conversation has become too long"),
-    (r"stream disconnected", FailureKind.UNKNOWN, "Codex lost the connection to its service"),
+    (
+        r"(?:last|unexpected) status:? 5\d\d|high demand|overloaded",
+        FailureKind.OUTAGE,
+        "Codex's service is in trouble",
+    ),
+    (
+        r"ran out of room|context_length_exceeded",
+        FailureKind.CONTEXT,
+        "the conversation has become too long for the model",
+    ),
+    (r"stream disconnected", FailureKind.OUTAGE, "Codex lost the connection to its service"),
 )
 _STARTING = (
     (r"no rollout found.*", "Codex does not know the session that was to be continued"),

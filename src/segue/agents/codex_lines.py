@@ -142,16 +142,16 @@ class CodexLines:
         """How the launch ended; `gave_up` says that it was ended because its service did not answer."""
         return Outcome(
             text=self._message,
-            failure=self._hung(ended) if gave_up and not self._ended else self._failure(ended, now),
+            failure=self._offline(ended) if gave_up and not self._ended else self._failure(ended, now),
             exit_code=ended.exit.code,
             session=self._session,
             usage=difference(self.total, self._before) if self.total else None,
             duration=ended.exit.duration,
         )
 
-    def _hung(self, ended: Ended) -> Failure:
+    def _offline(self, ended: Ended) -> Failure:
         said = f"Codex cannot reach its service and would wait for ever: {self._problem[:400]}"
-        return Failure(FailureKind.HANG, said, ended.err_tail.strip()[-2000:])
+        return Failure(FailureKind.OUTAGE, said, ended.err_tail.strip()[-2000:])
 
     def _failure(self, ended: Ended, now: float) -> Failure | None:
         end, plain = ended.exit, "\n".join(self._plain)
@@ -159,7 +159,7 @@ class CodexLines:
             return failed(self._problem, ended.err_tail, now)
         clean = (end.code, end.signal, end.reason) == (0, None, None)
         if self._ended == "completed" and (clean or end.reason in AFTER_RESULT):
-            return self._without_text()
+            return self._empty_handed()
         failure = ended.failure(now, plain)
         if failure is not None:
             return explained(failure, self._problem)
@@ -170,8 +170,15 @@ class CodexLines:
             Failure(FailureKind.NO_RESULT, "Codex ended without a result", stderr), self._problem
         )
 
-    def _without_text(self) -> Failure | None:
-        if self._message or self._mode is Mode.EDIT:
+    def _empty_handed(self) -> Failure | None:
+        """A success that is none: nothing was said, or nothing was allowed."""
+        if self._mode is Mode.EDIT:
+            refused = self._counts["tools_rejected"]
+            if refused and refused == self._counts["tools"]:
+                what = f"Codex was not allowed any of the {refused} tools it needed"
+                return Failure(FailureKind.REFUSED, f"{what}; see agents.codex.sandbox")
+            return None
+        if self._message:
             return None
         what = "plan" if self._mode is Mode.PLAN else "answer"
         return Failure(FailureKind.NO_RESULT, f"Codex ended well but gave no {what}")

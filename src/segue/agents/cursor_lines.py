@@ -185,15 +185,22 @@ class CursorLines:
 
     def _failure(self, ended: Ended, now: float, text: str) -> Failure | None:
         if _claims_success(self._result) and (ended.exit.reason in AFTER_RESULT or _clean(ended)):
-            return self._without_text(text)
+            return self._empty_handed(text)
         plain = "\n".join(self._plain)
         failure = ended.failure(now, plain)
         if failure is not None:
             return explained(failure, plain) if ended.exit.reason is None else failure
         return self._without_result(ended, plain, now)
 
-    def _without_text(self, text: str) -> Failure | None:
-        if text.strip() or self._mode is Mode.EDIT:
+    def _empty_handed(self, text: str) -> Failure | None:
+        """A success that is none: nothing was said, or nothing was allowed."""
+        if self._mode is Mode.EDIT:
+            refused = self._counts["tools_rejected"]
+            if refused and refused == self._counts["tools"]:
+                what = f"Cursor was not allowed any of the {refused} tools it needed"
+                return Failure(FailureKind.REFUSED, f"{what}; see agents.cursor.force")
+            return None
+        if text.strip():
             return None
         what = "plan" if self._mode is Mode.PLAN else "answer"
         return Failure(FailureKind.NO_RESULT, f"Cursor ended well but gave no {what}")

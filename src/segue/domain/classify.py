@@ -61,15 +61,48 @@ _AUTH = re.compile(
     r"|authentication(?:_error| required| failed| error)|authentication_failed"
     r"|(?:invalid|incorrect|missing|expired|bad) (?:x-)?api[ _-]?key"
     r"|api key (?:is|was) (?:invalid|missing|expired|not)"
-    r"|not (?:logged|signed) in\b|unauthori[sz]ed\b|please (?:log|sign) ?in\b|token (?:has|is) expired",
+    r"|not (?:logged|signed) in\b|unauthori[sz]ed\b|please (?:log|sign) ?in\b|token (?:has|is) expired"
+    r"|\[unauthenticated\]",
     re.IGNORECASE,
 )
 _RATE = re.compile(
-    r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b[45]29\b"
-    r"|\b429\b\W{0,3}too many|\b529\b\W{0,3}overloaded"
-    r"|rate[ _-]?limit|too many requests|\boverloaded(?:_error)?\b|\[?resource_exhausted\]?",
+    r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b429\b|\b429\b\W{0,3}too many"
+    r"|rate[ _-]?limit|too many requests|\[?resource_exhausted\]?",
     re.IGNORECASE,
 )
+_OUTAGE = re.compile(
+    r"\b(?:http(?:/[\d.]+)?|status|error|code)[\s:=(\"]{1,3}5(?:0[0-4]|2\d)\b"
+    r"|\b5\d\d\b\W{0,3}(?:internal server|bad gateway|service unavailable|gateway time|overloaded)"
+    r"|internal server error|bad gateway|service (?:is )?(?:temporarily )?unavailable|gateway time-?out"
+    r"|\boverloaded(?:_error)?\b|high demand|\[(?:unavailable|internal|deadline_exceeded)\]"
+    r"|connection (?:was |is )?(?:refused|reset|closed|lost|aborted|error|failed|timed out)|connection_failed"
+    r"|\bE(?:CONNREFUSED|CONNRESET|NOTFOUND|AI_AGAIN|TIMEDOUT|PIPE|NETUNREACH|HOSTUNREACH)\b"
+    r"|could not resolve|(?:temporary failure in|failed) name resolution|name or service not known"
+    r"|network is unreachable|network error|fetch failed|socket hang up|stream disconnected"
+    r"|error sending request for url",
+    re.IGNORECASE,
+)
+_CONTEXT = re.compile(
+    r"\b(?:prompt|input|conversation|context) (?:is )?too (?:long|large)\b"
+    r"|context[_ ]length[_ ]exceeded|maximum context length|context[_ ]window[_ ]exceeded"
+    r"|exceeds? the (?:model'?s )?(?:maximum )?context (?:window|length|limit)"
+    r"|ran out of room in the model'?s context|request_too_large|input token count .{0,40}exceeds",
+    re.IGNORECASE,
+)
+_TURNS = re.compile(
+    r"\b(?:reached|exceeded|hit) (?:the )?max(?:imum)?(?: number of)?(?: session)?[ _-]turns\b"
+    r"|\bmax(?:imum)?[ _](?:session[ _])?turns (?:were |was )?(?:reached|exceeded)"
+    r"|error_max_turns|\bturn_limit\b",
+    re.IGNORECASE,
+)
+_SAID = (
+    (_AUTH, FailureKind.AUTH),
+    (_RATE, FailureKind.RATE_LIMIT),
+    (_CONTEXT, FailureKind.CONTEXT),
+    (_TURNS, FailureKind.MAX_TURNS),
+    (_OUTAGE, FailureKind.OUTAGE),
+)
+"""What a line may say about a launch that failed, in the order in which it is looked for."""
 
 
 def classify(
@@ -114,15 +147,19 @@ def _usage_limit(out_tail: str, err_tail: str, failed: bool, stderr: str, now: f
 
 
 def _refused(out_tail: str, err_tail: str, stderr: str, now: float) -> Failure | None:
-    """A service that rejects the key or the pace: the last line that says so decides."""
+    """What a service rejects, or that it is down: the last line that says so decides."""
     for tail in (err_tail, out_tail):
         for line in _last_lines(tail, _WINDOW_FAILED):
             said = line.strip()[:_MESSAGE_CHARS]
-            if _AUTH.search(said):
-                return Failure(FailureKind.AUTH, said, stderr)
-            if _RATE.search(said):
-                return Failure(FailureKind.RATE_LIMIT, said, stderr, reset_time(said, now))
+            if (kind := meaning_of(said)) is not None:
+                until = reset_time(said, now) if kind is FailureKind.RATE_LIMIT else None
+                return Failure(kind, said, stderr, until)
     return None
+
+
+def meaning_of(said: str) -> FailureKind | None:
+    """What a sentence about a failure means: key, pace, length, turns or an outage; None when it is none."""
+    return next((kind for pattern, kind in _SAID if pattern.search(said)), None)
 
 
 def _crash(exit_code: int | None, signal: int | None, message: str, stderr: str) -> Failure:

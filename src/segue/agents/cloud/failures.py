@@ -47,7 +47,7 @@ def _said(error: str) -> Failure:
     if not error.strip():
         return Failure(FailureKind.CRASH, "Cursor says that the run failed, and not why")
     known = classify(1, None, None, "", error, "", time.time())
-    if known is not None and known.kind in (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT):
+    if known is not None and known.kind is not FailureKind.CRASH:
         return known
     return Failure(FailureKind.CRASH, f"the cloud agent failed: {clip(error.strip(), _MESSAGE_CHARS)}")
 
@@ -69,10 +69,11 @@ def refused(error: CloudError, late: bool) -> Failure:
         )
     if late:
         return Failure(FailureKind.TIMEOUT, f"the time limit passed while asking Cursor's API: {said}")
+    if error.status >= 500 or error.code == UNREACHABLE:
+        doubt = ", and did not say whether it has launched the agent" if error.unsure else ""
+        return Failure(FailureKind.OUTAGE, f"Cursor's API is down or cannot be reached{doubt}: {said}")
     if error.unsure:
         return Failure(
             FailureKind.UNKNOWN, f"Cursor's API did not say whether it has launched the agent: {said}"
         )
-    if error.code == UNREACHABLE:
-        return Failure(FailureKind.NOT_STARTED, f"Cursor's API cannot be reached: {said}")
     return Failure(FailureKind.NOT_STARTED, f"Cursor's API did not launch the agent: {said}")

@@ -1,0 +1,324 @@
+"""Every agent says in the same words why it failed: one row per agent and kind, from what the programs print.
+
+The texts were recorded from the programs, or reproduced from their documentation, where an account is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from segue.agents.claude_lines import ClaudeLines
+from segue.agents.cloud.api import View
+from segue.agents.cloud.errors import refusal, unreachable
+from segue.agents.cloud.failures import BY_US, refused
+from segue.agents.cloud.failures import ended as cloud_ended
+from segue.agents.cloud.status import Status
+from segue.agents.codex_lines import CodexLines
+from segue.agents.cursor_lines import CursorLines
+from segue.agents.local import Ended
+from segue.app import AGENTS
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Mode
+from segue.system.http import Answer, HttpError
+from tests.agents.stand_in import ended
+
+ROME = ZoneInfo("Europe/Rome")
+NOW = datetime(2026, 3, 10, 12, 0, tzinfo=ROME).timestamp()
+RESET = datetime(2026, 3, 10, 15, 0, tzinfo=ROME).timestamp()
+KINDS = (
+    *(FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.OUTAGE, FailureKind.AUTH),
+    *(FailureKind.CONTEXT, FailureKind.REFUSED, FailureKind.MAX_TURNS, FailureKind.CRASH),
+    *(FailureKind.HANG, FailureKind.TRUNCATED, FailureKind.UNKNOWN),
+)
+"""The kinds that every agent must tell apart; the others come from Segue's own limits and checks."""
+
+Told = Callable[[], Failure | None]
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Why a program has no such case."""
+
+    reason: str
+
+
+def _printed(lines: Any, printed: tuple[dict[str, Any] | str, ...], how: Ended) -> Failure | None:
+    for line in printed:
+        lines.read(line if isinstance(line, str) else json.dumps(line))
+    found: Failure | None = lines.outcome(how, NOW).failure
+    return found
+
+
+def claude(*printed: dict[str, Any] | str, **how: Any) -> Told:
+    return lambda: _printed(ClaudeLines(Mode.EDIT), printed, ended(**how))
+
+
+def codex(*printed: dict[str, Any] | str, gave_up: bool = False, **how: Any) -> Told:
+    def told() -> Failure | None:
+        lines = CodexLines(Mode.EDIT)
+        for line in printed:
+            lines.read(line if isinstance(line, str) else json.dumps(line))
+        return lines.outcome(ended(**how), NOW, gave_up).failure
+
+    return told
+
+
+def cursor(*printed: dict[str, Any] | str, **how: Any) -> Told:
+    return lambda: _printed(CursorLines(Mode.EDIT), printed, ended(**how))
+
+
+def command(out: str = "", err: str = "", **how: Any) -> Told:
+    return lambda: Ended(ended(**how).exit, out, err).failure(NOW)
+
+
+def run_said(error: str, status: Status = Status.FAILED, cancelled: str = "") -> Told:
+    return lambda: cloud_ended(View(status, status.name, error=error), cancelled)
+
+
+def api_said(status: int, code: str = "", message: str = "no") -> Told:
+    body = json.dumps({"error": {"code": code, "message": message}} if code else {}).encode()
+    return lambda: refused(refusal(Answer(status, {}, body)), late=False)
+
+
+CLAUDE_INIT = {"type": "system", "subtype": "init", "session_id": "s", "model": "m"}
+
+
+def claude_result(said: str, **more: Any) -> dict[str, Any]:
+    known = {"type": "result", "subtype": "success", "is_error": True, "terminal_reason": "api_error"}
+    return {**known, "result": said, "session_id": "s", **more}
+
+
+def codex_failed(said: str) -> tuple[dict[str, Any], ...]:
+    started = {"type": "thread.started", "thread_id": "t"}
+    return started, {"type": "error", "message": said}, {"type": "turn.failed", "error": {"message": said}}
+
+
+DENIED = (
+    {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "1", "name": "Write"}]}},
+    {
+        "type": "user",
+        "message": {"content": [{"type": "tool_result", "tool_use_id": "1", "is_error": True}]},
+        "tool_result_meta": [{"id": "1", "permission_decision": {"decision": "reject"}}],
+    },
+    claude_result("I may not.", is_error=False, permission_denials=[{"tool_use_id": "1"}]),
+)
+DECLINED = (
+    {"type": "item.completed", "item": {"id": "1", "type": "command_execution", "status": "declined"}},
+    {"type": "turn.completed", "usage": {}},
+)
+REJECTED = (
+    {
+        "type": "tool_call",
+        "subtype": "completed",
+        "call_id": "1",
+        "tool_call": {"shellToolCall": {"args": {"command": "make"}, "result": {"rejected": {"reason": ""}}}},
+    },
+    {"type": "result", "subtype": "success", "is_error": False, "result": "I may not."},
+)
+LIMIT = "You've hit your session limit · resets 3pm (Europe/Rome)"
+CODEX_LIMIT = "You've hit your usage limit. Upgrade to Pro or try again at 3:00 PM (Europe/Rome)."
+CURSOR_LIMIT = "T: You've hit your usage limit. Your limit resets at 3pm (Europe/Rome)."
+REFUSED_CONNECTION = "connect ECONNREFUSED 127.0.0.1:443"
+CODEX_BUSY = "We're currently experiencing high demand, which may cause temporary errors."
+CODEX_LONG = "Codex ran out of room in the model's context window. Start a new thread before retrying."
+NO_TOOLS = Absent("plain text does not tell which tools were used")
+NO_TURNS = Absent("it has no limit of turns")
+
+Rows = dict[FailureKind, list[Told] | Absent]
+
+TABLE: dict[str, Rows] = {
+    "claude": {
+        FailureKind.USAGE_LIMIT: [
+            claude(
+                claude_result(f"API Error: Request rejected (429) · {LIMIT}", api_error_status=429), code=1
+            ),
+            claude(claude_result(f"Claude AI usage limit reached|{int(RESET)}"), code=1),
+            claude(code=1, err=LIMIT),
+        ],
+        FailureKind.RATE_LIMIT: [
+            claude(
+                claude_result("API Error: Request rejected (429) · slow down", api_error_status=429), code=1
+            )
+        ],
+        FailureKind.OUTAGE: [
+            claude(claude_result("API Error: 500 Internal server error", api_error_status=500), code=1),
+            claude(claude_result("API Error: 529 Overloaded", api_error_status=529), code=1),
+            claude(claude_result("API Error: Connection error.", api_error="connection_failed"), code=1),
+            claude(claude_result("API Error: Connection error.", terminal_reason=None), code=1),
+        ],
+        FailureKind.AUTH: [
+            claude(claude_result("Invalid API key · Fix external API key", api_error_status=401), code=1),
+            claude(claude_result("API Error: 403 no", api_error_status=403), code=1),
+            claude(code=1, err="Invalid API key · Please run /login"),
+        ],
+        FailureKind.CONTEXT: [
+            claude(claude_result("Prompt is too long", terminal_reason=None), code=1),
+            claude(
+                claude_result(
+                    "API Error: 400 prompt is too long: 9 tokens > 8 maximum", api_error_status=400
+                ),
+                code=1,
+            ),
+        ],
+        FailureKind.REFUSED: [claude(CLAUDE_INIT, *DENIED)],
+        FailureKind.MAX_TURNS: [
+            claude(claude_result("", subtype="error_max_turns", terminal_reason="max_turns"), code=1)
+        ],
+        FailureKind.CRASH: [claude(CLAUDE_INIT, code=143), claude(code=None, signal=signal.SIGKILL)],
+        FailureKind.HANG: [claude(CLAUDE_INIT, code=None, reason="idle")],
+        FailureKind.TRUNCATED: [
+            claude(CLAUDE_INIT, '{"type":"result","subty'),
+            claude(claude_result("API Error", api_error="max_output_tokens"), code=1),
+        ],
+        FailureKind.UNKNOWN: [
+            claude(claude_result("API Error: 418 teapot", api_error_status=418), code=1),
+            claude(claude_result("", subtype="error_new_kind", is_error=False), code=0),
+        ],
+    },
+    "codex": {
+        FailureKind.USAGE_LIMIT: [codex(*codex_failed(CODEX_LIMIT), code=1)],
+        FailureKind.RATE_LIMIT: [
+            codex(*codex_failed("exceeded retry limit, last status: 429 Too Many Requests"), code=1)
+        ],
+        FailureKind.OUTAGE: [
+            codex(*codex_failed(CODEX_BUSY), code=1),
+            codex(*codex_failed("exceeded retry limit, last status: 503 Service Unavailable"), code=1),
+            codex(*codex_failed("unexpected status 500 Internal Server Error: no"), code=1),
+            codex(*codex_failed("stream disconnected before completion: Transport error"), code=1),
+            codex(
+                {"type": "error", "message": "Reconnecting... waiting for network"},
+                gave_up=True,
+                code=None,
+                reason="ended",
+            ),
+        ],
+        FailureKind.AUTH: [
+            codex(*codex_failed("unexpected status 401 Unauthorized: no"), code=1),
+            codex(*codex_failed("Missing environment variable: `KEY`."), code=1),
+        ],
+        FailureKind.CONTEXT: [codex(*codex_failed(CODEX_LONG), code=1)],
+        FailureKind.REFUSED: [codex(*DECLINED)],
+        FailureKind.MAX_TURNS: NO_TURNS,
+        FailureKind.CRASH: [codex(code=None, signal=signal.SIGTERM), codex(code=101, err="panicked")],
+        FailureKind.HANG: [codex(code=None, reason="idle")],
+        FailureKind.TRUNCATED: [codex('{"type":"item.comp')],
+        FailureKind.UNKNOWN: [
+            codex(*codex_failed("something new"), code=1),
+            codex(*codex_failed(""), code=1),
+        ],
+    },
+    "cursor": {
+        FailureKind.USAGE_LIMIT: [
+            cursor(CURSOR_LIMIT, code=1),
+            cursor(code=1, err=CURSOR_LIMIT),
+            cursor({"type": "result", "is_error": True, "result": CURSOR_LIMIT[3:]}),
+        ],
+        FailureKind.RATE_LIMIT: [cursor(code=1, err="Error: 429 Too Many Requests")],
+        FailureKind.OUTAGE: [
+            cursor(code=1, err="ConnectError: [unavailable] Error"),
+            cursor(code=1, err=f"Error: {REFUSED_CONNECTION}"),
+            cursor({"type": "result", "is_error": True, "result": "S: [unavailable] Error"}),
+        ],
+        FailureKind.AUTH: [
+            cursor(code=1, err="Error: Authentication required. Please run 'agent login' first"),
+            cursor(code=1, err="\x1b[33mWarning: The provided API key is invalid.\x1b[0m"),
+        ],
+        FailureKind.CONTEXT: [
+            cursor({"type": "result", "is_error": True, "result": "Error: conversation too long"}, code=0)
+        ],
+        FailureKind.REFUSED: [cursor(*REJECTED)],
+        FailureKind.MAX_TURNS: NO_TURNS,
+        FailureKind.CRASH: [cursor(code=130, err="Aborting operation..."), cursor(code=None, signal=9)],
+        FailureKind.HANG: [cursor(code=None, reason="idle")],
+        FailureKind.TRUNCATED: [cursor('{"type":"assistant","mess')],
+        FailureKind.UNKNOWN: [cursor({"type": "result", "is_error": True, "result": "Hm."})],
+    },
+    "cursor-cloud": {
+        FailureKind.USAGE_LIMIT: [run_said(CODEX_LIMIT)],
+        FailureKind.RATE_LIMIT: [
+            api_said(429, "rate_limit_exceeded"),
+            run_said("Error: 429 Too Many Requests"),
+        ],
+        FailureKind.OUTAGE: [
+            api_said(503),
+            lambda: refused(unreachable(HttpError("connection refused", sent=False)), late=False),
+            run_said("upstream: 503 Service Unavailable"),
+        ],
+        FailureKind.AUTH: [api_said(401), api_said(403, "plan_required")],
+        FailureKind.CONTEXT: [run_said("The prompt is too long for this model.")],
+        FailureKind.REFUSED: Absent("it works in a machine of its own, where it may do everything"),
+        FailureKind.MAX_TURNS: NO_TURNS,
+        FailureKind.CRASH: [run_said(""), run_said("the machine died")],
+        FailureKind.HANG: [lambda: BY_US["hang"]],
+        FailureKind.TRUNCATED: Absent("a stream that was cut is taken up again, or the run is looked at"),
+        FailureKind.UNKNOWN: [run_said("", Status.CANCELLED), api_said(409, "agent_id_conflict")],
+    },
+    "command": {
+        FailureKind.USAGE_LIMIT: [command(LIMIT), command(err=LIMIT, code=1)],
+        FailureKind.RATE_LIMIT: [command(err="litellm.RateLimitError: 429 Too Many Requests", code=1)],
+        FailureKind.OUTAGE: [
+            command(err=REFUSED_CONNECTION, code=1),
+            command("Error: 503 Service Unavailable", code=1),
+            command(err="The model is overloaded. Please try again later.", code=1),
+        ],
+        FailureKind.AUTH: [command(err="Incorrect API key provided: sk-…", code=1)],
+        FailureKind.CONTEXT: [
+            command(err="This model's maximum context length is 128000 tokens.", code=1),
+            command(err="error: context_length_exceeded", code=1),
+        ],
+        FailureKind.REFUSED: NO_TOOLS,
+        FailureKind.MAX_TURNS: [
+            command("Error: Reached max turns (3)", code=1),
+            command(err="Stopped: turn_limit", code=3),
+            command(err="Reached max session turns for this session.", code=53),
+        ],
+        FailureKind.CRASH: [command(err="Traceback\nKeyError: 'x'", code=1), command(signal=11, code=None)],
+        FailureKind.HANG: [command(code=None, reason="idle")],
+        FailureKind.TRUNCATED: Absent("plain text has no shape that could be broken off"),
+        FailureKind.UNKNOWN: Absent("all it can say is its exit code: any other failure is a crash"),
+    },
+}
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(kind, told, id=f"{agent}-{kind}-{number}")
+        for agent, rows in TABLE.items()
+        for kind, found in rows.items()
+        if not isinstance(found, Absent)
+        for number, told in enumerate(found)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "told"), cases())
+def test_a_failure_has_its_kind(kind: FailureKind, told: Told) -> None:
+    failure = told()
+    assert failure is not None, "it is taken for a success"
+    assert failure.kind is kind, failure.message
+    assert failure.message.strip()
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "cursor", "command"])
+def test_a_usage_limit_says_when_it_ends(agent: str) -> None:
+    rows = TABLE[agent][FailureKind.USAGE_LIMIT]
+    assert isinstance(rows, list)
+    for told in rows:
+        failure = told()
+        assert failure is not None
+        assert failure.until == RESET
+
+
+def test_no_agent_and_no_kind_is_left_out() -> None:
+    own = {name for name, where in AGENTS.items() if not where.startswith("segue.agents.acp")} - {"scripted"}
+    assert set(TABLE) == own
+    for agent, rows in TABLE.items():
+        assert set(rows) == set(KINDS), agent
+        assert all(rows.values()), f"{agent}: a kind without a case says why there is none"
