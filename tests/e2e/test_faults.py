@@ -18,8 +18,8 @@ from tests.e2e.conftest import Real
         ({"status": 401, "reply": "no such key"}, {"auth"}),
         ({"status": 403, "reply": "not for you"}, {"auth"}),
         ({"status": 429, "reply": "slow down"}, {"rate_limit"}),
-        ({"status": 500, "reply": "out of order"}, {"unknown", "rate_limit"}),
-        ({"reply": "an answer that is cut somewhere in the middle of it", "cut": 3}, {"unknown"}),
+        ({"status": 500, "reply": "out of order"}, {"outage"}),
+        ({"reply": "an answer that is cut somewhere in the middle of it", "cut": 3}, {"outage"}),
     ],
     ids=["401", "403", "429", "500", "cut"],
 )
@@ -50,7 +50,7 @@ def test_a_service_that_is_not_there(real: Real) -> None:
     config = (real.place.root / "segue.toml").read_text().replace(real.model.url, nobody)
     real.place.config(config)
     real.place.segue("run", "plan.md", code=None, ANTHROPIC_BASE_URL=nobody)
-    assert real.failure()["kind"] == {"claude": "unknown", "codex": "hang"}[real.name]
+    assert real.failure()["kind"] == "outage"
 
 
 def test_killed_while_the_program_works(real: Real) -> None:
