@@ -11,15 +11,15 @@ from segue.store.database import Database
 VERSION = 2
 """The number of the newest file under `migrations/`."""
 
-_TABLE = "orchestrator_migrations"
-_CREATE = f"CREATE TABLE IF NOT EXISTS {_TABLE} (version integer PRIMARY KEY, name text, applied bigint)"
+TABLE = "orchestrator_migrations"
+CREATE = f"CREATE TABLE IF NOT EXISTS {TABLE} (version integer PRIMARY KEY, name text, applied bigint)"
 
 
 def version_of(database: Database) -> int:
     """The number of the last migration applied; 0 for a database without a journal."""
-    if not database.has_table(_TABLE):
+    if not database.has_table(TABLE):
         return 0
-    return int(database.execute(f"SELECT coalesce(max(version), 0) FROM {_TABLE}")[0][0])  # noqa: S608
+    return int(database.execute(f"SELECT coalesce(max(version), 0) FROM {TABLE}")[0][0])  # noqa: S608
 
 
 def migrate(database: Database) -> list[str]:
@@ -28,8 +28,8 @@ def migrate(database: Database) -> list[str]:
         return []
     with database.transaction():
         database.lock("migrations")
-        database.execute(_CREATE)
-        return [_apply(database, name) for name in scripts()[version_of(database) :]]
+        database.execute(CREATE)
+        return [apply(database, name) for name in scripts()[version_of(database) :]]
 
 
 def refuse_newer(version: int) -> int:
@@ -50,13 +50,25 @@ def scripts() -> list[str]:
     return sorted(name for name in names if name.endswith(".sql"))
 
 
-def _apply(database: Database, name: str) -> str:
+def statements(name: str) -> list[str]:
+    """What a migration consists of, before it is put into the words of a database."""
     from importlib.resources import files
 
     text = (files("segue.store") / "migrations" / name).read_text(encoding="utf-8")
-    for part in re.sub(r"(?m)^--.*\n", "", text).split(";\n"):
-        if statement := database.dialect(part.strip()):
+    parts = re.sub(r"(?m)^--.*\n", "", text).split(";\n")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def number_of(name: str) -> int:
+    """The version that a migration leads to."""
+    return int(name.split("_")[0])
+
+
+def apply(database: Database, name: str) -> str:
+    """Apply one migration and write that down. Runs inside a transaction."""
+    for part in statements(name):
+        if statement := database.dialect(part):
             database.execute(statement)
     applied = int(time.time() * 1000)
-    database.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?)", int(name.split("_")[0]), name, applied)  # noqa: S608
+    database.execute(f"INSERT INTO {TABLE} VALUES (?, ?, ?)", number_of(name), name, applied)  # noqa: S608
     return name

@@ -1,0 +1,38 @@
+-- One row per run, kind and signature of an error: how often it was seen there, and its first message.
+-- Where a failed step has no error of its own, the reason given for its verdict stands in for it.
+-- Failures that say nothing about the work (usage limits, outages, a stop) do not count.
+WITH chosen AS (
+    SELECT id FROM orchestrator_runs WHERE true /* filters */
+), seen AS (
+    SELECT e.run_id, e.seq, e.step, e.kind, e.failure, e.build_phase, e.signature, e.message
+    FROM chosen r JOIN orchestrator_errors e ON e.run_id = r.id
+), told AS (
+    SELECT s.run_id, s.seq, s.build_phase, s.output->'failure'->>'kind' AS failure,
+           coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason') AS message
+    FROM chosen r JOIN orchestrator_steps s ON s.run_id = r.id
+    LEFT JOIN seen e ON e.run_id = s.run_id AND e.step = s.key AND e.kind <> 'TOOL_ERROR'
+    WHERE s.state = 'failed' AND e.run_id IS NULL
+      AND s.phase IN ('plan', 'execute', 'address', 'resolve', 'verify', 'outline', 'replan')
+), everything AS (
+    SELECT run_id, seq, kind, failure, coalesce(build_phase, '') AS build_phase,
+           coalesce(signature, '') AS signature, substr(message, 1, 500) AS message
+    FROM seen
+    UNION ALL
+    SELECT run_id, seq, CASE WHEN failure IS NULL THEN 'VERDICT' ELSE upper(failure) END, failure,
+           coalesce(build_phase, ''), '', substr(message, 1, 500)
+    FROM told
+), numbered AS (
+    SELECT run_id, seq, kind, build_phase, signature, message, count(*) OVER same AS times,
+           row_number() OVER (PARTITION BY run_id, kind, build_phase, signature,
+                              CASE WHEN signature = '' THEN message END ORDER BY seq) AS place
+    FROM everything
+    WHERE message IS NOT NULL
+      AND coalesce(failure, '') NOT IN
+          ('usage_limit', 'rate_limit', 'outage', 'auth', 'interrupted', 'not_started', 'lost')
+    WINDOW same AS (PARTITION BY run_id, kind, build_phase, signature,
+                    CASE WHEN signature = '' THEN message END)
+)
+SELECT run_id, seq, kind, build_phase, signature, message, times
+FROM numbered
+WHERE place = 1
+ORDER BY run_id, seq;

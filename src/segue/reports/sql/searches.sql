@@ -1,0 +1,17 @@
+-- One row per search of a run: what was asked, what was found (`data`), and whether the attempt after it passed.
+WITH chosen AS (
+    SELECT id FROM orchestrator_runs WHERE true /* filters */
+), searches AS (
+    SELECT e.run_id, e.seq, e.data->>'task' AS task, e.data->>'query' AS query, e.data->>'source' AS service, e.data
+    FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
+    WHERE e.type = 'search'
+)
+SELECT q.run_id, q.seq, q.task, q.query, q.service, q.data,
+       (SELECT coalesce(s.output->'verdict'->>'result', 'FAIL')
+        FROM orchestrator_steps s
+        WHERE s.run_id = q.run_id AND s.task = q.task AND s.seq > q.seq
+          AND (s.phase = 'verify' AND s.state <> 'started' AND s.output->'failure'->>'kind' IS NULL
+               OR s.phase = 'end')
+        ORDER BY s.seq LIMIT 1) AS next_result
+FROM searches q
+ORDER BY q.run_id, q.seq;
