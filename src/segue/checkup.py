@@ -1,16 +1,42 @@
-"""The checks of `segue doctor`: what works here, what does not, and what mends it."""
+"""The checks of `segue doctor` and `segue agent list`: what works here, what does not, and what mends it."""
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import shutil
 import sqlite3
 import sys
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 
-from segue.app import App, agent_report
+from segue.app import App, agent_names, make_agent
 from segue.domain.errors import SegueError
+from segue.ports import Agent, Installation, Problem
 from segue.system.git import Repository
+from segue.system.process import Processes
+from segue.system.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """One agent: where it is, in which version, how it is logged in, what it can do, what is missing."""
+
+    name: str
+    ready: bool
+    program: str | None
+    version: str | None
+    login: str | None
+    can: tuple[str, ...]
+    problems: tuple[str, ...]
+    fix: str
+    exit_code: int
+
+    @property
+    def summary(self) -> str:
+        """What is known of it, on one line."""
+        known = ("; ".join(self.problems), self.version, self.login, self.program)
+        return " · ".join(filter(None, known)) or "ready"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +49,43 @@ class Finding:
     fix: str = ""
     needed: bool = True
     exit_code: int = 1
+    agent: AgentReport | None = None
 
 
 async def examine(app: App) -> list[Finding]:
     """Look at everything a run needs."""
-    return [_python(), _git(), await _repository(app), _database(app), *_agents(app)]
+    agents = await asyncio.to_thread(agent_reports, app)
+    chosen = app.loaded.settings.agent
+    found = [_python(), _git(), await _repository(app), _database(app)]
+    return [*found, *(_agent(report, report.name == chosen) for report in agents)]
+
+
+def agent_reports(app: App) -> list[AgentReport]:
+    """Ask all agents about themselves, side by side: each one asks a program or two."""
+    names = agent_names()
+    with ThreadPoolExecutor(len(names)) as threads:
+        return list(threads.map(lambda name: _report(app, name), names))
+
+
+def _report(app: App, name: str) -> AgentReport:
+    agent: Agent | None = None
+    try:
+        agent = make_agent(name, app.loaded, Processes(app.state_dir), Redactor([]))
+        problems = agent.check()
+    except SegueError as error:
+        problems = [Problem(error.message, error.hint, error.exit_code)]
+    found = agent.installation() if agent else Installation()
+    return AgentReport(
+        name=name,
+        ready=not problems,
+        program=found.program,
+        version=found.version,
+        login=found.login,
+        can=tuple(ability for ability, has in asdict(agent.can).items() if has) if agent else (),
+        problems=tuple(problem.message for problem in problems),
+        fix=problems[0].fix if problems else "",
+        exit_code=problems[0].exit_code if problems else 0,
+    )
 
 
 def _python() -> Finding:
@@ -66,16 +124,13 @@ def _database(app: App) -> Finding:
     return Finding("database", True, f"{where} ({engine}, version {version})")
 
 
-def _agents(app: App) -> list[Finding]:
-    chosen = app.loaded.settings.agent
-    return [
-        Finding(
-            f"agent {report['name']}",
-            report["ready"],
-            "; ".join(report["problems"]) or f"can {', '.join(report['can'])}",
-            report["fix"],
-            needed=report["name"] == chosen,
-            exit_code=report["exit_code"],
-        )
-        for report in agent_report(app)
-    ]
+def _agent(report: AgentReport, needed: bool) -> Finding:
+    return Finding(
+        f"agent {report.name}",
+        report.ready,
+        report.summary,
+        report.fix,
+        needed=needed,
+        exit_code=report.exit_code,
+        agent=report,
+    )

@@ -9,6 +9,9 @@ from typing import Any
 import click
 
 from segue.cli.options import make_output, options
+from segue.cli.output import clean, short_paths
+
+_PATH_CHARS = 30
 
 
 @click.group()
@@ -19,26 +22,41 @@ def agent() -> None:
 @agent.command("list")
 @options("repo", "config", "json", "color")
 def list_(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
-    """List the agents, whether each one is ready here, and what it can do.
+    """List the agents: which are ready here, where, in which version, logged in how, and what each can do.
 
     \b
     Examples:
       segue agent list
       segue agent list --json
     """
-    from segue.app import App, agent_report
+    from dataclasses import asdict
+
+    from segue.app import App
+    from segue.checkup import agent_reports
 
     output = make_output(as_json, color=color)
-    reports = agent_report(App.load(repo, config_file, settings))
+    reports = agent_reports(App.load(repo, config_file, settings))
     if as_json:
-        output.data(reports)
+        output.data([asdict(report) for report in reports])
         return 0
-    rows = [
-        (r["name"], "ready" if r["ready"] else "not ready", ", ".join(r["can"]), "; ".join(r["problems"]))
+    here = [
+        (r.name, "ready" if r.ready else "not ready", r.version or "–", r.login or "–", _end(r.program))
         for r in reports
     ]
-    output.table(["agent", "here", "can", "problem"], rows)
+    output.table(["agent", "here", "version", "login", "found"], here)
+    output.text("")
+    output.table(["agent", "can"], [(r.name, ", ".join(r.can) or "–") for r in reports])
+    missing = [r for r in reports if r.problems]
+    output.text("" if missing else "All are ready.")
+    for report in missing:
+        output.text(clean(f"{report.name}: {' '.join(report.problems)} {report.fix}"))
     return 0
+
+
+def _end(program: str | None) -> str:
+    """As much of a path's end as a table has room for."""
+    shown = short_paths(program or "–")
+    return shown if len(shown) <= _PATH_CHARS else f"…{shown[1 - _PATH_CHARS :]}"
 
 
 @agent.command("schema")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from segue.cli.options import make_output, options
+from segue.cli.output import short_paths
 
 
 @click.command()
@@ -15,7 +16,8 @@ from segue.cli.options import make_output, options
 def doctor(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
     """Check Python, git, the repository, the database and the agents.
 
-    Ends with 0 when everything needed works; each problem names its fix.
+    Of each agent it says the version, how it is logged in, where it was found and what it can do. Ends
+    with 0 when everything needed works; each problem names its fix.
 
     \b
     Examples:
@@ -23,6 +25,7 @@ def doctor(repo: Path | None, config_file: Path | None, as_json: bool, color: st
       segue doctor --json
     """
     import asyncio
+    from dataclasses import asdict
 
     from segue.app import App
     from segue.checkup import examine
@@ -31,10 +34,14 @@ def doctor(repo: Path | None, config_file: Path | None, as_json: bool, color: st
     findings = asyncio.run(examine(App.load(repo, config_file, settings)))
     bad = [finding for finding in findings if not finding.ok and finding.needed]
     if as_json:
-        names = ("what", "ok", "needed", "detail", "fix", "exit_code")
-        output.data([{name: getattr(finding, name) for name in names} for finding in findings])
+        output.data([asdict(finding) for finding in findings])
     else:
-        rows = [("✓" if f.ok else ("✗" if f.needed else "–"), f.what, f.detail) for f in findings]
+        rows = []
+        for finding in findings:
+            mark = "✓" if finding.ok else ("✗" if finding.needed else "–")
+            rows.append((mark, finding.what, short_paths(finding.detail)))
+            if finding.agent and finding.agent.can:
+                rows.append(("", "", ", ".join(finding.agent.can)))
         output.table(["", "what", "detail"], rows)
         for finding in findings:
             if finding.fix and not finding.ok:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -30,6 +31,12 @@ def one_line(text: str, width: int = 100) -> str:
     """The text on one line, cut to the width."""
     flat = " ".join(clean(text).split())
     return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def short_paths(text: str) -> str:
+    """The text with the reader's own folder as ~."""
+    home = str(Path.home()) if os.environ.get("HOME") else ""
+    return text.replace(home + os.sep, f"~{os.sep}") if len(home) > 1 else text
 
 
 def program() -> str:
