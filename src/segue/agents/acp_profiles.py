@@ -1,0 +1,263 @@
+"""What Segue knows about agents that speak the Agent Client Protocol: one profile each, no code.
+
+A profile says how the program is started, what its modes are called, what it may do, and how its errors
+look. `[acp.NAME]` in segue.toml adds another one; docs/agents.md tells how.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+Policy = Literal["all", "edits", "read"]
+"""What is allowed when the agent asks: everything; reading and changing files; reading alone."""
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from None
+    return text
+
+
+def _inside(name: str) -> str:
+    if not name or PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise ValueError("must be a path inside the agent's folder")
+    return name
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
+FileName = Annotated[str, AfterValidator(_inside)]
+
+
+class ModeNames(BaseModel):
+    """What the agent calls the modes; it cannot do those that are unset."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    plan: str | None = Field(default=None, description="The mode in which it plans and changes nothing.")
+    edit: str | None = Field(
+        default=None, description="The mode in which it works; unset: the one it starts in."
+    )
+    ask: str | None = Field(default=None, description="The mode in which it answers and changes nothing.")
+
+
+class Permissions(BaseModel):
+    """What the agent is allowed when it asks, per mode."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    plan: Policy = Field(default="read", description="In plan mode.")
+    edit: Policy = Field(default="all", description="In edit mode.")
+    ask: Policy = Field(default="read", description="In ask mode.")
+
+
+class ModelChoice(BaseModel):
+    """How the agent is told its model; one of these, or none if it cannot be told."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    args: list[str] = Field(default=[], description="Arguments, in which `{model}` is the model.")
+    env: str | None = Field(default=None, description="A variable.")
+    option: str | None = Field(default=None, description="An option of the session, such as `model`.")
+
+
+class Profile(BaseModel):
+    """The table `[acp.NAME]`: an agent that speaks the Agent Client Protocol on its stdin and stdout."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    argv: list[str] = Field(min_length=1, description="The program and its arguments.")
+    title: str = Field(default="", description="What people call it.")
+    also_called: list[str] = Field(default=[], description="Other names of the program.")
+    env: dict[str, str] = Field(
+        default={}, description="Variables to set; `{folder}` is a folder of the run's own. No secrets."
+    )
+    own_env: dict[str, str] = Field(
+        default={},
+        description="Variables to set only if one of `login_env` is: a configuration folder of its own.",
+    )
+    files: dict[FileName, str] = Field(
+        default={}, description="Files written into `{folder}`: path = content."
+    )
+    pass_env: list[str] = Field(default=[], description="Variables of your environment that it may see.")
+    login_env: list[str] = Field(default=[], description="Variables that hold a key; it may see them too.")
+    login: str = Field(default="", description="How to log in, as a sentence.")
+    auth_method: str | None = Field(
+        default=None, description="The protocol's method of authentication, used if the agent demands one."
+    )
+    modes: ModeNames = Field(default=ModeNames(), description="What it calls the modes.")
+    mode_option: str | None = Field(
+        default=None,
+        description="The option of the session that holds the mode, if `session/set_mode` does not.",
+    )
+    permissions: Permissions = Field(
+        default=Permissions(),
+        description="What it is allowed when it asks.",
+    )
+    model: ModelChoice = Field(default=ModelChoice(), description="How it is told its model.")
+    error_text: list[Pattern] = Field(
+        default=[], description="Last words that mean failure though it says it is done: regular expressions."
+    )
+    answers: dict[str, dict[str, Any]] = Field(
+        default={}, description="Requests of its own that it makes of its client, and what it is answered."
+    )
+    plan_from: str | None = Field(
+        default=None, description="The request whose parameter `plan` holds the plan."
+    )
+    version: Pattern = Field(
+        default=r"\S.*", description="All it says about its version fits this expression."
+    )
+    install: str = Field(default="", description="The command that installs it.")
+    reports_usage: bool = Field(default=False, description="It reports tokens with every turn.")
+    reports_cost: bool = Field(default=False, description="It reports money, in dollars.")
+
+
+_NUMBER = r"v?\d+\.\d+\.\d+\S*"
+_QUIET_GEMINI = json.dumps(
+    {
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+    }
+)
+_QUIET_QWEN = json.dumps(
+    {
+        "general": {"enableAutoUpdate": False, "disableAutoUpdate": True},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+    }
+)
+# OpenCode asks nobody unless it is told to, not even in plan mode; this counts more than its configuration.
+_ASK_OPENCODE = dict.fromkeys(("edit", "bash", "webfetch", "websearch", "external_directory"), "ask")
+_COPILOT_MODES = "https://agentclientprotocol.com/protocol/session-modes#"
+
+GEMINI = Profile(
+    title="Gemini CLI",
+    argv=["gemini", "--acp", "--skip-trust"],
+    env={
+        # The file counts more than the user's and the project's; without relaunch there is one process less.
+        "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "{folder}/settings.json",
+        "GEMINI_CLI_NO_RELAUNCH": "true",
+        "GEMINI_TELEMETRY_ENABLED": "false",
+    },
+    own_env={"GEMINI_CLI_HOME": "{folder}"},
+    files={"settings.json": _QUIET_GEMINI},
+    pass_env=[
+        *("GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
+        *("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_APPLICATION_CREDENTIALS", "GEMINI_CLI_HOME"),
+    ],
+    login_env=["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    login="Run `gemini` once and log in, or set GEMINI_API_KEY.",
+    auth_method="gemini-api-key",
+    modes=ModeNames(plan="plan", edit="default", ask="plan"),
+    model=ModelChoice(args=["-m", "{model}"]),
+    version=_NUMBER,
+    install="npm install -g @google/gemini-cli",
+)
+
+COPILOT = Profile(
+    title="GitHub Copilot CLI",
+    argv=["copilot", "--acp", "--disable-builtin-mcps", "--disable-client-telemetry", "--no-auto-update"],
+    env={"COPILOT_AUTO_UPDATE": "false"},
+    own_env={"COPILOT_HOME": "{folder}"},
+    pass_env=[
+        *("COPILOT_HOME", "COPILOT_OFFLINE", "COPILOT_MODEL", "COPILOT_PROVIDER_BASE_URL"),
+        *("COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_WIRE_API", "GH_HOST", "COPILOT_GH_HOST"),
+    ],
+    login_env=[
+        *("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+        *("COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"),
+    ],
+    login="Run `copilot login`, or set COPILOT_GITHUB_TOKEN.",
+    modes=ModeNames(plan=f"{_COPILOT_MODES}plan", edit=f"{_COPILOT_MODES}agent", ask=f"{_COPILOT_MODES}plan"),
+    model=ModelChoice(args=["--model", "{model}"]),
+    # It ends its turn as if all were well and says only in words that its service has refused.
+    error_text=[
+        r"(?is)^(?:error|info)?:?\s*(?:execution failed:|request failed|failed to get response).*",
+        r"(?is).*\b(?:CAPIError|AuthenticationError|you are not authorized|authentication failed)\b.*",
+    ],
+    version=rf"(?s)(?:GitHub Copilot CLI )?{_NUMBER}.*",
+    install="npm install -g @github/copilot",
+)
+
+OPENCODE = Profile(
+    title="OpenCode",
+    argv=["opencode", "acp"],
+    env={
+        "OPENCODE_PERMISSION": json.dumps(_ASK_OPENCODE),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_SHARE": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    },
+    pass_env=[
+        "OPENCODE_CONFIG",
+        "OPENCODE_CONFIG_CONTENT",
+        "OPENCODE_CONFIG_DIR",
+        "OPENCODE_DISABLE_MODELS_FETCH",
+    ],
+    login_env=["OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+    login="Run `opencode auth login`, or set the key of the provider you use.",
+    modes=ModeNames(plan="plan", edit="build", ask="plan"),
+    mode_option="mode",
+    model=ModelChoice(option="model"),
+    version=_NUMBER,
+    install="npm install -g opencode-ai",
+)
+
+QWEN = Profile(
+    title="Qwen Code",
+    argv=["qwen", "--acp"],
+    env={"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{folder}/settings.json", "QWEN_CODE_NO_RELAUNCH": "true"},
+    own_env={"QWEN_HOME": "{folder}"},
+    files={"settings.json": _QUIET_QWEN},
+    pass_env=["OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME"],
+    login_env=["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"],
+    login="Run `qwen` once and log in, or set OPENAI_API_KEY (and OPENAI_BASE_URL).",
+    auth_method="openai",
+    # Its own default, `auto`, asks a model about every action; we answer for less.
+    modes=ModeNames(plan="plan", edit="default", ask="plan"),
+    model=ModelChoice(args=["-m", "{model}"]),
+    version=_NUMBER,
+    install="npm install -g @qwen-code/qwen-code",
+)
+
+VIBE = Profile(
+    title="Mistral Vibe",
+    argv=["vibe-acp"],
+    env={"VIBE_ENABLE_TELEMETRY": "false", "VIBE_ENABLE_UPDATE_CHECKS": "false"},
+    pass_env=["VIBE_HOME"],
+    login_env=["MISTRAL_API_KEY"],
+    login="Run `vibe --setup`, or set MISTRAL_API_KEY.",
+    # It has no mode for planning: in this one it asks before every tool.
+    modes=ModeNames(plan="ask", edit="ask", ask="ask"),
+    model=ModelChoice(option="model"),
+    version=rf"(?:\S+ )?{_NUMBER}",
+    install="pip install mistral-vibe",
+)
+
+CURSOR_ACP = Profile(
+    title="Cursor",
+    argv=["cursor-agent", "acp"],
+    also_called=["agent"],
+    env={"NO_OPEN_BROWSER": "1"},
+    pass_env=["CURSOR_CONFIG_DIR", "AGENT_CLI_CREDENTIAL_STORE"],
+    login_env=["CURSOR_API_KEY"],
+    login="Run `cursor-agent login`, or set CURSOR_API_KEY.",
+    auth_method="cursor_login",
+    modes=ModeNames(plan="plan", edit="agent", ask="ask"),
+    model=ModelChoice(option="model"),
+    answers={
+        # Accepting a plan would have it built; the request itself holds the plan.
+        "cursor/create_plan": {"outcome": {"outcome": "cancelled"}},
+        "cursor/ask_question": {"outcome": {"outcome": "skipped", "reason": "Nobody is there to answer."}},
+    },
+    plan_from="cursor/create_plan",
+    version=r"\d{4}\.\d\d\.\d\d-[0-9a-f]+",
+    install="curl https://cursor.com/install -fsS | bash",
+)
