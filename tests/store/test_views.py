@@ -106,8 +106,8 @@ def make_first_version(address: str) -> None:
     """A database as the first version of Segue has left it, with a run in the middle of a step."""
     database = open_database(address)
     with database.transaction():
-        database.execute(migrate._CREATE)
-        migrate._apply(database, "001_journal.sql")
+        database.execute(migrate.CREATE)
+        migrate.apply(database, "001_journal.sql")
         database.execute(
             "INSERT INTO orchestrator_runs (id, source_key, spec, state, created, updated)"
             " VALUES ('old', 'key', ?, 'running', 1, 2)",

@@ -89,3 +89,63 @@ def export(
             count = write(store, table, kind, file)
     click.echo(f"{count} rows written to {out}", err=True)
     return 0
+
+
+@db.command("supabase")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="The folder that holds, or shall hold, supabase/ (default: the repository).",
+)
+@options("repo", "json")
+def supabase(folder: Path | None, repo: Path | None, as_json: bool) -> int:
+    """Write the tables and views as migrations of a Supabase project; safe to repeat.
+
+    Row level security is on, and only the service role is let in.
+
+    \b
+    Examples:
+      segue db supabase && supabase db push
+      segue db supabase --dir ../app
+    """
+    from segue.store import supabase as migrations
+
+    project = folder or repo or Path.cwd()
+    written = migrations.write(project)
+    output = make_output(as_json)
+    if as_json:
+        names = [str(project / migrations.FOLDER / name) for name in migrations.files()]
+        output.data({"written": [str(path) for path in written], "files": names})
+    for path in written:
+        output.text(str(path))
+    output.note("Apply them with: supabase db push" if written else "Nothing new: all migrations are there.")
+    return 0
+
+
+@db.command("push")
+@click.option("--to", metavar="URL", default=None, help="The Postgres database (default: --database-url).")
+@click.option("--run", "run_ids", metavar="RUN", multiple=True, help="Only this run (repeatable).")
+@options("repo", "config", "database", "json")
+def push(
+    to: str | None,
+    run_ids: tuple[str, ...],
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """Push runs from the SQLite file, and what was buffered while the database was away, into Postgres.
+
+    What is there already is not pushed again: a push that was killed goes on where it stopped.
+
+    \b
+    Examples:
+      segue db push --to postgresql://me:password@host/segue
+      segue db push --run 20261115-0219
+    """
+    from segue.app import App
+    from segue.cli.db_push import push_all
+
+    return push_all(App.load(repo, config_file, settings), to, run_ids, make_output(as_json))

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 _POSTGRES = ("postgres://", "postgresql://")
 _SQLITE = "sqlite://"
+_POOLER_PORT = 6543
+"""Where Supabase's pooler hands out connections by the transaction."""
+_FOREIGN = ("pgbouncer", "connection_limit", "pool_timeout", "supa", "schema")
+"""What Supabase's pages add to a connection string for Prisma and others."""
 
 
 def is_postgres(address: str | Path) -> bool:
@@ -20,6 +25,19 @@ def sqlite_path(address: str | Path) -> Path:
     if text.startswith(_SQLITE):
         text = text.removeprefix(_SQLITE).removeprefix("/")
     return Path(text).expanduser()
+
+
+def is_pooled(url: str) -> bool:
+    """Whether a pooler hands out the server's connections by the transaction: nobody can listen there."""
+    parts = urlsplit(url)
+    return f":{_POOLER_PORT}" in parts.netloc.rpartition("@")[2] or "pgbouncer=true" in parts.query
+
+
+def for_driver(url: str) -> str:
+    """The URL without what other programs' drivers want to know, which ours would refuse."""
+    head, question, query = url.partition("?")
+    kept = [pair for pair in query.split("&") if pair.partition("=")[0] not in _FOREIGN]
+    return f"{head}?{'&'.join(kept)}" if question and any(kept) else head
 
 
 def masked(address: str | Path) -> str:

@@ -43,7 +43,7 @@ class Database(Protocol):
     def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
         """Run one foreign statement that may change nothing; return the names of its columns and its rows."""
 
-    def stream(self, sql: str, size: int) -> Iterator[list[Row]]:
+    def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
 
     def transaction(self) -> AbstractContextManager[None]:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import StoreError
-from segue.store.address import masked
+from segue.store.address import for_driver, is_pooled, masked
 from segue.store.database import Disconnected, Row
 from segue.store.dialect import in_postgres
 from segue.store.encoding import escape, unescape
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 CHANNEL = "segue"
 _NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
+_OPTIONS = {
+    "connect_timeout": 10,
+    "application_name": "segue",
+    # A server that vanished without a word is noticed after 20 seconds, not after some hours.
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|\?""", re.DOTALL)
 _KEPT = "Everything up to the last finished step is kept."
 
@@ -66,10 +75,10 @@ class Postgres:
             names = [column.name for column in cursor.description or ()]
         return names, [tuple(map(_plain, _unescaped(row))) for row in rows]
 
-    def stream(self, sql: str, size: int) -> Iterator[list[Row]]:
+    def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches, held by the server."""
         with self.transaction(), self._connection.cursor("segue_stream") as cursor:
-            cursor.execute(_translate(sql))
+            cursor.execute(_translate(sql), _escaped(values))
             while rows := cursor.fetchmany(size):
                 yield [_unescaped(row) for row in rows]
 
@@ -95,6 +104,8 @@ class Postgres:
 
     def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
         """Listen on a connection of its own. Where that cannot work, waiters poll, only more slowly."""
+        if is_pooled(self._url):
+            return lambda: None
         try:
             connection = self._connect()
         except StoreError:
@@ -145,9 +156,13 @@ class Postgres:
         from psycopg.types.string import TextLoader
 
         shown = masked(self._url)
-        options = {"connect_timeout": 10, "application_name": "segue"}
+        if "[YOUR-PASSWORD]" in self._url:
+            raise StoreError(
+                f"The database URL {shown} has no password yet.",
+                hint="Put the database's password where it reads [YOUR-PASSWORD].",
+            )
         try:
-            given = self._psycopg.conninfo.conninfo_to_dict(self._url)
+            given = self._psycopg.conninfo.conninfo_to_dict(for_driver(self._url))
         except self._psycopg.Error:
             # The driver's own words may quote a password it took for a port.
             raise StoreError(
@@ -157,7 +172,7 @@ class Postgres:
         try:
             # Poolers that hand out a connection per transaction cannot keep prepared statements.
             connection: psycopg.Connection[Row] = self._psycopg.connect(
-                **{**options, **given}, autocommit=True, prepare_threshold=None
+                **{**_OPTIONS, **given}, autocommit=True, prepare_threshold=None
             )
         except self._psycopg.OperationalError as error:
             raise Disconnected(

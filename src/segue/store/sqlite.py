@@ -89,10 +89,10 @@ class Sqlite:
                 self._connection.execute("PRAGMA query_only = OFF")
         return [column[0] for column in cursor.description or ()], [_unescaped(row) for row in rows]
 
-    def stream(self, sql: str, size: int) -> Iterator[list[Row]]:
+    def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
         with self._troubles():
-            cursor = self._connection.execute(_translate(sql))
+            cursor = self._connection.execute(_translate(sql), _escaped(values))
             while rows := cursor.fetchmany(size):
                 yield [_unescaped(row) for row in rows]
 

@@ -1,0 +1,171 @@
+"""Runs that began on one database, pushed into another: in batches, any number of times, without doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from segue.domain.errors import Locked, StoreError, UsageError
+from segue.domain.event import EventType
+from segue.store import rows
+from segue.store.claim import claim, is_gone, new_owner, release, renew
+from segue.store.database import Database, Row, ask, transact
+from segue.store.encoding import decode, escape
+
+BATCH_ROWS = 1000
+BATCH_BYTES = 4 * 1024**2
+_RUN = ("id", "source_key", "spec", "state", "note", "wake", "created", "updated")
+_KEYS = {"runs": "id", "steps": "run_id, key, gen", "events": "run_id, seq"}
+_KEYS |= {"signals": "run_id, id", "prompts": "digest"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What was new to the other database about one run."""
+
+    run: str
+    events: int = 0
+    steps: int = 0
+    prompts: int = 0
+    is_news: bool = True
+
+
+def push_run(source: Database, target: Database, run_id: str) -> Pushed:
+    """Push one run, from where the last push stopped; raises Locked while somebody drives it."""
+    here, there = _stand(source, run_id), _stand(target, run_id)
+    if here is None:
+        raise UsageError(f"There is no run {run_id} to push.", hint="`segue status` lists the runs.")
+    _refuse_driven(source, run_id)
+    stored = _stored(source, target, run_id)
+    if here == there:
+        return Pushed(run_id, is_news=False)
+    owner = new_owner() if there else None
+    if owner:
+        transact(target, lambda _again: claim(target, run_id, owner))
+    try:
+        way = _Way(source, target, run_id, owner)
+        events, prompts = way.push_events(stored)
+        # Steps and the run come last and together: nobody finds a run of which a part is missing.
+        return Pushed(run_id, events, transact(target, lambda _again: way.push_state()), prompts)
+    finally:
+        if owner:
+            transact(target, lambda _again: release(target, run_id, owner))
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """From here to there, for one run."""
+
+    source: Database
+    target: Database
+    run_id: str
+    owner: str | None
+    """Our claim there; None as long as there is nothing to claim."""
+
+    def push_events(self, stored: int) -> tuple[int, int]:
+        """Each batch is a transaction of its own, with the prompts it names: a killed push goes on there."""
+        events = prompts = 0
+        sql = _select("events", rows.EVENT, "run_id = ? AND seq > ? ORDER BY seq")
+        for batch in batches(self.source, sql, self.run_id, stored):
+            more = transact(self.target, partial(self._push_batch, batch))
+            events, prompts = events + more[0], prompts + more[1]
+        return events, prompts
+
+    def _push_batch(self, batch: Sequence[Row], _again: bool) -> tuple[int, int]:
+        self._hold()
+        digests = sorted({decode(row[5])["digest"] for row in batch if row[4] == EventType.PROMPT.value})
+        prompts = 0
+        columns = rows.TABLES["prompts"].split()
+        for digest in digests:
+            for texts in batches(self.source, _select("prompts", columns, "digest = ?"), digest):
+                prompts += merge(self.target, "prompts", columns, texts)
+        return merge(self.target, "events", rows.EVENT, batch), prompts
+
+    def push_state(self) -> int:
+        """Steps, signals and the run itself, as they are here."""
+        self._hold()
+        count = 0
+        for table in ("steps", "signals"):
+            columns = rows.TABLES[table].split()
+            for batch in batches(self.source, _select(table, columns, "run_id = ?"), self.run_id):
+                merge(self.target, table, columns, batch, update=True)
+                count += len(batch) if table == "steps" else 0
+        for batch in batches(self.source, _select("runs", _RUN, "id = ?"), self.run_id):
+            merge(self.target, "runs", _RUN, batch, update=True)
+        self.target.announce()
+        return count
+
+    def _hold(self) -> None:
+        if self.owner and renew(self.target, [(self.run_id, self.owner)], ()):
+            raise Locked(f"Run {self.run_id} was taken over by somebody else in the middle of the push.")
+
+
+def batches(source: Database, sql: str, *values: object) -> Iterator[list[Row]]:
+    """The rows of a query, so many at a time that they fit into memory, in the form of `append`."""
+    batch: list[Row] = []
+    size = 0
+    for found in source.stream(sql, 1, *values):
+        batch += [tuple(escape(value) if isinstance(value, str) else value for value in row) for row in found]
+        size += sum(len(value) for value in batch[-1] if isinstance(value, str))
+        if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def merge(
+    target: Database, table: str, columns: Sequence[str], batch: Sequence[Row], update: bool = False
+) -> int:
+    """Add the rows that are missing, in the order of their keys; `update` changes those that exist."""
+    names, key, passing = ", ".join(columns), _KEYS[table], f"segue_push_{table}"
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key.split(", "))
+    action = f"UPDATE SET {changes}" if update else "NOTHING"
+    target.execute(f"CREATE TEMP TABLE {passing} AS SELECT {names} FROM orchestrator_{table} LIMIT 0")  # noqa: S608
+    target.append(passing, columns, batch)
+    count = target.change(
+        f"INSERT INTO orchestrator_{table} ({names}) SELECT {names} FROM {passing} WHERE true ORDER BY {key}"  # noqa: S608
+        f" ON CONFLICT ({key}) DO {action}"
+    )
+    target.execute(f"DROP TABLE {passing}")
+    return count
+
+
+def _select(table: str, columns: Sequence[str], where: str) -> str:
+    return f"SELECT {', '.join(columns)} FROM orchestrator_{table} WHERE {where}"  # noqa: S608
+
+
+def _stand(database: Database, run_id: str) -> list[Row] | None:
+    """When the run was made and changed, and its last event; None when there is no such run."""
+    run = ask(database, "SELECT created, updated FROM orchestrator_runs WHERE id = ?", run_id)
+    return [*run, *_last(database, run_id)] if run else None
+
+
+def _last(database: Database, run_id: str) -> list[Row]:
+    sql = "SELECT seq, ts, type FROM orchestrator_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
+    return ask(database, sql, run_id)
+
+
+def _stored(source: Database, target: Database, run_id: str) -> int:
+    """The number of the last event that is there; raises when the run has a history of its own there."""
+    for seq, *event in _last(target, run_id):
+        sql = "SELECT ts, type FROM orchestrator_events WHERE run_id = ? AND seq = ?"
+        if ask(source, sql, run_id, seq) != [tuple(event)]:
+            raise StoreError(
+                f"Run {run_id} went on there after it was pushed, or it is another run of that name.",
+                kept="Nothing was overwritten.",
+                hint=f"Go on with it there: segue resume {run_id} --database-url URL",
+            )
+        return int(seq)
+    return 0
+
+
+def _refuse_driven(source: Database, run_id: str) -> None:
+    sql = "SELECT owner, lease, {now} FROM orchestrator_runs WHERE id = ?"
+    for owner, lease, now in ask(source, sql, run_id):
+        if owner and not is_gone(owner, lease, now):
+            raise Locked(
+                f"Run {run_id} is being driven here: its copy could be driven elsewhere at the same time.",
+                hint=f"Push it when it has ended, or end it with `segue stop {run_id}`.",
+            )

@@ -1,0 +1,62 @@
+"""The schema as migrations of a Supabase project, open to the service role alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from segue.store.dialect import in_postgres
+from segue.store.migrate import CREATE, TABLE, number_of, scripts, statements
+from segue.system.files import write_atomic
+
+FOLDER = Path("supabase") / "migrations"
+_MADE = re.compile(r"CREATE (TABLE|VIEW) (?:IF NOT EXISTS )?(orchestrator_\w+)")
+_NOW = "CAST(extract(epoch FROM now()) * 1000 AS bigint)"
+
+
+def files() -> dict[str, str]:
+    """Every migration by the name of its file, which never changes: the date of each is made up."""
+    return {f"202601010000{number_of(name):02}_segue_{name}": _text(name) for name in scripts()}
+
+
+def write(project: Path) -> list[Path]:
+    """Write what is missing below the project; a file that is there may have been applied and stays."""
+    folder = project / FOLDER
+    missing = {name: text for name, text in files().items() if not (folder / name).exists()}
+    if missing:
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, text in missing.items():
+        write_atomic(folder / name, text.encode())
+    return [folder / name for name in missing]
+
+
+def _text(name: str) -> str:
+    """One migration that may be applied twice, and after Segue has made the tables itself."""
+    made = [in_postgres(statement) for statement in statements(name)]
+    found = [match for statement in (CREATE, *made) if (match := _MADE.match(statement))]
+    number = number_of(name)
+    parts = [
+        f"-- Segue's dataset, {name}: written by `segue db supabase`. Do not edit.",
+        f"{CREATE};",
+        f"DO $segue$\nBEGIN\nIF NOT EXISTS (SELECT 1 FROM {TABLE} WHERE version = {number}) THEN",  # noqa: S608
+        *(f"{statement};" for statement in made),
+        f"INSERT INTO {TABLE} VALUES ({number}, '{name}', {_NOW});",  # noqa: S608
+        "END IF;\nEND\n$segue$;",
+        "-- Only the service role comes in, even where Supabase gives new tables to everybody.",
+        *(line for kind, table in (match.groups() for match in found) for line in _closed(kind, table)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _closed(kind: str, table: str) -> list[str]:
+    grants = [
+        f"REVOKE ALL ON {table} FROM PUBLIC, anon, authenticated;",
+        f"GRANT ALL ON {table} TO service_role;",
+    ]
+    if kind == "VIEW":
+        return grants
+    return [
+        *grants,
+        f"DROP POLICY IF EXISTS segue_service ON {table};",
+        f"CREATE POLICY segue_service ON {table} TO service_role USING (true) WITH CHECK (true);",
+    ]
