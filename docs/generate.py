@@ -19,9 +19,11 @@ from segue.agents.cursor import CursorOptions
 from segue.agents.cursor_cloud import CursorCloudOptions
 from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
-from segue.config.settings import Settings
+from segue.config.settings import DiagnosticSettings, Settings
 from segue.judges.options import JudgeSettings
+from segue.judges.rls.options import RlsOptions
 from segue.reviewers.options import CommandReviewOptions, StetOptions
+from segue.searchers.options import SearchSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 90
@@ -40,7 +42,10 @@ OPTIONS: dict[str, type[BaseModel]] = {
     "agents.codex": CodexOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
+    "diagnostics": DiagnosticSettings,
     "judge": JudgeSettings,
+    "rls": RlsOptions,
+    "search": SearchSettings,
     "reviewers.stet": StetOptions,
     "reviewers.command": CommandReviewOptions,
 }

@@ -87,6 +87,24 @@ def llm(port: int, script: Path | None) -> int:
     return 0
 
 
+@sim.command("search")
+@_PORT
+@_SCRIPT
+def search(port: int, script: Path | None) -> int:
+    """Serve web search services with scripted results on loopback, until Ctrl-C.
+
+    It speaks the APIs of SearXNG, Brave and Tavily. See docs/searching.md.
+
+    \b
+    Example:
+      segue sim search --port 8098 --script results.toml
+    """
+    from segue.sim.search.command import run_search
+
+    run_search(port, script, make_output().text)
+    return 0
+
+
 def _is_foreign(path: Path) -> bool:
     return path.is_symlink() or (
         path.exists() and b"Written by `segue sim bin`" not in path.read_bytes()[:600]

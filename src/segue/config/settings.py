@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
 from segue.config.bridge import BridgeSettings
 from segue.config.provider import ProviderSettings
 from segue.domain.budget import Budget
+from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
 from segue.domain.job import Limits
+from segue.domain.plan import BuildPhase
 from segue.judges.options import JudgeSettings
+from segue.judges.rls.options import RlsOptions
 from segue.notify.options import NotifySettings
+from segue.relay.options import RelaySettings
 from segue.reviewers.triage import DismissRule
+from segue.searchers.options import SearchSettings
 
 
 class LimitSettings(BaseModel):
@@ -29,8 +34,14 @@ class LimitSettings(BaseModel):
         3, ge=0, description="Seconds between the rungs of the ladder: interrupt, terminate, kill."
     )
     attempts: int = Field(1, ge=1, description="Launches per phase of a task before it needs a human.")
-    resolutions: int = Field(
-        2, ge=0, description="How often a task that fails verification is sent back to the agent."
+    resolutions: int | None = Field(
+        None,
+        ge=0,
+        description="How often a task that fails verification is sent back to the agent; 2 if unset, 5 in the "
+        "flow `build`.",
+    )
+    replans: int = Field(
+        10, ge=0, description="How often a plan that an agent made may be looked at again in one run."
     )
     launches: int | None = Field(None, ge=1, description="Launches per run.")
     tokens: int | None = Field(None, ge=1, description="Tokens per run; needs an agent that reports them.")
@@ -76,6 +87,26 @@ class ReviewSettings(BaseModel):
     )
 
 
+def _listed(value: Any) -> Any:
+    return ",".join(value) if isinstance(value, list) and all(isinstance(v, str) for v in value) else value
+
+
+Agents = Annotated[str | None, BeforeValidator(_listed)]
+"""`NAME`, `NAME:MODEL`, or several in the order in which they are tried."""
+
+
+class RoleSettings(BaseModel):
+    """Who plays which role: `NAME`, `NAME:MODEL`, or a list; the first that can work does, the others follow."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    plan: Agents = Field(None, description="Who plans.")
+    execute: Agents = Field(None, description="Who does the work, and mends it when it is sent back.")
+    address: Agents = Field(None, description="Who addresses review findings; `execute` if unset.")
+    verify: Agents = Field(None, description="Who judges, when an agent does.")
+    research: Agents = Field(None, description="Who searches the web, when no search service does.")
+
+
 class FinalSettings(BaseModel):
     """Commands run once after the last task; their output is stored and reported."""
 
@@ -95,16 +126,41 @@ class LogSettings(BaseModel):
     format: Literal["json", "text"] = Field("json", description="JSON lines or text.")
 
 
+class DiagnosticSettings(BaseModel):
+    """The commands that a judge may have run to find out more."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    allow: tuple[str, ...] = Field(
+        ALLOWED, description="What allowed commands begin with; `*` stands for one plain word."
+    )
+    timeout: float = Field(300, gt=0, description="Seconds one of these commands may take.")
+    output_bytes: int = Field(
+        32 * 1024, ge=1024, description="Bytes of their output that are kept: the end, where errors stand."
+    )
+
+    @field_validator("allow")
+    @classmethod
+    def _can_be_split(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for rule in value:
+            if parse(rule)[0] == "*":
+                raise ValueError("`*` cannot stand for the program")
+        return value
+
+
 class Settings(BaseModel):
     """All settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    agent: str | None = Field(None, description="Who does the work: see `segue agent list`.")
+    agent: Agents = Field(
+        None, description="Who does the work: see `segue agent list`; further ones take over when it cannot."
+    )
     model: str | None = Field(None, description="The model the agent should use; its own default if unset.")
     flow: str | None = Field(
         None,
-        description="How each task is carried: `execute`, `review`, `plan`, `spec`; the usual one if unset.",
+        description="How each task is carried: `execute`, `review`, `plan`, `spec`, `build`; the usual one if "
+        "unset.",
     )
     source: Path | None = Field(
         None, description="The plan or Spec Kit folder that `segue run` takes when none is named."
@@ -123,12 +179,21 @@ class Settings(BaseModel):
         description="`strict` judges every task of a story by all of its scenarios; `task` does so at the "
         "story's last open task.",
     )
-    judged_by: Literal["llm", "checks"] = Field(
-        "llm",
-        description="Who decides whether a task is done: a model and the checks, or the checks alone.",
+    judged_by: Literal["llm", "agent", "checks"] | None = Field(
+        None,
+        description="Who decides whether a task is done: a model, an agent in the role `verify` (each together "
+        "with the checks), or the checks alone; an agent in the flow `build`, else a model, if unset.",
     )
     checks: tuple[tuple[str, ...], ...] = Field(
         (), description='Commands whose failure keeps a task from being done, e.g. `[["pytest", "-q"]]`.'
+    )
+    smoke: dict[BuildPhase, tuple[tuple[str, ...], ...]] = Field(
+        default_factory=dict,
+        description="Further checks for the steps of a build phase: `setup`, `schema`, `backend`, `frontend`, "
+        "`testing`, `deployment`.",
+    )
+    replan: Literal["caveats", "always", "never"] = Field(
+        "caveats", description="When the rest of a plan that an agent made is looked at again after a step."
     )
     plan_changed: Literal["ask", "keep", "restart"] = Field(
         "ask", description="What to do when the plan has changed since a task of it was completed."
@@ -145,13 +210,18 @@ class Settings(BaseModel):
     database_url: SecretStr | None = Field(
         None, description="`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."
     )
+    roles: RoleSettings = RoleSettings()  # type: ignore[call-arg]
     limits: LimitSettings = LimitSettings()  # type: ignore[call-arg]
     review: ReviewSettings = ReviewSettings()  # type: ignore[call-arg]
     judge: JudgeSettings = JudgeSettings()  # type: ignore[call-arg]
     final: FinalSettings = FinalSettings()  # type: ignore[call-arg]
     log: LogSettings = LogSettings()  # type: ignore[call-arg]
+    rls: RlsOptions = RlsOptions()  # type: ignore[call-arg]
+    search: SearchSettings = SearchSettings()  # type: ignore[call-arg]
+    diagnostics: DiagnosticSettings = DiagnosticSettings()  # type: ignore[call-arg]
     provider: ProviderSettings = ProviderSettings()  # type: ignore[call-arg]
     notify: NotifySettings = NotifySettings()  # type: ignore[call-arg]
+    relay: RelaySettings = RelaySettings()  # type: ignore[call-arg]
     bridge: BridgeSettings = BridgeSettings()  # type: ignore[call-arg]
     reviewers: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Options per reviewer: see docs/reviewing.md."

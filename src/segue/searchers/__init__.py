@@ -1,0 +1,1 @@
+"""Web search services behind one socket."""

@@ -1,0 +1,42 @@
+"""Brave's web search API."""
+
+from __future__ import annotations
+
+from segue.ports import Hit
+from segue.searchers.asking import Service, ask, cleaned_query, document, words_of
+from segue.searchers.hits import hits
+
+BASE_URL = "https://api.search.brave.com"
+KEY = "BRAVE_API_KEY"
+
+_MOST_WORDS = 50
+
+
+def headers(key: str) -> dict[str, str]:
+    """How the key is shown."""
+    return {"accept": "application/json", "x-subscription-token": key}
+
+
+class BraveSearcher:
+    """Asks Brave for web results."""
+
+    name = "brave"
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def search(self, query: str) -> list[Hit]:
+        """What Brave finds, best first."""
+        service, most = self._service, self._service.options.max_results
+        words = " ".join(cleaned_query(service, query).split()[:_MOST_WORDS])
+        asked = {"q": words, "count": str(most), "text_decorations": "false", "result_filter": "web"}
+        answer = await ask(service, "GET", "/res/v1/web/search", query=asked)
+        said = words_of(answer) if answer.status == 422 else ""
+        if "SUBSCRIPTION_TOKEN" in said or "x-subscription-token" in answer.body.decode("utf-8", "replace"):
+            raise service.failed(
+                f"the key was rejected (HTTP 422: {said})", "Check the variable search.api_key_env names"
+            )
+        web = document(service, answer).get("web")
+        return hits(
+            web.get("results") if isinstance(web, dict) else [], ("title", "url", "description"), most
+        )
