@@ -26,6 +26,7 @@ NOT_SETTINGS_PREFIX = "SEGUE_SIM_"
 """Variables for the stand-ins of `segue sim`."""
 
 PATHS = {"state_dir", "source", "repo", "agents.scripted.script", "bridge.relay_token_file"}
+PATHS |= {"relay.certfile", "relay.keyfile"}
 """Settings that name a file: relative to the file they stand in."""
 
 SYNONYMS = {
@@ -36,6 +37,7 @@ SYNONYMS = {
     "sandbox": "agents.cursor.sandbox",
     "max_address_rounds": "review.max_address_rounds",
     "phase_timeout_sec": "limits.phase_timeout",
+    "max_resolutions": "limits.resolutions",
 }
 """Other names under which settings are accepted."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,7 +17,11 @@ _END_SECONDS = 2.0
 
 @asynccontextmanager
 async def listening(
-    app: Any, host: str, port: int, head_timeout: float = _HEAD_SECONDS
+    app: Any,
+    host: str,
+    port: int,
+    head_timeout: float = _HEAD_SECONDS,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """Serve the app; gives its address. Port 0 takes a free one."""
     import uvicorn
@@ -30,11 +35,14 @@ async def listening(
     protocol = _patient(head_timeout)
     listener = _listener(host, port)
     server = await asyncio.get_running_loop().create_server(
-        lambda: protocol(config, state, {}), sock=listener
+        lambda: protocol(config, state, {}),
+        sock=listener,
+        ssl=tls,
+        ssl_handshake_timeout=head_timeout if tls else None,
     )
     shown = f"[{host}]" if ":" in host else host
     try:
-        yield f"http://{shown}:{listener.getsockname()[1]}"
+        yield f"{'https' if tls else 'http'}://{shown}:{listener.getsockname()[1]}"
     finally:
         server.close()
         await _end(state)
