@@ -1,0 +1,149 @@
+"""Asks command-line agents as models: a fresh folder and process per call, so many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+import shutil
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+from segue.app import App, make_agent
+from segue.domain.event import Event
+from segue.domain.job import Job, Limits, Mode
+from segue.domain.outcome import Outcome
+from segue.domain.prompt import Prompt
+from segue.flow.start import raise_problems
+from segue.ports import Agent
+from segue.provider.catalogue import AGENTS, DEFAULT_MODEL
+from segue.provider.failures import AgentFailed, Busy
+from segue.provider.folder import Folder
+from segue.provider.request import check_model
+from segue.provider.trace import Span
+from segue.system.process import Processes
+from segue.system.redact import Redactor
+
+_CHARS_PER_TOKEN = 4
+"""A rule of thumb, for agents that report no usage."""
+
+_STDERR_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said."""
+
+    text: str
+    finish_reason: str = "stop"
+
+
+class CliModels:
+    """The agents of one process. They share a supervisor, which ends them when this process dies."""
+
+    def __init__(self, app: App, redactor: Redactor, folder: Folder) -> None:
+        self._app = app
+        self._redactor = redactor
+        self._folder = folder
+        self._processes = Processes(folder.path, tied=True)
+        self._free = asyncio.Semaphore(app.loaded.settings.provider.processes)
+        self._agents: dict[str, Agent] = {}
+        self._examining = asyncio.Lock()
+        self._working = 0
+
+    async def ask(self, provider: str, model: str, prompt: Prompt, timeout: float, span: Span) -> Answer:
+        """Have an agent answer; raises AgentFailed, Busy, or what keeps the agent from working at all."""
+        name = None if model == DEFAULT_MODEL else check_model(model)
+        deadline = time.monotonic() + timeout
+        agent = await self._ready(AGENTS[provider])
+        began = time.monotonic()
+        async with self._slot(deadline - began):
+            now = time.monotonic()
+            span.queued = round(now - began, 6)
+            wanted = name or self._app.loaded.settings.model
+            outcome = await self._launched(agent, prompt, wanted, deadline - now)
+        return _understood(outcome, prompt, span)
+
+    async def close(self) -> None:
+        """End all agents and their supervisor."""
+        await self._processes.__aexit__(None, None, None)
+
+    async def _ready(self, kind: str) -> Agent:
+        """The agent, examined once; one that cannot work is examined again next time."""
+        if kind not in self._agents:
+            async with self._examining:
+                if kind not in self._agents:
+                    agent = make_agent(kind, self._app.loaded, self._processes, self._redactor)
+                    raise_problems(await asyncio.to_thread(agent.check))
+                    self._agents[kind] = agent
+        return self._agents[kind]
+
+    @asynccontextmanager
+    async def _slot(self, timeout: float) -> AsyncGenerator[None, None]:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._free.acquire()
+        except TimeoutError:
+            limit = self._app.loaded.settings.provider.processes
+            raise Busy(
+                f"All {limit} processes (provider.processes) were busy for {timeout:g} s; nothing was started."
+            ) from None
+        self._working += 1
+        try:
+            yield
+        finally:
+            self._working -= 1
+            self._free.release()
+            if self._working == 0:
+                self._folder.clear()
+
+    async def _launched(self, agent: Agent, prompt: Prompt, model: str | None, seconds: float) -> Outcome:
+        token = secrets.token_hex(16)
+        workspace = self._folder.workspace(token)
+        job = Job(token, prompt, workspace, Mode.ASK, model, limits=self._limits(seconds))
+        last: Event | None = None
+        try:
+            async with aclosing(agent.run(job)) as events:
+                async for event in events:
+                    last = event
+        finally:
+            agent.forget(token)
+            shutil.rmtree(workspace, ignore_errors=True)
+        assert last is not None and last.outcome is not None, "the last event carries the outcome"
+        return last.outcome
+
+    def _limits(self, seconds: float) -> Limits:
+        settings = self._app.loaded.settings
+        usual = settings.limits.launch()
+        return Limits(
+            wall=max(0.001, min(seconds, usual.wall)),
+            idle=usual.idle,
+            grace=usual.grace,
+            output_bytes=min(usual.output_bytes, settings.provider.output_bytes),
+            kept_bytes=usual.kept_bytes,
+        )
+
+
+def _understood(outcome: Outcome, prompt: Prompt, span: Span) -> Answer:
+    """The answer in an outcome; what is known of the launch goes into the span."""
+    failure = outcome.failure
+    span.exit_code = outcome.exit_code
+    span.answered_by = outcome.model
+    span.stderr = " ".join((failure.stderr_tail if failure else "").split())[-_STDERR_CHARS:]
+    usage = outcome.usage
+    if usage is not None and usage.tokens:
+        span.input_tokens, span.output_tokens = usage.input_tokens, usage.output_tokens
+        span.cost_usd = usage.cost_usd or None
+    else:
+        span.estimated = True
+        span.input_tokens, span.output_tokens = _tokens(prompt.text), _tokens(outcome.text)
+    if failure is not None:
+        span.failure = failure.kind.value
+        raise AgentFailed(failure)
+    return Answer(outcome.text.rstrip())
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text) / _CHARS_PER_TOKEN)

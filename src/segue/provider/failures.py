@@ -1,0 +1,92 @@
+"""Failures in LiteLLM's own exception classes, so that its routers and fallbacks understand them.
+
+Whoever was launched may have cost money: such a failure tells routers and clients not to try again.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from segue.domain.errors import CredentialsError, SegueError
+from segue.domain.failure import Failure, FailureKind
+from segue.provider.request import Refused
+
+NOT_LAUNCHED = frozenset({FailureKind.NOT_STARTED})
+"""Failures of an agent that certainly did not start."""
+
+_CLASSES = {
+    FailureKind.TIMEOUT: "Timeout",
+    FailureKind.HANG: "Timeout",
+    FailureKind.RATE_LIMIT: "RateLimitError",
+    FailureKind.USAGE_LIMIT: "RateLimitError",
+    FailureKind.AUTH: "AuthenticationError",
+    FailureKind.OUTAGE: "ServiceUnavailableError",
+    FailureKind.NOT_STARTED: "ServiceUnavailableError",
+    FailureKind.CONTEXT: "ContextWindowExceededError",
+}
+_DEFINITE = "UnprocessableEntityError"
+_NO_RETRY = {"x-should-retry": "false"}
+_STATUS = {
+    "Timeout": 408,
+    "RateLimitError": 429,
+    "AuthenticationError": 401,
+    "ServiceUnavailableError": 503,
+    "UnprocessableEntityError": 422,
+    "BadRequestError": 400,
+    "ContextWindowExceededError": 400,
+}
+
+
+class AgentFailed(Exception):
+    """An agent gave no answer."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Busy(Exception):
+    """The time limit passed while the call waited for a free process."""
+
+
+def as_litellm(error: Exception, model: str, provider: str) -> Exception:
+    """The exception a caller of LiteLLM expects; one of LiteLLM's own stays as it is."""
+    if isinstance(error, AgentFailed):
+        failure = error.failure
+        name = _CLASSES.get(failure.kind, _DEFINITE)
+        return _made(name, _sentence(failure), model, provider, failure.kind not in NOT_LAUNCHED)
+    if isinstance(error, Refused):
+        return _made("BadRequestError", str(error), model, provider, final=True)
+    if isinstance(error, Busy):
+        return _made("Timeout", str(error), model, provider, final=False)
+    if isinstance(error, CredentialsError):
+        return _made("AuthenticationError", _told(error), model, provider, final=True)
+    if isinstance(error, SegueError):
+        return _made("ServiceUnavailableError", _told(error), model, provider, final=True)
+    return error
+
+
+def _made(name: str, message: str, model: str, provider: str, final: bool) -> Exception:
+    litellm: Any = importlib.import_module("litellm")
+    httpx: Any = importlib.import_module("httpx")  # comes with LiteLLM, and its exceptions want it
+    arguments: dict[str, Any] = {"message": message, "model": model, "llm_provider": provider}
+    if name != "Timeout":
+        request = httpx.Request("POST", f"segue://{provider}/{model}")
+        arguments["response"] = httpx.Response(_STATUS[name], request=request)
+    error: Any = getattr(litellm, name)(**arguments)
+    if final:
+        error.num_retries = 0  # read by LiteLLM's router
+        error.headers = dict(_NO_RETRY)  # read by OpenAI's client, through the proxy
+    assert isinstance(error, Exception)
+    return error
+
+
+def _sentence(failure: Failure) -> str:
+    last = " ".join(failure.stderr_tail.split())[-500:]
+    said = f" (stderr: {last})" if last and last not in failure.message else ""
+    return f"{failure.kind}: {failure.message}{said}"
+
+
+def _told(error: SegueError) -> str:
+    return f"{error.message} {error.hint}".strip()
