@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from segue.config.load import Loaded, load
-from segue.domain.errors import ToolMissing, UsageError
-from segue.domain.finding import DismissReason, Finding
-from segue.flow.kit import FLOWS, Reviewing, RunCheck, Verifying
-from segue.flow.start import raise_problems
-from segue.ports import Agent, Judge, Reviewer, Store, Workspace
-from segue.reviewers.triage import at_least, triage
+from segue.domain.errors import UsageError
+from segue.domain.role import Part, Role, parts_of
+from segue.flow.kit import FLOWS
+from segue.ports import Agent, Store
 from segue.sources import planstate
 from segue.sources.planfile import PlanFile
-from segue.system.branches import LocalBranches, RemoteBranches
 from segue.system.files import private_folder
-from segue.system.git import Repository
 from segue.system.redact import Redactor, secrets_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+    from segue.sources.prompt import PromptSource
     from segue.sources.speckit import SpecKit
     from segue.system.process import Processes
 
-AnySource: TypeAlias = "PlanFile | SpecKit"
+AnySource: TypeAlias = "PlanFile | SpecKit | PromptSource"
 
 AGENTS = {
     "claude": "segue.agents.claude:ClaudeAgent",
@@ -74,7 +69,7 @@ def make_agent(name: str, loaded: Loaded, processes: Processes, redactor: Redact
     try:
         options = kind.Options.model_validate(values)
     except ValidationError as error:
-        raise _wrong_option(error, f"agents.{name}", loaded, f"See: segue agent schema {name}") from None
+        raise wrong_option(error, f"agents.{name}", loaded, f"See: segue agent schema {name}") from None
     agent: Agent = kind(options, processes, redactor)
     return agent
 
@@ -131,8 +126,12 @@ class App:
         return private_folder(private_folder(self.state_dir / "runs") / run_id)
 
     def source(self, named: str | None, repo: Path) -> AnySource:
-        """The plan file or Spec Kit feature that was named, or that is found as Spec Kit finds it."""
+        """The plan file, Spec Kit feature or prompt that was named, or what is found as Spec Kit finds it."""
         given = named or (str(self.loaded.settings.source) if self.loaded.settings.source else None)
+        if named is not None and is_prompt(named):
+            from segue.sources.prompt import PromptSource, state_path
+
+            return PromptSource(named, repo, state_path(self.state_dir, named, repo))
         has_features = any((place / ".specify").is_dir() for place in (repo, *repo.parents))
         if given is not None and not _is_feature(given, has_features):
             return self._planfile(Path(given), repo)
@@ -148,26 +147,42 @@ class App:
         return PlanFile(path, repo, planstate.state_path(self.state_dir, path, repo), lenient=lenient)
 
     def agent_name(self) -> str:
-        """The agent that was chosen."""
-        name = self.loaded.settings.agent
+        """Who was chosen for everything that no role is named for."""
+        settings = self.loaded.settings
+        name = settings.agent or settings.roles.execute
         if name is None:
             raise UsageError(
                 "No agent was chosen.",
                 hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue agent list`',
             )
-        agent_class(name)
+        for part in self.parts(Role.EXECUTE, name):
+            agent_class(part.agent)
         return name
+
+    def parts(self, role: Role, default: str) -> tuple[Part, ...]:
+        """Who plays a role: the preferred one first, then those to fall back on."""
+        settings = self.loaded.settings
+        instead = settings.roles.execute if role is Role.ADDRESS else None
+        text = getattr(settings.roles, role) or instead or default
+        try:
+            return parts_of(text, settings.model)
+        except ValueError as error:
+            raise UsageError(f"The role {role}: {error}") from None
 
     def flow_name(self, source_kind: str = "planfile") -> str:
         """The flow that was chosen, or the one that source and agent are usually used with."""
-        usual = getattr(agent_class(self.agent_name()), "usual_flow", "execute")
-        if source_kind == "speckit":
-            usual = "spec"
+        first = self.parts(Role.EXECUTE, self.agent_name())[0].agent
+        usual = getattr(agent_class(first), "usual_flow", "execute")
+        usual = {"speckit": "spec", "prompt": "build"}.get(source_kind, usual)
         if usual == "execute" and self.loaded.settings.review.reviewer not in (None, "none"):
             usual = "review"
         name = self.loaded.settings.flow or usual
         if name not in FLOWS:
             raise UsageError(f"There is no flow {name!r}.", hint=f"Known flows: {', '.join(FLOWS)}")
+        if (name == "build") != (source_kind == "prompt"):
+            raise UsageError(
+                f"The flow {name} does not fit: `build` is for a prompt, the others are for plans and features."
+            )
         return name
 
     def redactor(self) -> Redactor:
@@ -179,6 +194,19 @@ class App:
         return Redactor([secret for variables in known for secret in secrets_of(variables)])
 
 
+def is_prompt(given: str) -> bool:
+    """Several words that are no file: a sentence that says what to build."""
+    words = given.split()
+    return len(words) > 1 and not given.rstrip().endswith(".md") and not _exists(given)
+
+
+def _exists(given: str) -> bool:
+    try:
+        return Path(given).exists()
+    except OSError:  # too long for a path
+        return False
+
+
 def _is_feature(given: str, has_features: bool) -> bool:
     """A folder, its tasks.md, or the bare name of a feature; everything else is a plan file."""
     path = Path(given)
@@ -187,95 +215,11 @@ def _is_feature(given: str, has_features: bool) -> bool:
     return has_features and not path.suffix and not path.exists()
 
 
-def make_reviewing(app: App, flow: str, repo: Path, cloud: bool) -> Reviewing | None:
-    """The reviewer that was asked for, or stet if it is there; None when nobody reviews."""
-    settings = app.loaded.settings
-    wanted = settings.review.reviewer
-    if "review" not in FLOWS[flow] or wanted == "none" or (cloud and wanted is None):
-        return None
-    if cloud:
-        raise UsageError(
-            f"The reviewer {wanted} looks at the work tree here, but cloud agents work elsewhere.",
-            hint="Leave --review out; checks run on the agent's branch: see checks in docs/judging.md",
-        )
-    reviewer = _make_reviewer(app, wanted or "stet", repo)
-    problems = reviewer.check()
-    if wanted is None and (problems or settings.commit == "never"):
-        return None
-    if problems:
-        raise ToolMissing(problems[0].message, hint=problems[0].fix)
-    if reviewer.needs_commit and settings.commit == "never":
-        raise UsageError(
-            f'The reviewer {wanted} sees commits only, but commit = "never".', hint='Set commit = "phase"'
-        )
-    review = settings.review
-
-    def parted(findings: Sequence[Finding]) -> tuple[list[Finding], list[tuple[Finding, DismissReason]]]:
-        sorted_out = triage(at_least(findings, review.min_severity), review.dismiss)
-        return list(sorted_out.kept), list(sorted_out.dismissed)
-
-    return Reviewing(
-        reviewer, parted, review.max_address_rounds, review.on_findings_remaining, review.on_review_failure
-    )
-
-
-def _make_reviewer(app: App, name: str, repo: Path) -> Reviewer:
-    from pydantic import ValidationError
-
-    from segue.reviewers.command import CommandReviewer
-    from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions, preset
-    from segue.reviewers.stet import StetReviewer
-
-    values, redactor = app.loaded.settings.reviewers.get(name, {}), app.redactor()
-    try:
-        if name == "stet":
-            state = app.state_dir / "stet" / hashlib.sha256(str(repo).encode()).hexdigest()[:16]
-            return StetReviewer(StetOptions.model_validate(values), repo, redactor, state)
-        if name == "command":
-            return CommandReviewer(CommandReviewOptions.model_validate(values), repo, redactor)
-        if name in PRESETS:
-            return CommandReviewer(preset(name, values), repo, redactor, name)
-    except ValidationError as error:
-        raise _wrong_option(error, f"reviewers.{name}", app.loaded, "See docs/reviewing.md") from None
-    known = ", ".join(sorted({*PRESETS, "command", "none"}))
-    raise UsageError(f"There is no reviewer {name!r}.", hint=f"Known reviewers: {known}")
-
-
-def _wrong_option(error: ValidationError, table: str, loaded: Loaded, hint: str) -> UsageError:
+def wrong_option(error: ValidationError, table: str, loaded: Loaded, hint: str) -> UsageError:
+    """Say which option of a part is wrong, and where it was set."""
     first = error.errors()[0]
     path = ".".join([table, *(str(part) for part in first["loc"])])
     return UsageError(f"{path}: {first['msg']} (from {loaded.origin(path)})", hint=hint)
-
-
-def make_verifying(app: App, flow: str, run_check: RunCheck) -> Verifying | None:
-    """The judge of the flows that verify; raises what keeps it from working."""
-    if "verify" not in FLOWS[flow]:
-        return None
-    settings = app.loaded.settings
-    if settings.commit == "never":
-        raise UsageError(
-            'The judge looks at commits, but commit = "never".', hint='Set commit = "task" or "phase"'
-        )
-    judge: Judge
-    if settings.judged_by == "checks":
-        from segue.judges.checks import ChecksJudge
-
-        judge = ChecksJudge(settings.checks)
-    else:
-        from segue.judges.llm import LlmJudge
-
-        judge = LlmJudge(settings.judge, app.redactor())
-    raise_problems(judge.check())
-    return Verifying(judge, settings.checks, run_check, settings.limits.resolutions)
-
-
-def make_workspace(app: App, source: AnySource, agent: Agent, repo: Repository) -> Workspace:
-    """Where the work happens: on remote branches, on a local branch per task, or where the user stands."""
-    if agent.can.cloud:
-        return RemoteBranches(repo, "origin", app.state_dir / "worktrees")
-    if isinstance(source, PlanFile):
-        return repo
-    return LocalBranches(repo, f"segue/{source.folder.name}")
 
 
 def own_folder(path: Path) -> None:
@@ -290,30 +234,3 @@ def _private_file(database: str) -> None:
     if "://" not in database:
         with contextlib.suppress(OSError):
             os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-
-def agent_report(app: App) -> list[dict[str, Any]]:
-    """For every agent: is it ready here, what can it do, what is missing."""
-    return [_report(app, name) for name in agent_names()]
-
-
-def _report(app: App, name: str) -> dict[str, Any]:
-    from segue.domain.errors import SegueError
-    from segue.ports import Problem
-    from segue.system.process import Processes
-
-    can: list[str] = []
-    try:
-        agent = make_agent(name, app.loaded, Processes(app.state_dir), Redactor([]))
-        can = [ability for ability, has in asdict(agent.can).items() if has]
-        problems = agent.check()
-    except SegueError as error:
-        problems = [Problem(error.message, error.hint, error.exit_code)]
-    return {
-        "name": name,
-        "ready": not problems,
-        "can": can,
-        "problems": [problem.message for problem in problems],
-        "fix": problems[0].fix if problems else "",
-        "exit_code": problems[0].exit_code if problems else 0,
-    }

@@ -8,15 +8,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from segue.app import AnySource, App, make_agent, make_reviewing, make_verifying
+from segue.app import AnySource, App
 from segue.domain.errors import UsageError, WorkspaceError
+from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec, RunState
 from segue.domain.task import TaskList
-from segue.flow.start import check_caps, check_clean, pending, raise_problems, select
-from segue.ports import Agent, Store
+from segue.flow.start import check_cast, check_clean, pending, select
+from segue.outfit import make_building, make_cast, make_reviewing, make_verifying, unready
+from segue.ports import Store
 from segue.sources import planstate
 from segue.sources.planfile import PlanFile
-from segue.system.git import Repository
+from segue.sources.prompt import PromptSource
+from segue.system.git import Repository, new_repository
 from segue.system.lock import RepoLock
 from segue.system.process import Processes
 from segue.system.redact import Redactor
@@ -41,6 +44,8 @@ class Prepared:
     lock: RepoLock
     fresh: bool
     warning: str = ""
+    without: tuple[str, ...] = ()
+    """Agents that cannot work here; others play their roles."""
 
 
 @asynccontextmanager
@@ -48,7 +53,10 @@ async def prepared(
     app: App, named: str | None, only: Sequence[str] = (), start: str | None = None
 ) -> AsyncIterator[Prepared | None]:
     """Check everything, take the repository, find or create the run; None when there is nothing to do."""
-    app.source(named, app.repo).look()
+    found = app.source(named, app.repo)
+    found.look()
+    if found.kind == "prompt":
+        await new_repository(app.repo)
     repo = await Repository.open(app.repo)
     source = app.source(named, repo.root)
     keep_score(repo, source)
@@ -57,24 +65,25 @@ async def prepared(
     chosen = select(listing, only, start)
     with app.store(read_only=True) as known:
         run = _unfinished(known, source.key)
-    if not pending(listing, chosen) and not (run and run.state in _CUT_OFF):
+    unplanned = isinstance(source, PromptSource) and not source.planned()
+    if not unplanned and not pending(listing, chosen) and not (run and run.state in _CUT_OFF):
         yield None
         return
     spec = _spec(app, source, repo, chosen, _titles(listing, chosen, run))
-    agent = await _checked_parts(app, spec, repo)
+    cloud, without, warning = await _checked_parts(app, spec, repo, source)
     with app.store() as store, _locked(repo, run.id if run else "") as lock:
         fresh = run is None
         if run is None:
-            if not agent.can.cloud:
+            if not cloud:
                 check_clean(await repo.snapshot(), app.loaded.settings.allow_dirty)
             run = store.create(source.key, spec)
             lock.sign(run.id)
-        yield Prepared(app, run, spec, repo, source, lock, fresh)
+        yield Prepared(app, run, spec, repo, source, lock, fresh, warning, without)
 
 
 def keep_score(repo: Repository, source: AnySource) -> None:
     """Ticks and state of a feature lie in the work tree; they are ours, not evidence of an agent's work."""
-    if not isinstance(source, PlanFile):
+    if not isinstance(source, PlanFile | PromptSource):
         repo.keep_out([source.path, source.state_path])
 
 
@@ -88,13 +97,13 @@ def _titles(listing: TaskList, chosen: Sequence[str], run: Run | None) -> dict[s
 async def reopened(app: App, run: Run) -> AsyncIterator[Prepared]:
     """Prepare a run that exists, with the settings it was started with."""
     repo = await Repository.open(Path(run.spec.repo))
-    await _checked_parts(app, run.spec, repo)
+    source = app.source(run.spec.source, repo.root)
+    _, without, warning = await _checked_parts(app, run.spec, repo, source)
     with _locked(repo, run.id) as lock:
-        source = app.source(run.spec.source, repo.root)
         keep_score(repo, source)
-        warning = _mended(source)
+        warning = _mended(source) or warning
         _check_source(source, app.loaded.settings.plan_changed)
-        yield Prepared(app, run, run.spec, repo, source, lock, fresh=False, warning=warning)
+        yield Prepared(app, run, run.spec, repo, source, lock, False, warning, without)
 
 
 def _check_source(source: AnySource, choice: str) -> None:
@@ -119,6 +128,8 @@ def _check_source(source: AnySource, choice: str) -> None:
 
 def _mended(source: AnySource) -> str:
     """`resume` without a usable state file: a feature stops, a plan starts again and says so."""
+    if isinstance(source, PromptSource):
+        return ""  # a plan that cannot be read has stopped us before
     if not isinstance(source, PlanFile):
         source.required_state()
         return ""
@@ -139,19 +150,27 @@ def _locked(repo: Repository, run: str) -> Iterator[RepoLock]:
         lock.release()
 
 
-async def _checked_parts(app: App, spec: RunSpec, repo: Repository) -> Agent:
-    """Agent, caps, reviewer and judge must be able to work before anything is started."""
-    agent = make_agent(spec.agent, app.loaded, Processes(app.state_dir), Redactor([]))
-    raise_problems(agent.check())
-    check_caps(app.loaded.settings.limits.budget(), agent.can, spec.agent)
-    make_reviewing(app, spec.flow, repo.root, agent.can.cloud)
-    make_verifying(app, spec.flow, _never)
-    if agent.can.cloud and await repo.remote_url() is None:
+async def _checked_parts(
+    app: App, spec: RunSpec, repo: Repository, source: AnySource
+) -> tuple[bool, tuple[str, ...], str]:
+    """Agents, caps, reviewer and judge must be able to work before anything is started.
+
+    Returns whether the work is done in the cloud, which agents are left out, and what to say about that.
+    """
+    cast = make_cast(app, spec.agent, spec.flow, Processes(app.state_dir), Redactor([]))
+    problems = unready(cast)
+    check_cast(cast, app.loaded.settings.limits.budget())
+    cloud = cast[Role.EXECUTE][0].agent.can.cloud
+    make_reviewing(app, spec.flow, repo.root, cloud)
+    make_verifying(app, spec.flow, _never, app.state_dir)
+    make_building(app, spec.flow, source, _never)
+    if cloud and await repo.remote_url() is None:
         raise WorkspaceError(
             f"{repo.root} has no remote called origin, but {spec.agent} works on a remote repository.",
             hint="git remote add origin https://github.com/OWNER/REPO",
         )
-    return agent
+    said = [f"{name} is left out: {found[0].message} {found[0].fix}" for name, found in problems.items()]
+    return cloud, tuple(problems), "\n".join(said)
 
 
 async def _never(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
@@ -161,10 +180,9 @@ async def _never(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
 def _spec(
     app: App, source: AnySource, repo: Repository, chosen: tuple[str, ...], titles: dict[str, str]
 ) -> RunSpec:
-    place = source.path if isinstance(source, PlanFile) else source.folder
     return RunSpec(
         source_kind=source.kind,
-        source=str(place),
+        source=_place(source),
         repo=str(repo.root),
         agent=app.agent_name(),
         flow=app.flow_name(source.kind),
@@ -174,6 +192,13 @@ def _spec(
         config=str(app.config) if app.config else None,
         settings=app.loaded.overrides,
     )
+
+
+def _place(source: AnySource) -> str:
+    """What finds the source again: the path of a plan, the folder of a feature, or the prompt itself."""
+    if isinstance(source, PromptSource):
+        return source.goal
+    return str(source.path if isinstance(source, PlanFile) else source.folder)
 
 
 def _unfinished(store: Store, key: str) -> Run | None:

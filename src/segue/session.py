@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from segue.app import App, make_agent, make_reviewing, make_verifying, make_workspace
+from segue.app import App
 from segue.config.settings import FinalSettings
 from segue.domain.errors import Interrupted, JudgeFailed, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
 from segue.domain.event import Event, EventType
+from segue.domain.role import Role
 from segue.domain.run import Run, RunState, StepState
 from segue.flow.drive import drive
 from segue.flow.final import FinalCommand, FinalReport, finish
 from segue.flow.kit import Kit, Policy, RunCheck, Spent
+from segue.outfit import make_building, make_cast, make_reviewing, make_verifying, make_workspace
 from segue.ports import Journal, Observer, ReviewSubject, Store
 from segue.prepare import Prepared
 from segue.sources.planfile import PlanFile
+from segue.sources.prompt import PromptSource
 from segue.system import identity
 from segue.system.interrupts import on_interrupt
 from segue.system.process import Processes, capture, child_environment, end_orphans
@@ -113,7 +116,7 @@ async def _drive(ready: Prepared, store: Store, journal: Journal) -> list[FinalR
     lock = ready.lock
     async with Processes(ready.app.run_folder(ready.run.id), (lock.fd,), lock.ensure) as processes:
         kit = _kit(ready, store, journal, processes)
-        if ready.fresh and not kit.agent.can.cloud:
+        if ready.fresh and not kit.cloud:
             processes.warm()
         await _announce(ready, store, journal)
         try:
@@ -127,12 +130,16 @@ async def _drive(ready: Prepared, store: Store, journal: Journal) -> list[FinalR
 
 def _kit(ready: Prepared, store: Store, journal: Journal, processes: Processes) -> Kit:
     app, settings, redactor = ready.app, ready.app.loaded.settings, ready.app.redactor()
-    agent = make_agent(ready.spec.agent, app.loaded, processes, redactor)
+    spec = ready.spec
+    cast = make_cast(app, spec.agent, spec.flow, processes, redactor, ready.without)
+    cloud = cast[Role.EXECUTE][0].agent.can.cloud
+    check = _runner(ready, settings.limits.phase_timeout)
+    diagnostic = _runner(ready, settings.diagnostics.timeout, settings.diagnostics.output_bytes)
     return Kit(
         journal=journal,
         source=ready.source,
-        agent=agent,
-        workspace=make_workspace(app, ready.source, agent, ready.repo),
+        cast=cast,
+        workspace=make_workspace(app, ready.source, cloud, ready.repo),
         policy=Policy(
             flow=ready.spec.flow,
             attempts=settings.limits.attempts,
@@ -140,14 +147,14 @@ def _kit(ready: Prepared, store: Store, journal: Journal, processes: Processes) 
             allow_no_change=settings.allow_no_change,
             go_on=settings.continue_with_remaining_tasks,
             max_failures=settings.max_consecutive_task_failures,
-            model=ready.spec.model,
             limits=settings.limits.launch(),
             budget=settings.limits.budget(),
         ),
         spent=Spent.of(store.steps(ready.run.id)),
         redact=redactor.text,
-        reviewing=make_reviewing(app, ready.spec.flow, ready.repo.root, agent.can.cloud),
-        verifying=make_verifying(app, ready.spec.flow, _runner(ready, settings.limits.phase_timeout)),
+        reviewing=make_reviewing(app, spec.flow, ready.repo.root, cloud),
+        verifying=make_verifying(app, spec.flow, check, app.run_folder(ready.run.id)),
+        building=make_building(app, spec.flow, ready.source, diagnostic),
     )
 
 
@@ -165,8 +172,8 @@ def _final_commands(final: FinalSettings) -> list[FinalCommand]:
     return [FinalCommand(label, argv) for label, commands in named for argv in commands]
 
 
-def _runner(ready: Prepared, limit: float) -> RunCheck:
-    """Runs a command of the user in a folder, within a time limit."""
+def _runner(ready: Prepared, limit: float, kept: int | None = None) -> RunCheck:
+    """Runs a command of the user in a folder, within a time limit; `kept` bytes of the end of its output."""
     redactor = ready.app.redactor()
 
     async def run(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
@@ -174,7 +181,8 @@ def _runner(ready: Prepared, limit: float) -> RunCheck:
             done = await capture(argv, folder, child_environment(), timeout=limit)
         except (SegueError, TimeoutError) as error:
             return None, str(error) or f"{argv[0]} took longer than {limit:g} s and was ended"
-        return done.exit_code, redactor.text((done.out + done.err).decode("utf-8", "replace"))
+        said = (done.out + done.err)[-kept:] if kept else done.out + done.err
+        return done.exit_code, redactor.text(said.decode("utf-8", "replace"))
 
     return run
 
@@ -196,6 +204,8 @@ async def _announce(ready: Prepared, store: Store, journal: Journal) -> None:
 
 def _imported(ready: Prepared, store: Store, journal: Journal) -> str:
     """Say so when the state file does not continue what this database knows."""
+    if isinstance(ready.source, PromptSource):
+        return ""
     if not isinstance(ready.source, PlanFile):
         ready.source.begin(ready.run.id)
         return ""

@@ -29,7 +29,16 @@ def sentence(event: Recorded) -> str | None:
     return make(event.data) if make else None
 
 
+def _diagnosed(data: Any) -> str:
+    ending = f"exit code {data['exit_code']}" if data["allowed"] else f"not allowed: {data['reason']}"
+    return f"diagnostic {data['command']}: {ending}"
+
+
 def _finished(data: Any) -> str:
+    if data.get("skipped"):
+        return f"task {data['task']} {data.get('reason', 'skipped')}"
+    if data.get("replanned"):
+        return f"task {data['task']} {data.get('reason', 'planned anew')}"
     if data.get("done"):
         commit = data.get("commit")
         return f"task {data['task']} done" + (f" ({commit[:10]})" if commit else "")
@@ -44,7 +53,10 @@ def _ended(data: Any) -> str:
 
 
 def _verdict(data: Any) -> str:
-    return "PASS" if data["result"] == "PASS" else f"{data['result']}: {data['reason']}"
+    if data["result"] == "PASS":
+        return "PASS"
+    asked = f" → {data['action']} {data['request']}".rstrip() if data.get("request") else ""
+    return f"{data['result']}: {data['reason']}{asked}"
 
 
 def _reviewed(data: Any) -> str:
@@ -57,7 +69,7 @@ def _reviewed(data: Any) -> str:
 def place(event: Recorded) -> str:
     """Where in a run an event belongs: `3 execute 1`."""
     parts = (event.step or "").split("/")
-    if parts[0] in ("task", "final"):
+    if parts[0] in ("task", "final", "run"):
         return " ".join(parts[1:])
     return str(event.data.get("task", ""))
 
@@ -74,6 +86,11 @@ _SENTENCES: dict[str, Any] = {
     EventType.TASK_STARTED: lambda d: f"task {d['task']} started: {d['title']}",
     EventType.TASK_ENDED: _finished,
     EventType.STEP_ADOPTED: lambda _: "goes on where it was interrupted",
+    EventType.PLAN_REVISED: lambda d: f"plan of {len(d['new'])} steps: {d['reason']}",
+    EventType.FALLBACK: lambda d: f"{d['agent']} cannot work ({d['reason']}): {d['next']} takes over",
+    EventType.CHECK: lambda d: f"check {d['command']}: exit code {d['exit_code']}",
+    EventType.SEARCH: lambda d: f"searched {d['query']!r}: {d['failure'] or len(d['results'])} results",
+    EventType.DIAGNOSTIC: _diagnosed,
     EventType.COMMIT: lambda d: f"committed {d['commit'][:10]}",
     EventType.AGENT_STARTED: lambda d: f"agent started: {Path(str(d.get('argv0', ''))).name}",
     EventType.AGENT_TEXT: lambda d: f"agent: {d.get('text', '')}",
@@ -150,6 +167,8 @@ class LiveTable:
     def __call__(self, event: Recorded) -> None:
         """Take the event into the table."""
         data = event.data
+        if event.type == EventType.PLAN_REVISED:
+            self.rows |= {k: _Row(k, title) for k, title in data["titles"].items() if k not in self.rows}
         if event.type == EventType.TASK_STARTED:
             self.current = self.rows.setdefault(data["task"], _Row(data["task"], data["title"]))
             self.current.state, self.current.started = "running", event.ts / 1000

@@ -19,6 +19,7 @@ from segue.flow.start import NO_TASKS, pending, select
 from segue.notify.observer import RunNotices
 from segue.prepare import PlanChanged, Prepared, prepared
 from segue.session import carry_out
+from segue.sources.prompt import PromptSource
 from segue.system.background import start_in_background
 from segue.system.files import private_folder
 
@@ -26,6 +27,8 @@ from segue.system.files import private_folder
 def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Output) -> int:
     """Print every prompt a run would send, as far as it is known before the first answer."""
     source = app.source(named, app.repo)
+    if isinstance(source, PromptSource) and not source.planned():
+        return _dry_prompt(app, source, output)
     listing = source.look() if source.kind == "speckit" else source.tasks()
     tasks = pending(listing, select(listing, only, start))
     redact = app.redactor().text
@@ -38,6 +41,19 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
             else:
                 output.text(f"──── task {task.key}: {task.title} · {phase} ────\n{redact(prompt)}\n")
     output.note(f"{len(tasks)} tasks; nothing was launched." if tasks else NO_TASKS)
+    return 0
+
+
+def _dry_prompt(app: App, source: PromptSource, output: Output) -> int:
+    """Before there is a plan, only the prompt that asks for one is known."""
+    from segue.prompts.outline import outline_prompt
+
+    prompt = app.redactor().text(outline_prompt(source.goal, nonce="dry-run").text)
+    if output.json:
+        output.record({"type": "prompt", "task": None, "phase": "outline", "prompt": prompt})
+    else:
+        output.text(f"──── the plan ────\n{prompt}\n")
+    output.note("The steps are not known before an agent has planned them; nothing was launched.")
     return 0
 
 

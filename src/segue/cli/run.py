@@ -12,12 +12,19 @@ from segue.cli.options import make_output, options
 
 @click.command()
 @click.argument("source", required=False)
-@click.option("--agent", default=None, help="Who does the work: see `segue agent list`.")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="[ROLE=]NAME[:MODEL][,NAME…]",
+    help="Who does the work: see `segue agent list`; further names take over when the first cannot. "
+    "Repeatable, for the roles plan, execute, address, verify, research.",
+)
 @click.option("--model", default=None, help="The model the agent should use.")
 @click.option("--flow", default=None, help="How each task is carried.")
 @click.option("--review", default=None, help="Who reviews: stet, ruff, semgrep, command or none.")
 @click.option(
-    "--judge", "judged_by", type=click.Choice(["llm", "checks"]), default=None, help="Who verifies."
+    "--judge", "judged_by", type=click.Choice(["llm", "agent", "checks"]), default=None, help="Who verifies."
 )
 @click.option("--task", "only", multiple=True, metavar="KEY", help="Only this task (repeatable).")
 @click.option("--from", "start", default=None, metavar="KEY", help="This task and all after it.")
@@ -43,6 +50,7 @@ from segue.cli.options import make_output, options
 @options("plan_format", "repo", "config", "database", "json", "quiet", "color")
 def run(
     source: str | None,
+    agents: tuple[str, ...],
     review: str | None,
     log_file: str | None,
     log_format: str | None,
@@ -60,9 +68,9 @@ def run(
 ) -> int:
     """Carry the tasks of SOURCE through an agent.
 
-    SOURCE is a plan file with `## Task N` headings or a Spec Kit feature folder. Without it, the source
-    named in the configuration is taken, or the feature that Spec Kit itself would find. The same command
-    again goes on where the last run stopped.
+    SOURCE is a plan file with `## Task N` headings, a Spec Kit feature folder, or a sentence that says what
+    to build. Without it, the source named in the configuration is taken, or the feature that Spec Kit itself
+    would find. The same command again goes on where the last run stopped.
 
     \b
     Examples:
@@ -72,6 +80,8 @@ def run(
       segue run plan.md --dry-run                    see every prompt
       segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
       segue run plan.md --detach && segue logs -f    in the background
+      segue run "Build a todo app" --repo todo --agent claude      planned, built, verified step by step
+      segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another one to plan
     """
     import asyncio
 
@@ -80,6 +90,7 @@ def run(
     from segue.prepare import PlanChanged
 
     output = make_output(as_json, quiet, color)
+    settings |= _chosen(agents)
     settings |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     app = App.load(repo, config_file, settings)
     if dry_run:
@@ -90,3 +101,15 @@ def run(
         except PlanChanged as changed:
             settings["plan_changed"] = drive.choose(changed, output)
             app = App.load(repo, config_file, settings)
+
+
+def _chosen(agents: tuple[str, ...]) -> dict[str, Any]:
+    """What `--agent` says, as settings."""
+    from segue.domain.errors import UsageError
+    from segue.domain.role import read_choices
+
+    try:
+        agent, roles = read_choices(agents)
+    except ValueError as error:
+        raise UsageError(f"--agent: {error}.") from None
+    return {"agent": agent, "roles": roles}

@@ -27,9 +27,7 @@ class ProviderSettings(BaseModel):
     processes: int = Field(
         8, ge=1, description="Agents that may work at the same time as models; further calls wait."
     )
-    record: bool = Field(
-        True, description="Keep a trace of every call as events of a run; see `segue logs`."
-    )
+    record: bool = Field(True, description="Keep a trace of every call as events of a run; see `segue logs`.")
     depth: int = Field(4, ge=1, description="How deep profiles may be nested.")
     output_bytes: int = Field(
         64 * 1024**2, ge=1024, description="Bytes one agent may print for an answer before it is ended."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from segue.domain.errors import NeedsHuman
 from segue.domain.event import EventType
@@ -114,4 +114,5 @@ async def _revise(
     if new != old:
         titles = {step.key: step.title for step in new}
         plans = {"old": [asdict(step) for step in old], "new": [asdict(step) for step in new]}
+        await kit.journal.respec(replace(kit.journal.run.spec, titles=titles))
         await kit.emit(EventType.PLAN_REVISED, None, task=task.key, reason=reason, titles=titles, **plans)

@@ -7,8 +7,10 @@ from difflib import get_close_matches
 
 from segue.domain.budget import Budget
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError, WorkspaceError
+from segue.domain.role import Role
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.domain.workspace import Snapshot
+from segue.flow.kit import Cast
 from segue.ports import Capabilities, Problem
 
 NO_TASKS = "No pending tasks to process."
@@ -47,6 +49,25 @@ def raise_problems(problems: Sequence[Problem]) -> None:
     worst = problems[0]
     kind = kinds.get(worst.exit_code, UsageError)
     raise kind("\n".join(problem.message for problem in problems), hint=worst.fix)
+
+
+def check_cast(cast: Cast, budget: Budget) -> None:
+    """Refuse a cast that cannot play together."""
+    editing = [player for role in (Role.EXECUTE, Role.ADDRESS, Role.PLAN) for player in cast.get(role, ())]
+    if len({player.agent.can.cloud for player in editing}) > 1:
+        names = ", ".join(sorted({player.agent.name for player in editing}))
+        raise UsageError(
+            f"Cloud agents and local ones cannot take turns at the same work: {names}.",
+            hint="Name agents of one kind for the roles plan, execute and address",
+        )
+    for player in cast.get(Role.VERIFY, ()):
+        if not player.agent.can.ask_mode:
+            raise UsageError(
+                f"Agent {player.agent.name} cannot judge: it has no mode in which it only answers.",
+                hint='--agent verify=NAME names another one; judged_by = "llm" lets a model judge',
+            )
+    for player in {player.agent.name: player for players in cast.values() for player in players}.values():
+        check_caps(budget, player.agent.can, player.agent.name)
 
 
 def check_caps(budget: Budget, can: Capabilities, name: str) -> None:

@@ -180,6 +180,19 @@ class Repository:
         )
 
 
+async def new_repository(folder: Path) -> bool:
+    """Make a folder that is missing or empty a repository with one empty commit; whether that was done."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        return False
+    folder.mkdir(parents=True, exist_ok=True)
+    await _git(folder, "init", "--quiet")
+    repo = await Repository.open(folder)
+    if repo.root != Path(os.path.realpath(folder)):
+        return False
+    await repo.git("commit", "--quiet", "--allow-empty", "-m", "Start")
+    return True
+
+
 async def _git(where: Path, *args: str, stdin: bytes = b"") -> Captured:
     environment = child_environment(passed=_git_variables(), extra=_ENVIRONMENT)
     return await capture(["git", *args], cwd=where, env=environment, timeout=_TIMEOUT, stdin=stdin)
