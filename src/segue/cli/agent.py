@@ -1,4 +1,4 @@
-"""`segue agent`: look at the agents."""
+"""`segue agent`: look at the agents and try them out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from segue.cli.agent_try import try_
 from segue.cli.options import make_output, options
 from segue.cli.output import clean, short_paths
 
@@ -16,7 +17,7 @@ _PATH_CHARS = 30
 
 @click.group()
 def agent() -> None:
-    """Look at the agents."""
+    """Look at the agents and try them out."""
 
 
 @agent.command("list")
@@ -57,6 +58,9 @@ def _end(program: str | None) -> str:
     """As much of a path's end as a table has room for."""
     shown = short_paths(program or "–")
     return shown if len(shown) <= _PATH_CHARS else f"…{shown[1 - _PATH_CHARS :]}"
+
+
+agent.add_command(try_)
 
 
 @agent.command("schema")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -136,6 +136,11 @@ class Processes:
             return await end_lost(job)
         log = self._folder.path / "supervisor.log"
         return _unlaunched("not_started", f"the supervisor ended before it started the agent; see {log}")
+
+    def printed(self, token: str) -> Iterator[tuple[Stream, bytes]]:
+        """All that a job has printed so far, as it came, secrets included."""
+        with Spool(self._folder.job(token)) as spool:
+            yield from spool.read()
 
     def scratch(self, token: str) -> Path:
         """A private folder for files that a job needs; it goes when the job is forgotten."""
