@@ -7,6 +7,7 @@ import sys
 PARTS = {
     "--segue-supervisor": "segue.system.supervisor:main",
     "--segue-scripted": "segue.agents.scripted_child:main",
+    "--segue-acp": "segue.agents.acp_child:main",
     "--segue-sim-agent": "segue.sim.launchers:run_agent",
     "--segue-sim-stet": "segue.sim.launchers:run_stet",
     "--segue-sim-orphan": "segue.sim.orphan_child:main",

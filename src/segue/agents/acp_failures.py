@@ -15,22 +15,7 @@ from segue.domain.resets import reset_time
 
 _MESSAGE_CHARS = 400
 _STDERR_CHARS = 2000
-_STATUS = re.compile(
-    r"(?:^|\b(?:https?|status|statusCode|error|code|api)\b[\"'\s:=(]{1,6}(?:code\W{1,3})?)([45]\d\d)\b"
-    r"|\b([45]\d\d) status code",
-    re.IGNORECASE,
-)
-_CONTEXT = re.compile(
-    r"context[ _](?:length|window|size)|maximum context|prompt (?:is )?too long|too many (?:input )?tokens"
-    r"|input token count|exceeds? the (?:model's )?(?:maximum|context|token)",
-    re.IGNORECASE,
-)
-_OUTAGE = re.compile(
-    r"ECONNREFUSED|ECONNRESET|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|fetch failed|socket hang up|unable to connect"
-    r"|cannot connect|connection (?:refused|reset|error|closed)|overloaded|service unavailable|bad gateway"
-    r"|gateway time-?out|internal server error",
-    re.IGNORECASE,
-)
+_STATUS = re.compile(r"(?:^|\b(?:status|code|error|api)\W{1,6}(?:code\W{1,3})?)([45]\d\d)\b", re.IGNORECASE)
 _STAGES = {
     "start": "it could not be started",
     "initialize": "it does not speak the protocol as expected",
@@ -112,26 +97,17 @@ def _said(line: Mapping[str, Any]) -> str:
 
 
 def _kind(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]:
-    limit = classify(1, None, None, "", said, "", now)
-    if limit is not None and limit.kind is FailureKind.USAGE_LIMIT:
-        return limit.kind, limit.until
-    if _CONTEXT.search(said):
-        return FailureKind.CONTEXT, None
-    if code == AUTH_REQUIRED:
-        return FailureKind.AUTH, None
+    """By the words, for they say more; else by the code, which may be that of the service."""
+    known = classify(1, None, None, "", said, "", now)
+    if known is not None and known.kind is not FailureKind.CRASH:
+        return known.kind, known.until
     found = _STATUS.search(said)
-    status = (
-        code if isinstance(code, int) and 400 <= code < 600 else int(found[1] or found[2]) if found else 0
-    )
-    if status in (401, 403):
+    status = code if isinstance(code, int) and 400 <= code < 600 else int(found[1]) if found else 0
+    if code == AUTH_REQUIRED or status in (401, 403):
         return FailureKind.AUTH, None
     if status == 429:
         return FailureKind.RATE_LIMIT, reset_time(said, now)
-    if status >= 500 or _OUTAGE.search(said):
-        return FailureKind.OUTAGE, None
-    if limit is not None and limit.kind is not FailureKind.CRASH:
-        return limit.kind, limit.until
-    return FailureKind.UNKNOWN, None
+    return (FailureKind.OUTAGE if status >= 500 else FailureKind.UNKNOWN), None
 
 
 def _advised(message: str, kind: FailureKind, login: str) -> str:

@@ -110,8 +110,8 @@ class Profile(BaseModel):
     plan_from: str | None = Field(
         default=None, description="The request whose parameter `plan` holds the plan."
     )
-    version: Pattern = Field(
-        default=r"\S.*", description="All it says about its version fits this expression."
+    version: Pattern | None = Field(
+        default=None, description="All it says about its version fits this; unset: it is not asked."
     )
     install: str = Field(default="", description="The command that installs it.")
     reports_usage: bool = Field(default=False, description="It reports tokens with every turn.")
