@@ -1,0 +1,292 @@
+"""A conversation: say what is new, read the reply, carry out its commands, until none is left.
+
+Everything that happens is a step of the journal, and the loop looks at nothing else: killed at any instant
+and started again, it says nothing twice and launches nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from segue.bridge.commands import Command, Remind, Subagent, serialise
+from segue.bridge.desk import Desk
+from segue.bridge.execute import execute
+from segue.bridge.grammar import Reading, read
+from segue.bridge.launch import Launch, OverBudget, launched
+from segue.bridge.people import tell_people
+from segue.bridge.results import Item, news
+from segue.domain.errors import NeedsHuman
+from segue.domain.event import EventType
+from segue.domain.job import Mode
+from segue.domain.run import StepState
+from segue.ports import Agent, StepFacts, StepResult
+from segue.prompts.bridge import conversation_prompt
+
+_SKIPS_KEPT = 100
+_SO_FAR = 64 * 1024
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One conversation that is being carried on."""
+
+    desk: Desk
+    agent: Agent
+    workspace: Any
+    wait_reminders: bool = False
+    """Whether it goes on until its last reminder was sent."""
+    listens: bool = False
+    """Whether it goes on for ever, for further messages."""
+    turn: int = 0
+    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _held_up: set[str] = field(default_factory=set)
+    """Commands whose end the next follow-up waits for."""
+    _reminders: set[str] = field(default_factory=set)
+
+    async def carry_on(self) -> str:
+        """Go on until nothing is left to be done; the last thing the agent said."""
+        said = ""
+        try:
+            await self._replay()
+            self._start("inbox", self._inbox())
+            while True:
+                fresh = news(self.desk.journal.steps())
+                if any(item.loud for item in fresh) and not self._held_up:
+                    said = await self._take_turn(self.turn + 1, fresh)
+                elif self._idle():
+                    return said or self._last_said()
+                else:
+                    await self._something()
+        finally:
+            await self._end_tasks()
+
+    def next_reminder(self) -> float | None:
+        """When the first reminder that was not sent is due."""
+        journal = self.desk.journal
+        open_ones = [
+            s.output
+            for s in journal.steps("turn/")
+            if s.output.get("status") == "set" and not _sent(journal, s.key)
+        ]
+        return min((float(output["due"]) for output in open_ones), default=None)
+
+    async def _replay(self) -> None:
+        """Go through the turns that the journal knows; what they left undone is done now."""
+        while self.desk.journal.state(f"turn/{self.turn + 1}/say") is not None:
+            await self._take_turn(self.turn + 1, [])
+
+    async def _take_turn(self, number: int, fresh: list[Item]) -> str:
+        """Say what is new and have the reply carried out."""
+        key = f"turn/{number}"
+        said = await self._said(key, number, fresh)
+        self.turn = number
+        reading = await self._read(key, said)
+        for index, command in enumerate(reading.commands, 1):
+            self._carry_out(f"{key}/command/{index}", command)
+        return said
+
+    async def _said(self, key: str, number: int, fresh: list[Item]) -> str:
+        self._refuse_too_many(number, fresh)
+        words = {
+            "items": [item.id for item in fresh],
+            "messages": "\n\n".join(item.text for item in fresh if item.kind == "message"),
+            "results": "\n".join(item.text for item in fresh if item.kind == "result"),
+        }
+        if self.desk.journal.state(f"{key}/say") is None:
+            await self.desk.emit(EventType.BRIDGE_TURN, key, turn=number, items=words["items"])
+        say = (await self.desk.journal.record(f"{key}/say", StepResult(True, words))).output
+        try:
+            result = await launched(self.desk, self._launch(key, number, say), again=True)
+        except OverBudget as error:
+            raise self._stopped(str(error)) from None
+        if not result.ok:
+            failure = result.output.get("failure") or {}
+            raise self._stopped(f"the agent failed: {failure.get('message', 'it gave no reply')}")
+        return str(result.output.get("text", ""))
+
+    def _launch(self, key: str, number: int, say: dict[str, Any]) -> Launch:
+        settings, run = self.desk.settings, self.desk.journal.run
+        remembers = self.agent.can.follow_up
+        prompt = conversation_prompt(
+            say["messages"],
+            say["results"],
+            first=number == 1,
+            so_far="" if remembers or number == 1 else self._so_far(number),
+            repos=[entry if isinstance(entry, str) else entry.repo for entry in settings.allow_repos],
+            keywords=settings.extensions,
+            nonce=f"{run.id} {key}",
+        )
+        session = self._session(number) if remembers else None
+        mode = Mode(settings.mode)
+        return Launch(key, "turn", self.agent, prompt, self.workspace, mode, run.spec.model, session)
+
+    def _session(self, number: int) -> str | None:
+        """The session of the reply before this one."""
+        before = [
+            s for s in self.desk.journal.steps(f"turn/{number - 1}/launch/") if s.state is StepState.DONE
+        ]
+        return before[-1].output.get("session") if before else None
+
+    def _so_far(self, number: int) -> str:
+        """The conversation for an agent that does not remember it; its end, when it is long."""
+        parts = []
+        for turn in range(1, number):
+            say = self._output(f"turn/{turn}/say")
+            reply = self._output(f"turn/{turn}/read").get("text", "")
+            parts += [f"The user:\n{say['messages']}"] if say.get("messages") else []
+            parts += [f"The bridge:\n{say['results']}"] if say.get("results") else []
+            parts.append(f"You:\n{reply}")
+        return "\n\n".join(parts)[-_SO_FAR:]
+
+    def _last_said(self) -> str:
+        return str(self._output(f"turn/{self.turn}/read").get("text", "")) if self.turn else ""
+
+    def _output(self, key: str) -> dict[str, Any]:
+        found = self.desk.journal.steps(key)
+        return found[0].output if found else {}
+
+    def _refuse_too_many(self, number: int, fresh: list[Item]) -> None:
+        """Count the turns since a person has said something."""
+        if self.desk.journal.state(f"turn/{number}/say") is not None or any(
+            i.kind == "message" for i in fresh
+        ):
+            return
+        rounds = 0
+        for turn in range(number - 1, 0, -1):
+            rounds += 1
+            if self._output(f"turn/{turn}/say").get("messages"):
+                break
+        if rounds >= self.desk.settings.rounds:
+            raise self._stopped(f"the cap of {self.desk.settings.rounds} rounds (bridge.rounds) is used up")
+
+    def _stopped(self, reason: str) -> NeedsHuman:
+        return NeedsHuman(
+            f"The conversation stopped: {reason}.",
+            kept="Everything said and done so far is kept.",
+            hint=f"Mend it or raise the limit, then: segue bridge resume {self.desk.journal.run.id}",
+        )
+
+    async def _read(self, key: str, said: str) -> Reading:
+        """The commands of a reply. They are read once: `in 30m` must not move when it is read again."""
+        settings = self.desk.settings
+        known = self._output(f"{key}/read")
+        now = datetime.fromtimestamp(known["now"], UTC) if known else datetime.now(UTC)
+        reading = read(
+            said,
+            now=now,
+            zone=ZoneInfo(settings.time_zone),
+            in_fences=settings.in_fences,
+            limit=settings.commands,
+            keywords=settings.extensions,
+        )
+        if not known:
+            await self._write_down(key, said, reading, now)
+        return reading
+
+    async def _write_down(self, key: str, said: str, reading: Reading, now: datetime) -> None:
+        for index, command in enumerate(reading.commands, 1):
+            await self.desk.emit(
+                EventType.BRIDGE_COMMAND, key, command=f"{key}/command/{index}", line=serialise(command)
+            )
+        for skipped in reading.skipped[:_SKIPS_KEPT]:
+            await self.desk.emit(EventType.BRIDGE_SKIPPED, key, **asdict(skipped))
+        output = {
+            "now": now.timestamp(),
+            "text": said,
+            "skipped": [asdict(skipped) for skipped in reading.skipped[:_SKIPS_KEPT]],
+            "skipped_count": len(reading.skipped),
+        }
+        await self.desk.journal.record(f"{key}/read", StepResult(True, output))
+
+    def _carry_out(self, key: str, command: Command) -> None:
+        done = self.desk.journal.state(key) in (StepState.DONE, StepState.FAILED)
+        if isinstance(command, Remind):
+            self._reminders.add(key)
+        elif not done and not (isinstance(command, Subagent) and not self._waits(command)):
+            self._held_up.add(key)
+        if not done or isinstance(command, Remind):
+            self._start(key, self._carried_out(key, command))
+
+    def _waits(self, command: Subagent) -> bool:
+        return self.desk.settings.wait if command.wait is None else command.wait
+
+    async def _carried_out(self, key: str, command: Command) -> None:
+        await execute(self.desk, key, command)
+        if isinstance(command, Remind):
+            await self._remind(key)
+
+    async def _remind(self, key: str) -> None:
+        """Wait for the instant, also across restarts, then tell people; the agent is told by the loop."""
+        output = self._output(key)
+        if output.get("status") != "set":
+            return
+        due, message = float(output["due"]), str(output.get("message", ""))
+        journal = self.desk.journal
+        await journal.sleep(f"{key}/wait", due)
+
+        async def tell(_token: str) -> StepResult:
+            problems = await tell_people(self.desk.app, "reminder", "Reminder", message)
+            await self.desk.emit(
+                EventType.BRIDGE_REMINDER, key, command=key, due=due, message=message, told=True
+            )
+            return StepResult(True, {"problems": problems})
+
+        await journal.step(f"{key}/due", tell, facts=StepFacts(phase="due", input={"message": message}))
+
+    async def _inbox(self) -> None:
+        """Take what people and services have sent; each message is a step, so that none is lost."""
+        number = 1
+        while True:
+            await self.desk.journal.step(f"inbox/{number}", self._take, facts=StepFacts(phase="inbox"))
+            number += 1
+
+    async def _take(self, _token: str) -> StepResult:
+        payload = await self.desk.journal.wait("message")
+        assert payload is not None, "there is no time limit"
+        if payload.get("kind") == "webhook":
+            agent = payload.get("agent_id")
+            ours = any(s.output.get("agent_id") == agent for s in self.desk.journal.steps("turn/"))
+            payload = {**payload, "known": ours or self._under_way(str(agent))}
+        return StepResult(True, payload)
+
+    def _under_way(self, _agent_id: str) -> bool:
+        """Whether a subagent of this conversation is at work: its own end will be told in full."""
+        return any(task for key, task in self._tasks.items() if key != "inbox" and key not in self._reminders)
+
+    def _start(self, key: str, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks[key] = asyncio.create_task(work)
+
+    def _idle(self) -> bool:
+        """Whether nothing more is to be waited for."""
+        if self.listens:
+            return False
+        waiting = {key for key in self._tasks if key != "inbox"}
+        return not (waiting if self.wait_reminders else waiting - self._reminders)
+
+    async def _something(self) -> None:
+        """Wait until something has happened; what failed in a task is raised here."""
+        seen = len(news(self.desk.journal.steps()))
+        while True:
+            done, _ = await asyncio.wait(
+                self._tasks.values(), return_when=asyncio.FIRST_COMPLETED, timeout=0.05
+            )
+            for key in [key for key, task in self._tasks.items() if task in done]:
+                self._held_up.discard(key)
+                self._tasks.pop(key).result()
+            if done or len(news(self.desk.journal.steps())) != seen:
+                return
+
+    async def _end_tasks(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._tasks.clear()
+
+
+def _sent(journal: Any, key: str) -> bool:
+    return journal.state(f"{key}/due") in (StepState.DONE, StepState.FAILED)

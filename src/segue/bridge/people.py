@@ -1,0 +1,12 @@
+"""Tells people through the configured notifiers; what cannot be told is a problem to write down, no more."""
+
+from __future__ import annotations
+
+from segue.app import App
+from segue.notify import Kind, Notice, notify
+
+
+async def tell_people(app: App, kind: Kind, title: str, text: str) -> list[str]:
+    """Send a notice; gives what went wrong."""
+    redact = app.redactor().text
+    return await notify(app.loaded.settings.notify, Notice(kind, redact(title), redact(text)))

@@ -1,0 +1,78 @@
+"""Asks the relay on the user's machine for an action; every way it can end is an answer."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from segue.bridge.commands import LocalAction
+from segue.config.bridge import BridgeSettings
+from segue.system.http import Answer, Http, HttpError, Policy
+
+_REFUSALS = {
+    401: "the relay does not know this token",
+    403: "the relay does not allow it",
+    404: "the relay knows no such action",
+    409: "the relay is busy with it already",
+    413: "the relay was sent too much",
+    422: "the relay refuses these parameters",
+    429: "the relay was asked too often",
+}
+_OUTPUT = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of an action: `done`, `failed`, `refused` or `unreachable`, and the details."""
+
+    status: str
+    facts: dict[str, Any]
+
+
+async def run_action(settings: BridgeSettings, command: LocalAction, token: str) -> Done:
+    """Have the action run. The token names it, so that asking again after a crash does not run it twice."""
+    if settings.relay_url is None:
+        return Done("refused", {"reason": "no relay is configured (bridge.relay_url)"})
+    secret = _secret(settings)
+    if not secret:
+        return Done("refused", {"reason": f"the relay's token is not set ({settings.relay_token_env})"})
+    headers = {"Authorization": f"Bearer {secret}"}
+    policy = Policy(timeout=settings.relay_timeout, max_bytes=4 * 1024 * 1024)
+    body = {"action": command.action, "parameters": dict(command.parameters)}
+    try:
+        async with Http(settings.relay_url, headers, policy) as http:
+            answer = await http.request(
+                "POST", "/run", body=body, headers={"Idempotency-Key": token}, repeatable=True
+            )
+    except HttpError as error:
+        return Done("unreachable", {"reason": str(error)})
+    return _done(answer)
+
+
+def _done(answer: Answer) -> Done:
+    try:
+        said = answer.json()
+    except ValueError:
+        said = {}
+    facts = said if isinstance(said, dict) else {}
+    if answer.status != 200:
+        reason = _REFUSALS.get(answer.status, f"the relay answered with {answer.status}")
+        detail = facts.get("error") or facts.get("detail")
+        told = {"reason": f"{reason}: {detail}" if detail else reason, "http_status": answer.status}
+        return Done("refused" if answer.status in _REFUSALS else "unreachable", told)
+    code = facts.get("exit_code")
+    kept = {name: facts[name] for name in ("exit_code", "duration", "reason", "cut_bytes") if name in facts}
+    return Done(
+        "done" if code == 0 else "failed", {**kept, "output": str(facts.get("output", ""))[-_OUTPUT:]}
+    )
+
+
+def _secret(settings: BridgeSettings) -> str:
+    if settings.relay_token_file is not None:
+        try:
+            return Path(settings.relay_token_file).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+    return os.environ.get(settings.relay_token_env, "").strip()
