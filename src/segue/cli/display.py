@@ -66,6 +66,16 @@ def _reviewed(data: Any) -> str:
     return f"{data['findings']} findings{dismissed}"
 
 
+def _traced(data: Any) -> str:
+    """A call of a model: what it asked on the way is indented."""
+    part = f" ({data['part']})" if data["part"] else ""
+    tokens = data["input_tokens"] + data["output_tokens"]
+    used = f", {tokens} tokens{' (estimated)' if data['estimated'] else ''}" if tokens else ""
+    cost = f", ${data['cost_usd']:.4f}" if data["cost_usd"] else ""
+    ending = "" if data["ok"] else f": {data['failure'] or 'failed'}: {data['error']}"
+    return f"{'› ' * data['depth']}{data['model']}{part} {duration(data['seconds'])}{used}{cost}{ending}"
+
+
 def place(event: Recorded) -> str:
     """Where in a run an event belongs: `3 execute 1`."""
     parts = (event.step or "").split("/")
@@ -99,6 +109,7 @@ _SENTENCES: dict[str, Any] = {
     EventType.AGENT_ENDED: _ended,
     EventType.VERDICT: _verdict,
     EventType.REVIEW: _reviewed,
+    EventType.TRACE_SPAN: _traced,
     EventType.FINAL: lambda d: f"{d['command']}: exit code {d['exit_code']}",
 }
 

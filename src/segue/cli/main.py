@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "relay": ("segue.cli.relay:relay", "Run white-listed actions on this machine for a bridge elsewhere."),
     "notify": ("segue.cli.notify:notify", "Try out how Segue tells you what happened."),
     "bench": ("segue.cli.bench:bench", "Measure how good the configured judge is."),
+    "proxy": ("segue.cli.proxy:proxy", "Serve agents as models, through LiteLLM's proxy."),
     "demo": ("segue.cli.demo:demo", "See a whole run in a throw-away repository, without keys."),
     "sim": ("segue.cli.sim:sim", "Stand-ins for vendors' tools, to rehearse a run."),
     "completion": ("segue.cli.completion:completion", "Print the completion script for your shell."),

@@ -10,6 +10,7 @@ from typing import Any
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
 from segue.provider.options import PREFIX, Profile, read_profiles
+from segue.provider.request import Refused
 from segue.provider.trace import Kind
 
 AGENTS = {"composer-cli": "cursor", "claude-cli": "claude", "codex-cli": "codex"}
@@ -53,27 +54,29 @@ class Catalogue:
         return catalogue
 
     def target(self, name: str) -> Target:
-        """What stands behind a name; one that nobody knows is left to LiteLLM."""
+        """What stands behind a name; raises Refused for one that is ours but leads nowhere."""
         model, params = self.aliases.get(name, (name, {}))
-        if model.startswith(PREFIX):
-            return Target("profile", name, COMPOSITE, model.removeprefix(PREFIX), params)
         provider, _, rest = model.partition("/")
         if provider in AGENTS and rest:
             return Target("cli", name, provider, rest, params)
+        if provider == COMPOSITE:
+            profile = model.removeprefix(PREFIX)
+            if profile not in self.profiles:
+                known = ", ".join(f"{PREFIX}{known}" for known in sorted(self.profiles))
+                raise Refused(f"There is no profile {model!r}. Known profiles: {known or 'none'}.")
+            return Target("profile", name, COMPOSITE, profile, params)
         return Target("litellm", name, provider if rest else "", model, params)
 
     def _check(self, where: str, name: str) -> None:
-        target = self.target(name)
-        if target.kind == "profile" and target.model not in self.profiles:
-            raise UsageError(
-                f"{where} uses the profile {target.model!r}, which does not exist.",
-                hint=f"Known profiles: {', '.join(sorted(self.profiles)) or 'none'}",
-            )
+        try:
+            target = self.target(name)
+        except Refused as error:
+            raise UsageError(f"{where}: {error}") from None
         if target.kind == "litellm" and not _known(target.model):
+            ours = ", ".join(f"{known}/MODEL" for known in AGENTS)
             raise UsageError(
                 f"{where} uses {name!r}, which is no model that Segue or LiteLLM knows.",
-                hint=f"Models are named {', '.join(f'{known}/MODEL' for known in AGENTS)}, "
-                f"{PREFIX}NAME, or as LiteLLM names them, such as openai/gpt-5",
+                hint=f"Models are named {ours}, {PREFIX}NAME, or as LiteLLM names them: openai/gpt-5",
             )
 
 

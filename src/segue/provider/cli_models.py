@@ -12,7 +12,6 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from segue.app import App, make_agent
-from segue.domain.event import Event
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
@@ -87,9 +86,8 @@ class CliModels:
                 await self._free.acquire()
         except TimeoutError:
             limit = self._app.loaded.settings.provider.processes
-            raise Busy(
-                f"All {limit} processes (provider.processes) were busy for {timeout:g} s; nothing was started."
-            ) from None
+            busy = f"All {limit} processes (provider.processes) were busy for {timeout:.1f} s"
+            raise Busy(f"{busy}; nothing was started.") from None
         self._working += 1
         try:
             yield
@@ -103,16 +101,16 @@ class CliModels:
         token = secrets.token_hex(16)
         workspace = self._folder.workspace(token)
         job = Job(token, prompt, workspace, Mode.ASK, model, limits=self._limits(seconds))
-        last: Event | None = None
+        outcome: Outcome | None = None
         try:
             async with aclosing(agent.run(job)) as events:
                 async for event in events:
-                    last = event
+                    outcome = event.outcome
         finally:
             agent.forget(token)
             shutil.rmtree(workspace, ignore_errors=True)
-        assert last is not None and last.outcome is not None, "the last event carries the outcome"
-        return last.outcome
+        assert outcome is not None, "the last event carries the outcome"
+        return outcome
 
     def _limits(self, seconds: float) -> Limits:
         settings = self._app.loaded.settings

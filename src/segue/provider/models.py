@@ -79,8 +79,6 @@ def _begun(asked: dict[str, Any]) -> Call:
     """The call that LiteLLM describes; what cannot be carried out is refused before anything starts."""
     try:
         provider = _provider(asked)
-        if provider == COMPOSITE and not asked["model"].startswith("profile/"):
-            raise Refused(f"composite/{asked['model']} is no profile; they are named composite/profile/NAME.")
         params = asked.get("optional_params") or {}
         check_params(params)
         tuning = {name: value for name, value in params.items() if name not in ("stream", "stream_options")}

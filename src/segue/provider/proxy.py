@@ -1,0 +1,80 @@
+"""The LiteLLM proxy with Segue's models: its configuration, and how it is started."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from segue.config.settings import Settings
+from segue.domain.errors import ToolMissing
+from segue.provider.catalogue import AGENTS, PROVIDERS, Catalogue
+from segue.provider.options import PREFIX
+
+INSTALL = "pip install 'segue[proxy]'"
+KEY_VARIABLE = "LITELLM_MASTER_KEY"
+HANDLER = "segue.provider.handler"
+
+_NEEDED = ("litellm", "fastapi", "uvicorn", "apscheduler", "backoff", "orjson")
+
+
+def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
+    """The proxy's configuration: every agent, every profile, every name of the user's own."""
+    names = [f"{provider}/*" for provider in AGENTS] + [f"{PREFIX}{name}" for name in catalogue.profiles]
+    models = [{"model_name": name, "litellm_params": {"model": name}} for name in names]
+    models += [
+        {"model_name": alias.name, "litellm_params": {**alias.params, "model": alias.model}}
+        for alias in settings.provider.models
+    ]
+    handlers = [{"provider": provider, "custom_handler": HANDLER} for provider in PROVIDERS]
+    return {
+        "model_list": models,
+        # A retry launches a paid agent again.
+        "litellm_settings": {"num_retries": 0, "custom_provider_map": handlers},
+        "router_settings": {"num_retries": 0},
+        "general_settings": {"master_key": f"os.environ/{KEY_VARIABLE}"},
+    }
+
+
+def yaml(value: Any) -> str:
+    """Tables and lists as YAML that people can read and edit."""
+    return "\n".join(_lines(value, "")) + "\n"
+
+
+def _lines(value: Any, indent: str) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            nested = isinstance(inner, dict | list) and inner
+            yield f"{indent}{_scalar(key)}:" + ("" if nested else f" {json.dumps(inner)}")
+            if nested:
+                yield from _lines(inner, indent + "  ")
+    elif isinstance(value, list) and value:
+        for item in value:
+            first, *rest = _lines(item, indent + "  ")
+            yield f"{indent}- {first.lstrip()}"
+            yield from rest
+    else:
+        yield f"{indent}{json.dumps(value)}"
+
+
+def _scalar(key: str) -> str:
+    return key if key.replace("_", "").isalnum() and key[0].isalpha() else json.dumps(key)
+
+
+def require_proxy() -> None:
+    """Raise ToolMissing unless LiteLLM's proxy can be imported."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ToolMissing(
+            f"The LiteLLM proxy is not installed: {', '.join(missing)} cannot be imported.",
+            hint=f"Install it: {INSTALL}",
+        )
+
+
+def serve(config: Path, host: str, port: int) -> None:
+    """Run the proxy until it is interrupted."""
+    run_server: Any = importlib.import_module("litellm.proxy.proxy_cli").run_server
+    arguments = ["--config", str(config), "--host", host, "--port", str(port), "--telemetry", "False"]
+    run_server.main(arguments, standalone_mode=False)
