@@ -22,6 +22,7 @@ from segue.system.redact import Redactor, secrets_of
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+    from segue.config.settings import Settings
     from segue.sources.prompt import PromptSource
     from segue.sources.speckit import SpecKit
     from segue.system.process import Processes
@@ -32,18 +33,28 @@ AGENTS = {
     "claude": "segue.agents.claude:ClaudeAgent",
     "codex": "segue.agents.codex:CodexAgent",
     "command": "segue.agents.command:CommandAgent",
+    "copilot": "segue.agents.acp:COPILOT",
     "cursor": "segue.agents.cursor:CursorAgent",
+    "cursor-acp": "segue.agents.acp:CURSOR",
     "cursor-cloud": "segue.agents.cursor_cloud:CursorCloudAgent",
+    "gemini": "segue.agents.acp:GEMINI",
+    "opencode": "segue.agents.acp:OPENCODE",
+    "qwen": "segue.agents.acp:QWEN",
     "scripted": "segue.agents.scripted:ScriptedAgent",
+    "vibe": "segue.agents.acp:VIBE",
 }
-"""Agents by name; further ones come from the entry-point group `segue.agents`."""
+"""Agents by name; further ones come from the settings `acp` and the entry-point group `segue.agents`."""
 
 
-def agent_class(name: str) -> Any:
-    """Import an agent's class."""
+def agent_class(name: str, settings: Settings | None = None) -> Any:
+    """Import an agent's class; the settings may define further agents."""
+    if settings is not None and name in settings.acp:
+        from segue.agents.acp import AcpKind
+
+        return AcpKind(name, settings.acp[name])
     where = AGENTS.get(name) or _entry_points().get(name)
     if where is None:
-        known = ", ".join(sorted([*AGENTS, *_entry_points()]))
+        known = ", ".join(agent_names(settings))
         raise UsageError(f"There is no agent {name!r}.", hint=f"Known agents: {known}")
     module, _, attribute = where.partition(":")
     return getattr(importlib.import_module(module), attribute)
@@ -55,16 +66,26 @@ def _entry_points() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group="segue.agents")}
 
 
-def agent_names() -> list[str]:
+def agent_names(settings: Settings | None = None) -> list[str]:
     """Every agent that can be named."""
-    return sorted({*AGENTS, *_entry_points()})
+    return sorted({*AGENTS, *_entry_points(), *(settings.acp if settings else ())})
+
+
+def _check_profiles(loaded: Loaded) -> None:
+    for name in loaded.settings.acp:
+        if name in AGENTS or name in _entry_points():
+            where = loaded.origin(f"acp.{name}.argv")
+            raise UsageError(
+                f"acp.{name} (from {where}) has the name of an agent that exists.",
+                hint=f"Choose another name; options of {name} itself belong into [agents.{name}].",
+            )
 
 
 def make_agent(name: str, loaded: Loaded, processes: Processes, redactor: Redactor) -> Agent:
     """Build an agent from its options."""
     from pydantic import ValidationError
 
-    kind = agent_class(name)
+    kind = agent_class(name, loaded.settings)
     values = loaded.settings.agents.get(name, {})
     try:
         options = kind.Options.model_validate(values)
@@ -96,6 +117,7 @@ class App:
         start = (repo or Path.cwd()).absolute()
         named = config.absolute() if config else None
         loaded = load(start, config=named, command_line=command_line, stored=stored)
+        _check_profiles(loaded)
         return cls(loaded, start if repo else (loaded.settings.repo or start), named)
 
     @property
@@ -156,7 +178,7 @@ class App:
                 hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue agent list`',
             )
         for part in self.parts(Role.EXECUTE, name):
-            agent_class(part.agent)
+            agent_class(part.agent, settings)
         return name
 
     def parts(self, role: Role, default: str) -> tuple[Part, ...]:
@@ -172,7 +194,7 @@ class App:
     def flow_name(self, source_kind: str = "planfile") -> str:
         """The flow that was chosen, or the one that source and agent are usually used with."""
         first = self.parts(Role.EXECUTE, self.agent_name())[0].agent
-        usual = getattr(agent_class(first), "usual_flow", "execute")
+        usual = getattr(agent_class(first, self.loaded.settings), "usual_flow", "execute")
         usual = {"speckit": "spec", "prompt": "build"}.get(source_kind, usual)
         if usual == "execute" and self.loaded.settings.review.reviewer not in (None, "none"):
             usual = "review"
@@ -190,6 +212,7 @@ class App:
         settings = self.loaded.settings
         tables = [*settings.agents.values(), *settings.reviewers.values()]
         given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
+        given += [profile.env for profile in settings.acp.values()]
         known = [os.environ, {"DATABASE_URL": self.database()}, *given]
         return Redactor([secret for variables in known for secret in secrets_of(variables)])
 

@@ -62,7 +62,7 @@ async def examine(app: App) -> list[Finding]:
 
 def agent_reports(app: App) -> list[AgentReport]:
     """Ask all agents about themselves, side by side: each one asks a program or two."""
-    names = agent_names()
+    names = agent_names(app.loaded.settings)
     with ThreadPoolExecutor(len(names)) as threads:
         return list(threads.map(lambda name: _report(app, name), names))
 

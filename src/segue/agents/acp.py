@@ -26,7 +26,7 @@ from segue.agents.installed import PROBE_SECONDS, Examined, ProgramName, key_set
 from segue.agents.local import Ended, ended_event, environment, run_local
 from segue.agents.session_usage import remember, used_before
 from segue.domain.errors import ToolMissing
-from segue.domain.event import Event
+from segue.domain.event import Event, EventType
 from segue.domain.job import Job, Mode
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.files import write_atomic
@@ -118,6 +118,8 @@ class AcpAgent:
                     remember(shared, outcome.session, lines.total)
                     last = ended_event(item, outcome)
                     yield replace(last, data={**last.data, **lines.facts()})
+                elif item.type is EventType.AGENT_STARTED:
+                    yield replace(item, data={"argv0": self._argv()[0]})
                 else:
                     yield item
 
@@ -127,10 +129,10 @@ class AcpAgent:
 
     def _launch(self, job: Job, shared: Path) -> Command:
         folder = shared / "config"
-        for name, text in self._profile.files.items():
-            place = folder / name
+        for file in self._profile.files:
+            place = folder / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(place, text.encode())
+            write_atomic(place, file.text.encode())
         env = environment(job, self._passed(), self._variables(job, folder))
         stdin = json.dumps(self._document(job)).encode()
         argv = tuple(part_command("--segue-acp", "segue.agents.acp_child"))

@@ -67,6 +67,15 @@ class ModelChoice(BaseModel):
     option: str | None = Field(default=None, description="An option of the session, such as `model`.")
 
 
+class OwnFile(BaseModel):
+    """A file that the agent is to find in the run's own folder."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: FileName = Field(description="Its name in `{folder}`.")
+    text: str = Field(description="What is in it.")
+
+
 class Profile(BaseModel):
     """The table `[acp.NAME]`: an agent that speaks the Agent Client Protocol on its stdin and stdout."""
 
@@ -82,9 +91,7 @@ class Profile(BaseModel):
         default={},
         description="Variables to set only if one of `login_env` is: a configuration folder of its own.",
     )
-    files: dict[FileName, str] = Field(
-        default={}, description="Files written into `{folder}`: path = content."
-    )
+    files: list[OwnFile] = Field(default=[], description="Files written into `{folder}`.")
     pass_env: list[str] = Field(default=[], description="Variables of your environment that it may see.")
     login_env: list[str] = Field(default=[], description="Variables that hold a key; it may see them too.")
     login: str = Field(default="", description="How to log in, as a sentence.")
@@ -147,7 +154,7 @@ GEMINI = Profile(
         "GEMINI_TELEMETRY_ENABLED": "false",
     },
     own_env={"GEMINI_CLI_HOME": "{folder}"},
-    files={"settings.json": _QUIET_GEMINI},
+    files=[OwnFile(path="settings.json", text=_QUIET_GEMINI)],
     pass_env=[
         *("GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
         *("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_APPLICATION_CREDENTIALS", "GEMINI_CLI_HOME"),
@@ -215,7 +222,7 @@ QWEN = Profile(
     argv=["qwen", "--acp"],
     env={"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{folder}/settings.json", "QWEN_CODE_NO_RELAUNCH": "true"},
     own_env={"QWEN_HOME": "{folder}"},
-    files={"settings.json": _QUIET_QWEN},
+    files=[OwnFile(path="settings.json", text=_QUIET_QWEN)],
     pass_env=["OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME"],
     login_env=["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"],
     login="Run `qwen` once and log in, or set OPENAI_API_KEY (and OPENAI_BASE_URL).",
