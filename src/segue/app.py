@@ -50,8 +50,9 @@ def agent_class(name: str, settings: Settings | None = None) -> Any:
     """Import an agent's class; the settings may define further agents."""
     if settings is not None and name in settings.acp:
         from segue.agents.acp import AcpKind
+        from segue.agents.acp_profiles import Profile
 
-        return AcpKind(name, settings.acp[name])
+        return AcpKind(name, Profile.model_validate(settings.acp[name]))
     where = AGENTS.get(name) or _entry_points().get(name)
     if where is None:
         known = ", ".join(agent_names(settings))
@@ -72,13 +73,12 @@ def agent_names(settings: Settings | None = None) -> list[str]:
 
 
 def _check_profiles(loaded: Loaded) -> None:
-    for name in loaded.settings.acp:
-        if name in AGENTS or name in _entry_points():
-            where = loaded.origin(f"acp.{name}.argv")
-            raise UsageError(
-                f"acp.{name} (from {where}) has the name of an agent that exists.",
-                hint=f"Choose another name; options of {name} itself belong into [agents.{name}].",
-            )
+    for name, table in loaded.settings.acp.items():
+        from segue.agents.acp_profiles import check_profile
+
+        path = f"acp.{name}"
+        inside = (known for known in loaded.origins if known == path or known.startswith(f"{path}."))
+        check_profile(name, table, loaded.origin(next(inside, path)), name in {*AGENTS, *_entry_points()})
 
 
 def make_agent(name: str, loaded: Loaded, processes: Processes, redactor: Redactor) -> Agent:
@@ -210,9 +210,8 @@ class App:
     def redactor(self) -> Redactor:
         """Knows this user's secrets."""
         settings = self.loaded.settings
-        tables = [*settings.agents.values(), *settings.reviewers.values()]
+        tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
         given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
-        given += [profile.env for profile in settings.acp.values()]
         known = [os.environ, {"DATABASE_URL": self.database()}, *given]
         return Redactor([secret for variables in known for secret in secrets_of(variables)])
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from segue.domain.errors import UsageError
 
 Policy = Literal["all", "edits", "read"]
 """What is allowed when the agent asks: everything; reading and changing files; reading alone."""
@@ -123,6 +126,21 @@ class Profile(BaseModel):
     install: str = Field(default="", description="The command that installs it.")
     reports_usage: bool = Field(default=False, description="It reports tokens with every turn.")
     reports_cost: bool = Field(default=False, description="It reports money, in dollars.")
+
+
+def check_profile(name: str, table: Mapping[str, Any], where: str, taken: bool) -> None:
+    """Say what is wrong with the table `[acp.NAME]` that stands in the file `where`."""
+    if taken:
+        raise UsageError(
+            f"acp.{name} (from {where}) has the name of an agent that exists.",
+            hint=f"Choose another name; options of {name} itself belong into [agents.{name}].",
+        )
+    try:
+        Profile.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(["acp", name, *(str(part) for part in first["loc"])])
+        raise UsageError(f"{path}: {first['msg']} (from {where})", hint="See docs/agents.md") from None
 
 
 _NUMBER = r"v?\d+\.\d+\.\d+\S*"

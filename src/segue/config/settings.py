@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
-from segue.agents.acp_profiles import Profile
 from segue.config.bridge import BridgeSettings
 from segue.config.provider import ProviderSettings
 from segue.domain.budget import Budget
@@ -233,7 +232,7 @@ class Settings(BaseModel):
     agents: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Options per agent: see `segue agent schema NAME`."
     )
-    acp: dict[str, Profile] = Field(
+    acp: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
         description="Further agents that speak the Agent Client Protocol: see docs/agents.md.",
     )
