@@ -43,10 +43,21 @@ class Selection:
         return text, [*(value for _, value in parts), *(self.sources or ())]
 
 
-def ask(store: Store, question: str, selection: Selection) -> Rows:
-    """The answer of the store to one of the questions."""
-    conditions, arguments = selection.conditions()
-    return store.query(sql(question).replace(_MARK, conditions), arguments)
+class Dataset:
+    """What the store answers about the chosen runs; what several reports ask is asked once."""
+
+    def __init__(self, store: Store, selection: Selection) -> None:
+        self._store = store
+        self._selection = selection
+        self._known: dict[str, Rows] = {}
+
+    def ask(self, question: str) -> Rows:
+        """The rows that answer one of the questions."""
+        if question not in self._known:
+            conditions, arguments = self._selection.conditions()
+            text = sql(question).replace(_MARK, conditions)
+            self._known[question] = self._store.query(text, arguments)
+        return self._known[question]
 
 
 @cache

@@ -9,10 +9,12 @@ SELECT s.run_id, s.task, max(s.build_phase) AS build_phase,
                    AND coalesce(s.output->'failure'->>'kind', '') NOT IN
                        ('usage_limit', 'rate_limit', 'outage', 'auth', 'interrupted', 'not_started', 'lost')
                   THEN 1 END) AS failures,
-       max(CASE WHEN s.phase = 'end' AND s.state = 'done' AND substr(s.output->>'reason', 1, 7) <> 'skipped'
+       max(CASE WHEN s.phase = 'end' AND s.state = 'done' 
+                 AND substr(coalesce(s.output->>'reason', ''), 1, 7) <> 'skipped'
                 THEN 1 ELSE 0 END) AS done,
-       max(CASE WHEN s.phase = 'end' AND substr(s.output->>'reason', 1, 7) = 'skipped'
-                THEN 1 ELSE 0 END) AS skipped
+       max(CASE WHEN s.phase = 'end' AND substr(coalesce(s.output->>'reason', ''), 1, 7) = 'skipped'
+                THEN 1 ELSE 0 END) AS skipped,
+       max(CASE WHEN s.phase = 'end' THEN 1 ELSE 0 END) AS ended
 FROM chosen r JOIN orchestrator_steps s ON s.run_id = r.id
 WHERE s.task IS NOT NULL
 GROUP BY s.run_id, s.task

@@ -1,0 +1,115 @@
+"""The timeline of one run: a lane per task, a bar per step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from segue.ports import Store
+from segue.reports.selection import Dataset, Rows, Selection
+
+HIDDEN = ("base", "end", "commit")
+"""Steps that take no time worth showing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One step, in seconds since the run began."""
+
+    phase: str
+    attempt: int
+    begin: float
+    end: float
+    state: str
+    result: str
+    action: str
+    reason: str
+    who: str
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One task, or what concerns the run as a whole."""
+
+    task: str
+    title: str
+    build_phase: str
+    bars: tuple[Bar, ...]
+    ended: str
+    """`done`, `failed`, or empty when it has not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One run over time."""
+
+    run: str
+    title: str
+    state: str
+    seconds: float
+    lanes: tuple[Lane, ...]
+
+
+def timeline(store: Store, run_id: str) -> Timeline | None:
+    """The timeline of a run; None when there is no such run."""
+    run = store.run(run_id)
+    if run is None:
+        return None
+    dataset = Dataset(store, Selection(run=run.id))
+    steps = dataset.ask("timeline")
+    names = titles(dataset.ask("titles")).get(run.id, {})
+    ends = [step["ended"] or run.updated for step in steps] or [run.created]
+    order = dict.fromkeys(step["task"] for step in steps)
+    lanes = [
+        _lane(task, names, [s for s in steps if s["task"] == task], run.created, run.updated)
+        for task in order
+    ]
+    seconds = max(0.0, (max(ends) - run.created) / 1000)
+    who = run.spec.agent + (f" {run.spec.model}" if run.spec.model else "")
+    return Timeline(
+        run.id, f"{run.spec.source} · {who}", run.state, seconds, tuple(lane for lane in lanes if lane.bars)
+    )
+
+
+def titles(rows: Rows) -> dict[str, dict[str, str]]:
+    """What the tasks of each run are called, the last plan's word counting."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        named = row["data"] if isinstance(row["data"], dict) else {}
+        found.setdefault(row["run_id"], {}).update({str(key): str(title) for key, title in named.items()})
+    return found
+
+
+def _lane(task: str | None, names: Mapping[str, str], steps: Rows, start: int, last: int) -> Lane:
+    ended = [step["state"] for step in steps if step["phase"] == "end"]
+    shown = [step for step in steps if step["phase"] not in HIDDEN]
+    return Lane(
+        task or "",
+        names.get(task, f"Task {task}") if task else "the run",
+        next((str(step["build_phase"]) for step in steps if step["build_phase"]), ""),
+        tuple(_bar(step, start, last) for step in shown),
+        ended[-1] if ended else "",
+    )
+
+
+def _bar(step: Mapping[str, Any], start: int, last: int) -> Bar:
+    begin = max(0.0, (step["started"] - start) / 1000)
+    ended = step["ended"] if step["ended"] is not None else max(last, step["started"])
+    who = " ".join(part for part in (step["agent"], step["model"]) if part)
+    return Bar(
+        str(step["phase"] or ""),
+        int(step["attempt"]),
+        begin,
+        max(begin, (ended - start) / 1000),
+        str(step["state"]),
+        str(step["result"] or ""),
+        str(step["action"] or ""),
+        str(step["reason"] or ""),
+        who,
+    )
