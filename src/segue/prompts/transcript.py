@@ -48,7 +48,7 @@ def transcript(messages: Iterable[Message]) -> Prompt:
 def read_transcript(text: str) -> list[Message]:
     """The messages of a transcript; raises ValueError for a text that is none."""
     markers = [found for found in _MARKER.finditer(text) if not found[1]]
-    if (markers[0].start() if markers else len(text)) != 0:
+    if not markers or markers[0].start() != 0:
         raise ValueError("a transcript begins with a role")
     ends = [found.start() - len(_BETWEEN) for found in markers[1:]] + [len(text)]
     return [

@@ -12,6 +12,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from segue.app import App, make_agent
+from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
@@ -139,7 +140,8 @@ def _understood(outcome: Outcome, prompt: Prompt, span: Span) -> Answer:
         span.input_tokens, span.output_tokens = _tokens(prompt.text), _tokens(outcome.text)
     if failure is not None:
         span.failure = failure.kind.value
-        raise AgentFailed(failure)
+        launched = outcome.exit_code is not None or failure.kind is not FailureKind.NOT_STARTED
+        raise AgentFailed(failure, launched)
     return Answer(outcome.text.rstrip())
 
 

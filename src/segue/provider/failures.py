@@ -12,9 +12,6 @@ from segue.domain.errors import CredentialsError, SegueError
 from segue.domain.failure import Failure, FailureKind
 from segue.provider.request import Refused
 
-NOT_LAUNCHED = frozenset({FailureKind.NOT_STARTED})
-"""Failures of an agent that certainly did not start."""
-
 _CLASSES = {
     FailureKind.TIMEOUT: "Timeout",
     FailureKind.HANG: "Timeout",
@@ -41,9 +38,10 @@ _STATUS = {
 class AgentFailed(Exception):
     """An agent gave no answer."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure, launched: bool) -> None:
         super().__init__(failure.message)
         self.failure = failure
+        self.launched = launched
 
 
 class Busy(Exception):
@@ -53,9 +51,10 @@ class Busy(Exception):
 def as_litellm(error: Exception, model: str, provider: str) -> Exception:
     """The exception a caller of LiteLLM expects; one of LiteLLM's own stays as it is."""
     if isinstance(error, AgentFailed):
-        failure = error.failure
-        name = _CLASSES.get(failure.kind, _DEFINITE)
-        return _made(name, _sentence(failure), model, provider, failure.kind not in NOT_LAUNCHED)
+        name = _CLASSES.get(error.failure.kind, _DEFINITE)
+        if error.launched and error.failure.kind is FailureKind.NOT_STARTED:
+            name = _DEFINITE  # it ran and refused to work, as with an unknown model
+        return _made(name, _sentence(error.failure), model, provider, final=error.launched)
     if isinstance(error, Refused):
         return _made("BadRequestError", str(error), model, provider, final=True)
     if isinstance(error, Busy):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import segue.provider
 from segue.config.settings import Settings
 from segue.domain.errors import ToolMissing
 from segue.provider.catalogue import AGENTS, PROVIDERS, Catalogue
@@ -74,7 +77,16 @@ def require_proxy() -> None:
 
 
 def serve(config: Path, host: str, port: int) -> None:
-    """Run the proxy until it is interrupted."""
+    """Run the proxy until it is interrupted or asked to end."""
     run_server: Any = importlib.import_module("litellm.proxy.proxy_cli").run_server
     arguments = ["--config", str(config), "--host", host, "--port", str(port), "--telemetry", "False"]
-    run_server.main(arguments, standalone_mode=False)
+    # Uvicorn passes the signal on when it has shut down; it must not kill us before the agents have ended.
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        run_server.main(arguments, standalone_mode=False)
+    finally:
+        segue.provider.close()
+
+
+def _end(*_: object) -> NoReturn:
+    raise SystemExit(0)

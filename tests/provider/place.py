@@ -1,0 +1,112 @@
+"""A place in which models are asked: a home, settings, and the stand-in for Cursor's `agent` on the PATH."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from segue.sim.launchers import write_launchers
+from tests.cli.place import until
+
+MODEL = "composer-cli/composer-2.5"
+HELLO = [{"role": "user", "content": "hello"}]
+DROPPED = ("SEGUE_", "XDG_", "ANTHROPIC_", "CLAUDE_", "CODEX_", "OPENAI_", "CURSOR_", "LITELLM_", "OTEL_")
+
+
+def environment(root: Path) -> dict[str, str]:
+    """The variables of a process that works in this place."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
+    return {
+        **kept,
+        "HOME": str(root / "home"),
+        "PATH": f"{root / 'bin'}{os.pathsep}{kept['PATH']}",
+        "XDG_STATE_HOME": str(root / "state"),
+        "XDG_CONFIG_HOME": str(root / "config"),
+        "SEGUE_CONFIG": str(root / "segue.toml"),
+        "SEGUE_SIM_AGENT": str(root / "script.toml"),
+        "TMPDIR": str(root / "tmp"),
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+
+
+def prepare(root: Path, config: str = "", script: str = "") -> None:
+    """Make the folders, the stand-in and the files."""
+    for name in ("home", "tmp"):
+        (root / name).mkdir()
+    write_launchers(root / "bin")
+    (root / "segue.toml").write_text(config)
+    (root / "script.toml").write_text(script)
+
+
+@dataclass
+class Asking:
+    """What a test knows of the place."""
+
+    root: Path
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state" / "segue"
+
+    def config(self, text: str) -> None:
+        """The settings; those that hold are read with the first call."""
+        import segue.provider
+
+        segue.provider.close()
+        (self.root / "segue.toml").write_text(text)
+
+    def script(self, text: str) -> None:
+        (self.root / "script.toml").write_text(text)
+
+    def log(self) -> list[dict[str, Any]]:
+        path = self.root / "script.toml.state"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def launches(self) -> list[dict[str, Any]]:
+        """The launches that got a prompt to answer."""
+        return [line for line in self.log() if "argv" in line and "-p" in line["argv"]]
+
+    def leftovers(self) -> list[Path]:
+        """Folders of calls that have ended."""
+        jobs = self.state.glob("provider/processes/*/jobs/*")
+        return [*jobs, *(self.root / "tmp").glob("segue-ask-*/*")]
+
+    def spans(self) -> list[dict[str, Any]]:
+        """The stored trace."""
+        from segue.store import connect
+
+        with connect(str(self.state / "segue.db"), read_only=True) as store:
+            return [dict(event.data) for run in store.runs() for event in store.events(run.id)]
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+def agents_of(asking: Asking) -> list[int]:
+    """The stand-ins that are at work in this place."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if any(word.startswith(str(asking.root / "bin").encode()) for word in words) and b"-p" in words:
+                found.append(int(folder.name))
+    return [pid for pid in found if not gone(pid)]
+
+
+def at_work(asking: Asking) -> list[int]:
+    """Wait until an agent works."""
+    until(lambda: agents_of(asking), "an agent at work")
+    return agents_of(asking)
+

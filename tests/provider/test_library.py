@@ -1,0 +1,219 @@
+"""Agents as models in Python: completion and streaming, sync and async, through the real LiteLLM."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import litellm
+import pytest
+
+import segue.provider
+from segue.prompts.transcript import Message, Role, transcript
+from tests.cli.place import until
+from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work
+
+
+@pytest.fixture(autouse=True)
+def temporary(asking: Asking) -> Iterator[None]:
+    """Python remembers where temporary files go."""
+    before, tempfile.tempdir = tempfile.tempdir, None
+    yield
+    tempfile.tempdir = before
+
+
+def test_a_completion_is_an_ordinary_response(asking: Asking) -> None:
+    asking.script('[[on]]\nsay = "Good day!  \\n"\nusage = { inputTokens = 12, outputTokens = 3 }\n')
+    response = litellm.completion(model=MODEL, messages=HELLO)
+    assert response.choices[0].message.content == "Good day!"
+    assert response.choices[0].finish_reason == "stop"
+    assert (response.usage.prompt_tokens, response.usage.completion_tokens) == (12, 3)
+    assert response.usage.estimated is False
+    assert response.model == MODEL
+    [span] = response._hidden_params["segue"]["trace"]
+    assert span["exit_code"] == 0
+    assert span["seconds"] > 0
+
+
+def test_the_agent_is_asked_in_ask_mode_in_a_fresh_empty_folder_that_goes(asking: Asking) -> None:
+    litellm.completion(model=MODEL, messages=HELLO)
+    litellm.completion(model="composer-cli/default", messages=HELLO)
+    first, second = asking.launches()
+    assert first["mode"] == second["mode"] == "ask"
+    assert first["argv"][first["argv"].index("--model") + 1] == "composer-2.5"
+    assert "--model" not in second["argv"]
+    assert "--force" not in first["argv"]
+    assert first["cwd"] != second["cwd"]
+    assert not Path(first["cwd"]).exists()
+    assert asking.leftovers() == []
+
+
+def test_the_model_of_the_settings_is_the_default(asking: Asking) -> None:
+    asking.config('model = "gpt-5.5"\n')
+    litellm.completion(model="composer-cli/default", messages=HELLO)
+    [launch] = asking.launches()
+    assert launch["argv"][launch["argv"].index("--model") + 1] == "gpt-5.5"
+
+
+def test_the_two_turn_dialogue(asking: Asking) -> None:
+    """The whole conversation goes in each time; nothing else is remembered."""
+    name, ability = "I'm Composer, a language model.", "I help with coding tasks."
+    asking.script(
+        f'[[on]]\ncontains = "What can you do?"\nsay = "{ability}"\n'
+        f'[[on]]\ncontains = "your name"\nsay = "{name}"\n'
+    )
+    messages = [
+        {"role": "system", "content": "You are a helpful assistant."},
+        {"role": "user", "content": "Hi! What's your name?"},
+    ]
+    answer = litellm.completion(model=MODEL, messages=messages).choices[0].message.content
+    assert answer == name
+    messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": "What can you do?"}]
+    assert litellm.completion(model=MODEL, messages=messages).choices[0].message.content == ability
+    said = [Message(Role(message["role"].upper()), message["content"]) for message in messages]
+    turns = [line for line in asking.log() if "prompt_sha256" in line]
+    expected = [transcript(said[:2]).text, transcript(said).text]
+    assert [turn["prompt_sha256"] for turn in turns] == [
+        hashlib.sha256(text.encode()).hexdigest() for text in expected
+    ]
+    assert turns[0]["session"] != turns[1]["session"]
+
+
+def test_usage_that_nobody_reports_is_estimated_and_marked(asking: Asking) -> None:
+    asking.script('[[on]]\nsay = "Good day!"\nfaults = ["no_usage"]\n')
+    response = litellm.completion(model=MODEL, messages=HELLO)
+    assert response.usage.estimated is True
+    assert response.usage.total_tokens > 2
+    assert response._hidden_params["segue"]["usage_estimated"] is True
+
+
+def test_ten_megabytes_go_in(asking: Asking) -> None:
+    text = "0123456789" * 1_000_000
+    litellm.completion(model=MODEL, messages=[{"role": "user", "content": text}])
+    [turn] = [line for line in asking.log() if "prompt_bytes" in line]
+    assert turn["prompt_bytes"] == len("<<<ROLE:USER>>>\n") + len(text)
+
+
+def test_streams_bring_the_same_answer_in_pieces(asking: Asking) -> None:
+    lines = "\n".join(f"line {number}" for number in range(1000))
+    asking.script(f'[[on]]\nsay = """{lines}"""\nusage = {{ inputTokens = 5, outputTokens = 7 }}\n')
+    wanted: dict[str, Any] = {"model": MODEL, "messages": HELLO, "stream": True}
+    wanted["stream_options"] = {"include_usage": True}
+    chunks = list(litellm.completion(**wanted))
+
+    async def collected() -> list[Any]:
+        return [chunk async for chunk in await litellm.acompletion(**wanted)]
+
+    for seen in (chunks, asyncio.run(collected())):
+        pieces = [chunk.choices[0].delta.content or "" for chunk in seen if chunk.choices]
+        assert "".join(pieces) == lines
+        assert len([piece for piece in pieces if piece]) > 1
+        reasons = [chunk.choices[0].finish_reason for chunk in seen if chunk.choices]
+        assert [reason for reason in reasons if reason] == ["stop"]
+        [used] = [chunk.usage for chunk in seen if getattr(chunk, "usage", None)]
+        assert used.total_tokens == 12
+
+
+def test_calls_come_from_any_loop_and_any_thread(asking: Asking) -> None:
+    async def once() -> str:
+        response = await litellm.acompletion(model=MODEL, messages=HELLO)
+        return str(response.choices[0].message.content)
+
+    assert asyncio.run(once()) == asyncio.run(once())
+    answers: list[str] = []
+    threads = [threading.Thread(target=lambda: answers.append(asyncio.run(once()))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 3
+
+
+def test_of_64_calls_only_so_many_run_at_once_and_none_is_lost(asking: Asking) -> None:
+    asking.config("[provider]\nprocesses = 3\n")
+
+    async def all_at_once() -> list[Any]:
+        asked = [
+            litellm.acompletion(model=MODEL, messages=[{"role": "user", "content": f"number {n}"}])
+            for n in range(64)
+        ]
+        return await asyncio.gather(*asked)
+
+    responses = asyncio.run(all_at_once())
+    assert len({response.id for response in responses}) == 64
+    assert len(asking.launches()) == 64
+    spans = [response._hidden_params["segue"]["trace"][0] for response in responses]
+    begins = [(span["started"] + span["queued"], 1) for span in spans]
+    ends = [(span["started"] + span["seconds"], -1) for span in spans]
+    # At the same instant an end counts first: its place is what lets the next one begin.
+    changes = [step for _instant, step in sorted(begins + ends)]
+    assert 1 < max(itertools.accumulate(changes)) <= 4
+    assert asking.leftovers() == []
+
+
+def test_a_stream_that_is_given_up_ends_its_agent(asking: Asking) -> None:
+    asking.config("[limits]\nkill_grace = 0.3\n")
+    asking.script('[[on]]\nfaults = ["hang"]\n')
+
+    async def give_up() -> list[int]:
+        stream = await litellm.acompletion(model=MODEL, messages=HELLO, stream=True)
+        first = asyncio.ensure_future(anext(stream))
+        pids = await asyncio.to_thread(at_work, asking)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        return pids
+
+    assert asyncio.run(give_up())
+    until(lambda: not agents_of(asking), "the agent to end")
+    until(lambda: not asking.leftovers(), "its folders to go")
+
+
+def test_a_call_that_is_cancelled_ends_its_agent(asking: Asking) -> None:
+    asking.config("[limits]\nkill_grace = 0.3\n")
+    asking.script('[[on]]\nfaults = ["hang"]\n')
+
+    async def give_up() -> None:
+        call = asyncio.ensure_future(litellm.acompletion(model=MODEL, messages=HELLO))
+        await asyncio.to_thread(at_work, asking)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(give_up())
+    until(lambda: not agents_of(asking), "the agent to end")
+
+
+def test_closing_ends_agents_and_leaves_nothing(asking: Asking) -> None:
+    asking.config("[limits]\nkill_grace = 0.3\n")
+    asking.script('[[on]]\nfaults = ["hang"]\n')
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            litellm.completion(model=MODEL, messages=HELLO)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    at_work(asking)
+    segue.provider.close()
+    thread.join()
+    assert failures
+    assert agents_of(asking) == []
+    assert list((asking.state / "provider" / "processes").iterdir()) == []
+    assert list((asking.root / "tmp").glob("segue-ask-*")) == []
+
+
+def test_registering_twice_is_registering_once() -> None:
+    before = list(litellm.custom_provider_map)
+    segue.provider.register()
+    assert litellm.custom_provider_map == before
+    assert {item["provider"] for item in before} >= {"composer-cli", "claude-cli", "codex-cli", "composite"}
