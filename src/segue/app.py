@@ -141,7 +141,8 @@ class App:
         if not read_only:
             own_folder(self.state_dir)
             _private_file(self.database())
-        return connect(self.database(), read_only=read_only)
+        patience = self.loaded.settings.store.patience
+        return connect(self.database(), read_only, spools=self.state_dir / "runs", patience=patience)
 
     def run_folder(self, run_id: str) -> Path:
         """Where the supervisor of a run keeps what its agents print; nobody else may read it."""

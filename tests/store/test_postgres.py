@@ -56,7 +56,7 @@ def test_a_transaction_that_was_committed_before_the_connection_broke_is_not_wri
                 batch = log._batch
                 await log.write()
                 await store._keeper.writer.run(  # type: ignore[union-attr]
-                    lambda: log._store(batch, None, True)
+                    lambda: log._store(batch, [], True)
                 )
             assert [event.seq for event in store.events(journal.run.id)] == [1, 2, 3, 4, 5]
 

@@ -148,6 +148,18 @@ class DiagnosticSettings(BaseModel):
         return value
 
 
+class StoreSettings(BaseModel):
+    """How runs get along with their database."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    patience: float = Field(
+        300,
+        ge=0,
+        description="Seconds a run goes on while its Postgres database is away; what happens is buffered.",
+    )
+
+
 class Settings(BaseModel):
     """All settings."""
 
@@ -211,6 +223,7 @@ class Settings(BaseModel):
         None, description="`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."
     )
     roles: RoleSettings = RoleSettings()  # type: ignore[call-arg]
+    store: StoreSettings = StoreSettings()  # type: ignore[call-arg]
     limits: LimitSettings = LimitSettings()  # type: ignore[call-arg]
     review: ReviewSettings = ReviewSettings()  # type: ignore[call-arg]
     judge: JudgeSettings = JudgeSettings()  # type: ignore[call-arg]

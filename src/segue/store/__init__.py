@@ -9,11 +9,15 @@ if TYPE_CHECKING:
     from segue.store.store import SqlStore
 
 
-def connect(address: str | Path, read_only: bool = False) -> SqlStore:
+def connect(
+    address: str | Path, read_only: bool = False, spools: Path | None = None, patience: float = 0.0
+) -> SqlStore:
     """Open the store at a `postgres://` URL or in an SQLite file, which is created and migrated if need be.
 
     With `read_only` nothing is created or changed: a database that does not exist yet has no runs.
+    With a folder `spools`, runs go on for `patience` seconds when the Postgres database goes away: what they
+    write is buffered there, and replayed when the database is back or the run is opened again.
     """
     from segue.store.store import SqlStore
 
-    return SqlStore(address, read_only=read_only)
+    return SqlStore(address, read_only=read_only, spools=spools, patience=patience)

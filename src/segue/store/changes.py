@@ -18,8 +18,9 @@ POLL_SECONDS = 1.0
 class Changes:
     """Wakes those who wait when somebody changed the database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, is_away: Callable[[], bool] = lambda: False) -> None:
         self._database = database
+        self._is_away = is_away
         self._bells: set[asyncio.Event] = set()
         self._stop: Callable[[], None] | None = None
 
@@ -43,7 +44,7 @@ class Changes:
         bell = asyncio.Event()
         self._bells.add(bell)
         try:
-            if self._stop is None:
+            if self._stop is None and not self._is_away():
                 self._stop = self._database.watch(asyncio.get_running_loop(), self._ring_all)
             yield bell
         finally:

@@ -32,7 +32,7 @@ def is_gone(owner: str, lease: int, now: int) -> bool:
     return lease < now and not certainly_lives
 
 
-def claim(database: Database, run_id: str, owner: str) -> None:
+def claim(database: Database, run_id: str, owner: str, lease_ms: int = LEASE_MS) -> None:
     """Make somebody the owner of the run, or raise Locked. Runs inside a transaction."""
     rows = database.execute(
         "SELECT owner, lease, claimed, {now} FROM orchestrator_runs WHERE id = ? {for_update}", run_id
@@ -44,14 +44,14 @@ def claim(database: Database, run_id: str, owner: str) -> None:
         raise _locked(run_id, process_of(holder), claimed)
     database.execute(
         "UPDATE orchestrator_runs SET owner = ?, claimed = {now}, lease = {now} + ? WHERE id = ?",
-        *(owner, LEASE_MS, run_id),
+        *(owner, lease_ms, run_id),
     )
 
 
-def fence(database: Database, run_id: str, owner: str) -> None:
+def fence(database: Database, run_id: str, owner: str, lease_ms: int = LEASE_MS) -> None:
     """Renew the lease, or raise LeaseLost. Every transaction of an owner begins with this."""
     sql = "UPDATE orchestrator_runs SET lease = {now} + ?, updated = {now} WHERE id = ? AND owner = ?"
-    if database.change(sql, LEASE_MS, run_id, owner) != 1:
+    if database.change(sql, lease_ms, run_id, owner) != 1:
         raise LeaseLost(
             f"Run {run_id} is driven by another process now.",
             kept="Everything up to the last finished step is kept.",
@@ -59,12 +59,17 @@ def fence(database: Database, run_id: str, owner: str) -> None:
         )
 
 
-def renew(database: Database, claims: Iterable[tuple[str, str]], slots: Iterable[str]) -> list[str]:
+def renew(
+    database: Database,
+    claims: Iterable[tuple[str, str]],
+    slots: Iterable[str] = (),
+    lease_ms: int = LEASE_MS,
+) -> list[str]:
     """Renew leases of runs and slots; return the owners that lost their run. Runs inside a transaction."""
     for slot in slots:
         database.execute("UPDATE orchestrator_slots SET lease = {now} + ? WHERE owner = ?", LEASE_MS, slot)
     sql = "UPDATE orchestrator_runs SET lease = {now} + ? WHERE id = ? AND owner = ?"
-    return [owner for run_id, owner in claims if database.change(sql, LEASE_MS, run_id, owner) != 1]
+    return [owner for run_id, owner in claims if database.change(sql, lease_ms, run_id, owner) != 1]
 
 
 def release(database: Database, run_id: str, owner: str) -> None:

@@ -25,11 +25,20 @@ class Disconnected(StoreError):
     """The connection broke: what was under way may or may not have been committed."""
 
 
+class Executes(Protocol):
+    """What writes statements, to a database or into a buffer."""
+
+    def execute(self, sql: str, *values: object) -> list[Row]:
+        """Run one statement and return its rows."""
+
+
 class Database(Protocol):
     """One connection. SQL is written once: `?` is a value, `{now}` the clock, `{for_update}` a row lock."""
 
     poll_seconds: float
     """How often it makes sense to ask for the version."""
+    pauses: Sequence[float]
+    """Seconds between attempts when the connection broke."""
 
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
@@ -92,22 +101,22 @@ def transact(database: Database, work: Callable[[bool], T]) -> T:
         with database.transaction():
             return work(again)
 
-    return _persist(attempt)
+    return _persist(database, attempt)
 
 
 def ask(database: Database, sql: str, *values: object) -> list[Row]:
     """Run a query, and again when the connection broke."""
-    return _persist(lambda _again: database.execute(sql, *values))
+    return _persist(database, lambda _again: database.execute(sql, *values))
 
 
 def look(database: Database, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
     """Run a foreign query that may change nothing, and again when the connection broke."""
-    return _persist(lambda _again: database.read(sql, values))
+    return _persist(database, lambda _again: database.read(sql, values))
 
 
-def _persist(attempt: Callable[[bool], T]) -> T:
+def _persist(database: Database, attempt: Callable[[bool], T]) -> T:
     again = False
-    for pause in RETRY_PAUSES:
+    for pause in database.pauses:
         try:
             return attempt(again)
         except Disconnected:

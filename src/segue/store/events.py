@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from segue.domain.errors import StoreError
 from segue.domain.event import EventType, Json, Recorded
 from segue.ports import Observer
 from segue.store.claim import fence
-from segue.store.database import Database, Row, transact
+from segue.store.database import Executes, Row
 from segue.store.encoding import encode, escape
+from segue.store.outage import Outage
 from segue.store.rows import EVENT, now
+from segue.store.spool import Recorder, Spool, keep_prompts, replay
 from segue.store.writer import Writer
 
-T = TypeVar("T")
+Change = Callable[[Executes], object]
+"""Writes that go with events. They must bear being repeated, and get no answer."""
 
 FLUSH_SECONDS = 0.05
 FLUSH_EVENTS = 1000
@@ -33,18 +35,29 @@ class Batch:
 
     rows: list[Row] = field(default_factory=list)
     prompts: dict[str, str] = field(default_factory=dict)
-    changes: list[Callable[[Database], object]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     """Writes that may happen twice and wait for the next transaction."""
     size: int = 0
+    after: int = 0
+    """The number of the last event before these, when the batch is complete."""
 
 
 class EventLog:
     """Appends events for the owner of a run, and writes its other changes together with them."""
 
     def __init__(
-        self, writer: Writer, run_id: str, owner: str, seq: int, observers: Sequence[Observer] = ()
+        self,
+        writer: Writer,
+        outage: Outage,
+        spool: Spool | None,
+        run_id: str,
+        owner: str,
+        seq: int,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self._writer = writer
+        self._outage = outage
+        self._spool = spool
         self._run_id = run_id
         self._owner = owner
         self._seq = seq
@@ -77,13 +90,22 @@ class EventLog:
             observer(recorded)
         return recorded
 
-    def later(self, change: Callable[[Database], object]) -> None:
+    def later(self, change: Change) -> None:
         """Write a change together with the event that was just added; it must bear being repeated."""
         self._batch.changes.append(change)
 
-    async def write(self, change: Callable[[Database], T] | None = None) -> T | None:
+    async def write(self, change: Change | None = None) -> None:
         """Write all that is queued, and the change, in one fenced transaction."""
-        return await asyncio.shield(self._submit(change))
+        await asyncio.shield(self._submit(change))
+
+    def replay(self) -> None:
+        """Write what was buffered while the database was away. Runs on the writer's thread."""
+        if self._spool is not None and self._spool.exists():
+            replay(self._writer.database, self._spool, self._owner, self._outage.lease_ms)
+
+    def fail(self, failure: StoreError) -> None:
+        """Take no more events: they could not be stored."""
+        self._failure = self._failure or failure
 
     def _keep_prompt(self, data: Json) -> Json:
         """A prompt's text is stored once, under its digest; the event names the digest only."""
@@ -105,11 +127,12 @@ class EventLog:
         else:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._submit, None)
 
-    def _submit(self, change: Callable[[Database], T] | None) -> asyncio.Future[T | None]:
+    def _submit(self, change: Change | None) -> asyncio.Future[None]:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         batch, self._batch = self._batch, Batch()
+        batch.after = self._seq - len(batch.rows)
         future = self._writer.submit(lambda: self._write(batch, change))
         future.add_done_callback(lambda done: self._landed(batch, done))
         self._handed(len(batch.rows), batch.size)
@@ -120,37 +143,41 @@ class EventLog:
         self._handed_bytes += size
         self.is_full = self._handed_events > FULL_EVENTS or self._handed_bytes > FULL_BYTES
 
-    def _landed(self, batch: Batch, done: asyncio.Future[T | None]) -> None:
+    def _landed(self, batch: Batch, done: asyncio.Future[None]) -> None:
         self._handed(-len(batch.rows), -batch.size)
         if not done.cancelled():
             done.exception()  # seen: whoever adds or writes next raises it
 
-    def _write(self, batch: Batch, change: Callable[[Database], T] | None) -> T | None:
+    def _write(self, batch: Batch, change: Change | None) -> None:
         """Runs on the writer's thread. After a failure nothing may follow: the log would have a gap."""
         if self._failure is not None:
             raise self._failure
+        changes = [*batch.changes, change] if change else batch.changes
         try:
-            return transact(self._writer.database, lambda again: self._store(batch, change, again))
+            self._outage.write(
+                lambda again: self._store(batch, changes, again), lambda: self._buffer(batch, changes)
+            )
         except BaseException as failure:
             self._failure = failure
             raise
 
-    def _store(self, batch: Batch, change: Callable[[Database], T] | None, again: bool) -> T | None:
+    def _store(self, batch: Batch, changes: Sequence[Change], again: bool) -> None:
         database = self._writer.database
-        fence(database, self._run_id, self._owner)
+        fence(database, self._run_id, self._owner, self._outage.lease_ms)
         rows = self._missing(batch.rows) if again else batch.rows
         if rows:
             database.append("orchestrator_events", EVENT, rows)
-        # In the order of digests, so that two runs that store the same prompts never lock each other out.
-        for digest in sorted(batch.prompts):
-            database.execute(
-                "INSERT INTO orchestrator_prompts (digest, text, created) VALUES (?, ?, ?)"
-                " ON CONFLICT (digest) DO NOTHING",
-                *(digest, batch.prompts[digest], now()),
-            )
-        for waiting in batch.changes:
-            waiting(database)
-        return change(database) if change else None
+        keep_prompts(database, batch.prompts)
+        for change in changes:
+            change(database)
+
+    def _buffer(self, batch: Batch, changes: Sequence[Change]) -> None:
+        assert self._spool is not None
+        recorder = Recorder()
+        for change in changes:
+            change(recorder)
+        if batch.rows or recorder.statements:
+            self._spool.keep(batch.after, batch.rows, batch.prompts, recorder.statements)
 
     def _missing(self, rows: list[Row]) -> list[Row]:
         """What was not committed before the connection broke."""

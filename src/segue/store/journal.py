@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from segue.domain.errors import LeaseLost, StoreError
@@ -18,12 +19,13 @@ from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.ports import Observer, Reconcile, StepFacts, StepResult, Work
 from segue.store import signals, steps
 from segue.store.claim import new_owner, release
-from segue.store.database import Database, transact
+from segue.store.database import transact
 from segue.store.encoding import decode, encode
 from segue.store.events import EventLog
 from segue.store.keeper import Keeper
 from segue.store.rows import encode_spec, now
 from segue.store.slots import release_slot, take_slot
+from segue.store.spool import Spool
 
 _NAP_SECONDS = 10.0
 """The longest sleep without a look at the clock, which jumps when a laptop was closed."""
@@ -36,7 +38,13 @@ class SqlJournal:
     """The journal of a claimed run. All its state is touched on the event loop only."""
 
     def __init__(
-        self, keeper: Keeper, run: Run, owner: str, loaded: steps.Loaded, observers: Sequence[Observer]
+        self,
+        keeper: Keeper,
+        run: Run,
+        owner: str,
+        loaded: steps.Loaded,
+        observers: Sequence[Observer],
+        spool: Spool | None = None,
     ) -> None:
         self._id = run.id
         self._owner = owner
@@ -44,12 +52,13 @@ class SqlJournal:
         self._run = run
         self._steps = loaded.steps
         self._old = loaded.old
-        self._log = EventLog(keeper.writer, run.id, owner, loaded.seq, observers)
+        self._spool = spool
+        self._log = EventLog(keeper.writer, keeper.outage, spool, run.id, owner, loaded.seq, observers)
         self._entered: set[str] = set()
         self._taken: dict[str, dict[str, deque[dict[str, Any]]]] = {}
         self._naps: dict[str, float] = {}
         self._tasks: list[asyncio.Task[Any]] = []
-        self._lost = False
+        self._end: StoreError | None = None
 
     @property
     def run(self) -> Run:
@@ -137,10 +146,11 @@ class SqlJournal:
         if before:
             return before.popleft()
         database, by = self._keeper.writer.database, token or self._owner
+        lease_ms = self._keeper.outage.lease_ms
 
         async def take() -> dict[str, Any] | None:
-            return await self._keeper.writer.run(
-                lambda: signals.take(database, self._id, self._owner, topic, by)
+            return await self._keeper.attempt(
+                lambda: signals.take(database, self._id, self._owner, topic, by, lease_ms)
             )
 
         with self._interruptible():
@@ -161,7 +171,9 @@ class SqlJournal:
         owner, writer = new_owner(), self._keeper.writer
 
         async def take() -> bool | None:
-            return await writer.run(lambda: take_slot(writer.database, backend, limit, owner, self._id))
+            return await self._keeper.attempt(
+                lambda: take_slot(writer.database, backend, limit, owner, self._id)
+            )
 
         try:
             with self._interruptible():
@@ -173,11 +185,23 @@ class SqlJournal:
             with suppress(StoreError):  # the slot of a dead or silent holder is taken anyway
                 await writer.run(lambda: release_slot(writer.database, owner))
 
+    @property
+    def spool_path(self) -> Path | None:
+        """Where is buffered what cannot be written while the database is away."""
+        return self._spool.path if self._spool else None
+
     def lose(self) -> None:
         """Stop at once: somebody else drives the run."""
-        self._lost = True
-        for task in set(self._tasks):
-            task.cancel()
+        self._cancel(LeaseLost(f"Run {self._id} is driven by another process now."))
+
+    def stop(self, failure: StoreError) -> None:
+        """Stop at once and write nothing any more."""
+        self._log.fail(failure)
+        self._cancel(failure)
+
+    def replay(self) -> None:
+        """Write what was buffered while the database was away. Runs on the writer's thread."""
+        self._log.replay()
 
     def abandon(self) -> None:
         """Write nothing any more: the connection goes away."""
@@ -192,9 +216,16 @@ class SqlJournal:
 
         try:
             await self._log.write()
+            await self._keeper.settled()
         finally:
             self._log.abandon()
-            await self._keeper.writer.run(let_go)
+            if not self._keeper.outage.is_away:  # else the claim falls with this process
+                await self._keeper.writer.run(let_go)
+
+    def _cancel(self, end: StoreError) -> None:
+        self._end = end
+        for task in set(self._tasks):
+            task.cancel()
 
     def _new_step(self, key: str, facts: StepFacts) -> Step:
         return Step(
@@ -227,13 +258,14 @@ class SqlJournal:
         return step
 
     async def _adopt(self, step: Step) -> Step:
+        database = self._keeper.writer.database
+        while (
+            found := await self._keeper.attempt(lambda: signals.taken(database, self._id, step.token))
+        ) is None:
+            await self._keeper.settled()
+        self._taken[step.token] = found
         self._log.add(EventType.STEP_ADOPTED, {"gen": step.gen, "token": step.token}, step.key)
-
-        def write(database: Database) -> dict[str, deque[dict[str, Any]]]:
-            steps.write_adoption(database, step, self._owner)
-            return signals.taken(database, self._id, step.token)
-
-        self._taken[step.token] = await self._log.write(write) or {}
+        await self._log.write(lambda db: steps.write_adoption(db, step, self._owner))
         return step
 
     async def _work(self, token: str, work: Work, reconcile: Reconcile | None) -> StepResult:
@@ -312,8 +344,8 @@ class SqlJournal:
         try:
             yield
         except asyncio.CancelledError:
-            if self._lost and task.uncancel() == 0:
-                raise LeaseLost(f"Run {self._id} is driven by another process now.") from None
+            if self._end and task.uncancel() == 0:
+                raise self._end from None
             raise
         finally:
             self._tasks.remove(task)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import StoreError
 from segue.store.address import for_driver, is_pooled, masked
-from segue.store.database import Disconnected, Row
+from segue.store.database import RETRY_PAUSES, Disconnected, Row
 from segue.store.dialect import in_postgres
 from segue.store.encoding import escape, unescape
 
@@ -40,10 +40,13 @@ class Postgres:
     """One connection to a Postgres database; it is made anew when it breaks."""
 
     poll_seconds = 0.25
+    pauses: Sequence[float] = RETRY_PAUSES
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._psycopg = _driver()
+        # Full disks, locked tables and servers that may only be read today are over some time, too.
+        self._passing = (self._psycopg.OperationalError, self._psycopg.errors.ReadOnlySqlTransaction)
         self._inside = False
         self._connection = self._connect()
 
@@ -178,7 +181,8 @@ class Postgres:
             raise Disconnected(
                 f"The database {shown} cannot be reached: {_first_line(error)}",
                 kept=_KEPT,
-                hint="Check the address, user and password in --database-url or SEGUE_DATABASE_URL.",
+                hint="Check the address, user and password in --database-url or SEGUE_DATABASE_URL. "
+                "To work without it: leave the URL out, and `segue db push` later.",
             ) from None
         connection.adapters.register_loader("jsonb", TextLoader)
         return connection
@@ -189,7 +193,7 @@ class Postgres:
         try:
             yield
         except self._psycopg.Error as error:
-            kind = Disconnected if self._connection.closed else StoreError
+            kind = Disconnected if self._connection.closed or isinstance(error, self._passing) else StoreError
             message = f"The database {masked(self._url)} failed: {_first_line(error)}"
             raise kind(message, kept=_KEPT) from error
 

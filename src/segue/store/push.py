@@ -97,7 +97,7 @@ class _Way:
         return count
 
     def _hold(self) -> None:
-        if self.owner and renew(self.target, [(self.run_id, self.owner)], ()):
+        if self.owner and renew(self.target, [(self.run_id, self.owner)]):
             raise Locked(f"Run {self.run_id} was taken over by somebody else in the middle of the push.")
 
 

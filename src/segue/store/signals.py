@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import Any
 
-from segue.store.claim import fence
+from segue.store.claim import LEASE_MS, fence
 from segue.store.database import Database, ask, transact
 from segue.store.encoding import decode, encode
 from segue.store.rows import now
@@ -27,7 +27,9 @@ def leave(database: Database, run_id: str, topic: str, payload: Payload, signal_
     return added == 1
 
 
-def take(database: Database, run_id: str, owner: str, topic: str, by: str) -> Payload | None:
+def take(
+    database: Database, run_id: str, owner: str, topic: str, by: str, lease_ms: int = LEASE_MS
+) -> Payload | None:
     """Take the oldest signal on the topic for the step (or owner) `by`.
 
     Only the owner of the run takes signals, and only on its writer's thread: nothing comes between
@@ -44,7 +46,7 @@ def take(database: Database, run_id: str, owner: str, topic: str, by: str) -> Pa
     [(signal_id, payload)] = rows
 
     def mark(_again: bool) -> None:
-        fence(database, run_id, owner)
+        fence(database, run_id, owner, lease_ms)
         database.execute(
             "UPDATE orchestrator_signals SET consumed = ?, consumed_by = ? WHERE run_id = ? AND id = ?",
             *(now(), by, run_id, signal_id),
@@ -56,7 +58,8 @@ def take(database: Database, run_id: str, owner: str, topic: str, by: str) -> Pa
 
 def taken(database: Database, run_id: str, by: str) -> dict[str, deque[Payload]]:
     """What the step `by` took before it was interrupted, by topic: it is given the same again."""
-    rows = database.execute(
+    rows = ask(
+        database,
         "SELECT topic, payload FROM orchestrator_signals"
         " WHERE run_id = ? AND consumed_by = ? ORDER BY consumed, n",
         *(run_id, by),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.errors import StoreError
-from segue.store.database import Row
+from segue.store.database import RETRY_PAUSES, Row
 from segue.store.dialect import words
 from segue.store.encoding import escape, unescape
 
@@ -44,6 +44,7 @@ class Sqlite:
     """One connection to an SQLite file; `None` is a database in memory."""
 
     poll_seconds = 0.05
+    pauses: Sequence[float] = RETRY_PAUSES
 
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
         if sqlite3.sqlite_version_info < FLOOR:

@@ -6,10 +6,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from segue.domain.errors import SegueError, StoreError, UsageError
+from segue.domain.errors import Locked, StoreError, UsageError
 from segue.domain.event import Recorded
 from segue.domain.run import Run, RunSpec, RunState, Step
 from segue.ports import Journal, Observer
@@ -30,8 +32,12 @@ _PAGE = 1000
 class SqlStore:
     """A store on SQLite or Postgres. Made by `segue.store.connect`."""
 
-    def __init__(self, address: str | Path, read_only: bool = False) -> None:
+    def __init__(
+        self, address: str | Path, read_only: bool = False, spools: Path | None = None, patience: float = 0.0
+    ) -> None:
         self._address = address
+        self._spools = spools if is_postgres(address) and patience > 0 else None
+        self._patience = patience if self._spools else 0.0
         self._read_only = read_only
         self._keeper: Keeper | None = None
         self._lock = threading.Lock()
@@ -64,23 +70,32 @@ class SqlStore:
     async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
         """Claim the run and open its journal. Raises Locked while its owner lives."""
         from segue.store.journal import SqlJournal
-        from segue.store.steps import load
+        from segue.store.spool import Spool, replay
+        from segue.store.steps import Loaded, load
 
         keeper = self._enter()
-        database, owner = keeper.writer.database, new_owner()
+        database, owner, lease_ms = keeper.writer.database, new_owner(), keeper.outage.lease_ms
+        spool = Spool(self._spools, run_id) if self._spools else None
+
+        def enter() -> Loaded:
+            transact(database, lambda _again: claim(database, run_id, owner, lease_ms))
+            if spool and spool.exists():
+                replay(database, spool, owner, lease_ms)
+            return load(database, run_id)
+
         try:
-            await keeper.writer.run(lambda: transact(database, lambda _again: claim(database, run_id, owner)))
-            loaded = await keeper.writer.run(lambda: load(database, run_id))
+            loaded = await keeper.writer.run(enter)
             run = self.run(run_id)
         except BaseException as error:
-            if not isinstance(error, SegueError):  # cancelled: the claim may have gone through
-                await keeper.writer.run(
-                    lambda: transact(database, lambda _again: release(database, run_id, owner))
-                )
+            if not isinstance(error, Locked | UsageError):  # the claim may have gone through
+                with suppress(StoreError):
+                    await keeper.writer.run(
+                        lambda: transact(database, lambda _again: release(database, run_id, owner))
+                    )
             await self._leave(keeper)
             raise
         assert run is not None
-        journal = SqlJournal(keeper, run, owner, loaded, observers)
+        journal = SqlJournal(keeper, run, owner, loaded, observers, spool)
         keeper.journals[owner] = journal
         return journal
 
@@ -91,8 +106,9 @@ class SqlStore:
         for owner in owners:
             assert keeper is not None
             try:
-                await keeper.journals.pop(owner).close()
+                await keeper.journals[owner].close()
             finally:
+                del keeper.journals[owner]
                 await self._leave(keeper)
 
     def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
@@ -259,7 +275,8 @@ class SqlStore:
             self._keeper.abandon()
             self._keeper = None
         if self._keeper is None:
-            self._keeper = Keeper(open_database(self._address))
+            again = partial(open_database, self._address)
+            self._keeper = Keeper(open_database(self._address), again, self._patience)
         self._keeper.users += 1
         return self._keeper
 

@@ -1,0 +1,159 @@
+"""The buffer of a run whose database is away: a file of entries, replayed in order when it is back."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from segue.domain.errors import StoreError
+from segue.store.claim import fence
+from segue.store.database import Database, Row, transact
+from segue.store.rows import EVENT, now
+from segue.system.files import private_folder, write_error
+
+Statement = tuple[str, Sequence[object]]
+
+
+class Recorder:
+    """Takes statements down that a database would have executed."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+
+    def execute(self, sql: str, *values: object) -> list[Row]:
+        """Note one statement; it has no answer."""
+        self.statements.append((sql, values))
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one transaction would have written."""
+
+    n: int
+    after: int
+    """The number of the last event before these."""
+    events: Sequence[Row]
+    prompts: Mapping[str, str]
+    statements: Sequence[Statement]
+
+
+class Spool:
+    """One run's buffer. It is only ever appended to, and removed when all of it was replayed."""
+
+    def __init__(self, folder: Path, run_id: str) -> None:
+        self.path = folder / f"{run_id}.spool"
+        self.run_id = run_id
+        self._count = 0
+
+    def keep(
+        self, after: int, events: Sequence[Row], prompts: Mapping[str, str], statements: Sequence[Statement]
+    ) -> None:
+        """Append an entry; when this returns it survives a power failure."""
+        lines = [] if self._count else [{"spool": uuid.uuid4().hex, "run": self.run_id}]
+        self._count += 1
+        entry = Entry(self._count, after, events, prompts, statements)
+        lines.append({name: getattr(entry, name) for name in Entry.__slots__})
+        data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        private_folder(self.path.parent)
+        try:
+            with os.fdopen(os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise write_error(error, self.path) from error
+
+    def exists(self) -> bool:
+        """Whether anything is waiting to be replayed."""
+        return self.path.exists()
+
+    def read(self) -> Iterator[tuple[str, Entry]]:
+        """The entries, with the buffer's name; a last line that was cut off was never promised to anybody."""
+        name = ""
+        with self.path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                values: dict[str, Any] = json.loads(line)
+                if "spool" in values:
+                    name = values["spool"]
+                else:
+                    yield name, Entry(**{**values, "events": [tuple(row) for row in values["events"]]})
+
+    def remove(self) -> None:
+        """Everything is in the database now."""
+        self.path.unlink(missing_ok=True)
+        self._count = 0
+
+    def set_aside(self) -> Path:
+        """Keep the file where nobody will replay it."""
+        aside = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex[:8]}.aside")
+        self.path.rename(aside)
+        self._count = 0
+        return aside
+
+
+def replay(database: Database, spool: Spool, owner: str, lease_ms: int) -> None:
+    """Write everything into the database that was buffered; what was replayed before is left out."""
+    for name, entry in spool.read():
+        try:
+            transact(database, partial(_replay, database, spool.run_id, owner, lease_ms, name, entry))
+        except _Diverged as error:
+            aside = spool.set_aside()
+            raise StoreError(
+                f"Run {spool.run_id} went on elsewhere while the database was out of reach from here.",
+                kept=f"What happened here is in {aside}.",
+                hint=f"Go on with what the database knows: segue resume {spool.run_id}",
+            ) from error
+    spool.remove()
+
+
+class _Diverged(Exception):
+    """The database holds another history than the buffer."""
+
+
+def _replay(
+    database: Database, run_id: str, owner: str, lease_ms: int, name: str, entry: Entry, _again: bool
+) -> None:
+    fence(database, run_id, owner, lease_ms)
+    [(replayed,)] = database.execute("SELECT replayed FROM orchestrator_runs WHERE id = ?", run_id)
+    last, _, number = (replayed or "").partition(" ")
+    if last == name and int(number) >= entry.n:
+        return
+    if events := _missing(database, run_id, entry):
+        database.append("orchestrator_events", EVENT, events)
+    keep_prompts(database, entry.prompts)
+    for sql, values in entry.statements:
+        database.execute(sql, *values)
+    sql = "UPDATE orchestrator_runs SET replayed = ? WHERE id = ?"
+    database.execute(sql, f"{name} {entry.n}", run_id)
+    database.announce()
+
+
+def _missing(database: Database, run_id: str, entry: Entry) -> Sequence[Row]:
+    """The events that are not there yet: a commit may have gone through although nobody heard of it."""
+    sql = "SELECT seq, ts, type FROM orchestrator_events WHERE run_id = ? AND seq >= ? ORDER BY seq"
+    found = database.execute(sql, run_id, entry.after)
+    if entry.after and (not found or found[0][0] != entry.after):
+        raise _Diverged
+    there = [row for row in found if row[0] > entry.after]
+    if there != [(seq, ts, type_) for _, seq, ts, _, type_, _ in entry.events[: len(there)]]:
+        raise _Diverged
+    return entry.events[len(there) :]
+
+
+def keep_prompts(database: Database, prompts: Mapping[str, str]) -> None:
+    """Store each prompt once, in the order of digests: so two runs never block each other."""
+    for digest in sorted(prompts):
+        database.execute(
+            "INSERT INTO orchestrator_prompts (digest, text, created) VALUES (?, ?, ?)"
+            " ON CONFLICT (digest) DO NOTHING",
+            *(digest, prompts[digest], now()),
+        )
