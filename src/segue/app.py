@@ -204,7 +204,7 @@ class App:
             raise UsageError(f"There is no flow {name!r}.", hint=f"Known flows: {', '.join(FLOWS)}")
         if (name == "build") != (source_kind == "prompt"):
             raise UsageError(
-                f"The flow {name} does not fit: `build` is for a prompt, the others are for plans and features."
+                f"The flow {name} does not fit: `build` is for prompts, the others for plans and features."
             )
         return name
 

@@ -37,8 +37,8 @@ class LimitSettings(BaseModel):
     resolutions: int | None = Field(
         None,
         ge=0,
-        description="How often a task that fails verification is sent back to the agent; 2 if unset, 5 in the "
-        "flow `build`.",
+        description="How often a task that fails verification is sent back to the agent; 2 if unset, 5 in "
+        "the flow `build`.",
     )
     replans: int = Field(
         10, ge=0, description="How often a plan that an agent made may be looked at again in one run."
@@ -96,7 +96,7 @@ Agents = Annotated[str | None, BeforeValidator(_listed)]
 
 
 class RoleSettings(BaseModel):
-    """Who plays which role: `NAME`, `NAME:MODEL`, or a list; the first that can work does, the others follow."""
+    """Who plays which role: `NAME`, `NAME:MODEL`, or a list of which the first that can work does."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -171,8 +171,8 @@ class Settings(BaseModel):
     model: str | None = Field(None, description="The model the agent should use; its own default if unset.")
     flow: str | None = Field(
         None,
-        description="How each task is carried: `execute`, `review`, `plan`, `spec`, `build`; the usual one if "
-        "unset.",
+        description="How each task is carried: `execute`, `review`, `plan`, `spec`, `build`; the usual one "
+        "if unset.",
     )
     source: Path | None = Field(
         None, description="The plan or Spec Kit folder that `segue run` takes when none is named."
@@ -193,16 +193,16 @@ class Settings(BaseModel):
     )
     judged_by: Literal["llm", "agent", "checks"] | None = Field(
         None,
-        description="Who decides whether a task is done: a model, an agent in the role `verify` (each together "
-        "with the checks), or the checks alone; an agent in the flow `build`, else a model, if unset.",
+        description="Who decides whether a task is done: a model, an agent in the role `verify` (each with "
+        "the checks), or the checks alone; an agent in the flow `build`, else a model, if unset.",
     )
     checks: tuple[tuple[str, ...], ...] = Field(
         (), description='Commands whose failure keeps a task from being done, e.g. `[["pytest", "-q"]]`.'
     )
     smoke: dict[BuildPhase, tuple[tuple[str, ...], ...]] = Field(
         default_factory=dict,
-        description="Further checks for the steps of a build phase: `setup`, `schema`, `backend`, `frontend`, "
-        "`testing`, `deployment`.",
+        description="Further checks for the steps of a build phase: `setup`, `schema`, `backend`, "
+        "`frontend`, `testing`, `deployment`.",
     )
     replan: Literal["caveats", "always", "never"] = Field(
         "caveats", description="When the rest of a plan that an agent made is looked at again after a step."
