@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Coroutine
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -37,31 +38,33 @@ class Conversation:
 
     desk: Desk
     agent: Agent
-    workspace: Any
+    workspace: Path
     wait_reminders: bool = False
     """Whether it goes on until its last reminder was sent."""
-    listens: bool = False
-    """Whether it goes on for ever, for further messages."""
     turn: int = 0
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _held_up: set[str] = field(default_factory=set)
     """Commands whose end the next follow-up waits for."""
     _reminders: set[str] = field(default_factory=set)
+    _looked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there was no message to take: one that was sent before is not overlooked."""
 
     async def carry_on(self) -> str:
         """Go on until nothing is left to be done; the last thing the agent said."""
-        said = ""
         try:
             await self._replay()
             self._start("inbox", self._inbox())
             while True:
                 fresh = news(self.desk.journal.steps())
                 if any(item.loud for item in fresh) and not self._held_up:
-                    said = await self._take_turn(self.turn + 1, fresh)
-                elif self._idle():
-                    return said or self._last_said()
+                    await self._take_turn(self.turn + 1, fresh)
+                elif self._looked.is_set() and self._idle():
+                    return self._last_said()
                 else:
                     await self._something()
+        except NeedsHuman:
+            await self._let_finish()
+            raise
         finally:
             await self._end_tasks()
 
@@ -80,15 +83,13 @@ class Conversation:
         while self.desk.journal.state(f"turn/{self.turn + 1}/say") is not None:
             await self._take_turn(self.turn + 1, [])
 
-    async def _take_turn(self, number: int, fresh: list[Item]) -> str:
+    async def _take_turn(self, number: int, fresh: list[Item]) -> None:
         """Say what is new and have the reply carried out."""
         key = f"turn/{number}"
         said = await self._said(key, number, fresh)
         self.turn = number
-        reading = await self._read(key, said)
-        for index, command in enumerate(reading.commands, 1):
+        for index, command in enumerate(await self._read(key, said), 1):
             self._carry_out(f"{key}/command/{index}", command)
-        return said
 
     async def _said(self, key: str, number: int, fresh: list[Item]) -> str:
         self._refuse_too_many(number, fresh)
@@ -147,8 +148,7 @@ class Conversation:
         return str(self._output(f"turn/{self.turn}/read").get("text", "")) if self.turn else ""
 
     def _output(self, key: str) -> dict[str, Any]:
-        found = self.desk.journal.steps(key)
-        return found[0].output if found else {}
+        return next((s.output for s in self.desk.journal.steps(key) if s.key == key), {})
 
     def _refuse_too_many(self, number: int, fresh: list[Item]) -> None:
         """Count the turns since a person has said something."""
@@ -171,11 +171,14 @@ class Conversation:
             hint=f"Mend it or raise the limit, then: segue bridge resume {self.desk.journal.run.id}",
         )
 
-    async def _read(self, key: str, said: str) -> Reading:
-        """The commands of a reply. They are read once: `in 30m` must not move when it is read again."""
-        settings = self.desk.settings
+    async def _read(self, key: str, said: str) -> tuple[Command, ...]:
+        """The commands of a reply. They are read once: neither clock nor settings may change them later."""
         known = self._output(f"{key}/read")
-        now = datetime.fromtimestamp(known["now"], UTC) if known else datetime.now(UTC)
+        if known:
+            now = datetime.fromtimestamp(known["now"], UTC)
+            lines, words = known["lines"], known["keywords"]
+            return read("\n".join(lines), now=now, zone=UTC, limit=len(lines), keywords=words).commands
+        settings, now = self.desk.settings, datetime.now(UTC)
         reading = read(
             said,
             now=now,
@@ -184,20 +187,20 @@ class Conversation:
             limit=settings.commands,
             keywords=settings.extensions,
         )
-        if not known:
-            await self._write_down(key, said, reading, now)
-        return reading
+        await self._write_down(key, said, reading, now)
+        return reading.commands
 
     async def _write_down(self, key: str, said: str, reading: Reading, now: datetime) -> None:
-        for index, command in enumerate(reading.commands, 1):
-            await self.desk.emit(
-                EventType.BRIDGE_COMMAND, key, command=f"{key}/command/{index}", line=serialise(command)
-            )
+        lines = [serialise(command) for command in reading.commands]
+        for index, line in enumerate(lines, 1):
+            await self.desk.emit(EventType.BRIDGE_COMMAND, key, command=f"{key}/command/{index}", line=line)
         for skipped in reading.skipped[:_SKIPS_KEPT]:
             await self.desk.emit(EventType.BRIDGE_SKIPPED, key, **asdict(skipped))
         output = {
             "now": now.timestamp(),
             "text": said,
+            "lines": lines,
+            "keywords": list(self.desk.settings.extensions),
             "skipped": [asdict(skipped) for skipped in reading.skipped[:_SKIPS_KEPT]],
             "skipped_count": len(reading.skipped),
         }
@@ -239,47 +242,51 @@ class Conversation:
         await journal.step(f"{key}/due", tell, facts=StepFacts(phase="due", input={"message": message}))
 
     async def _inbox(self) -> None:
-        """Take what people and services have sent; each message is a step, so that none is lost."""
-        number = 1
-        while True:
-            await self.desk.journal.step(f"inbox/{number}", self._take, facts=StepFacts(phase="inbox"))
-            number += 1
+        """Take the next thing that people and services have sent: a step, so that nothing is lost."""
+        taken = sum(step.state is not StepState.STARTED for step in self.desk.journal.steps("inbox/"))
+        self._looked.clear()
+        await self.desk.journal.step(f"inbox/{taken + 1}", self._take, facts=StepFacts(phase="inbox"))
 
     async def _take(self, _token: str) -> StepResult:
-        payload = await self.desk.journal.wait("message")
+        payload = await self.desk.journal.wait("message", timeout=0)
+        if payload is None:
+            self._looked.set()
+            payload = await self.desk.journal.wait("message")
         assert payload is not None, "there is no time limit"
         if payload.get("kind") == "webhook":
-            agent = payload.get("agent_id")
-            ours = any(s.output.get("agent_id") == agent for s in self.desk.journal.steps("turn/"))
-            payload = {**payload, "known": ours or self._under_way(str(agent))}
+            payload = {**payload, "known": self._is_ours(str(payload.get("agent_id")))}
         return StepResult(True, payload)
 
-    def _under_way(self, _agent_id: str) -> bool:
-        """Whether a subagent of this conversation is at work: its own end will be told in full."""
-        return any(task for key, task in self._tasks.items() if key != "inbox" and key not in self._reminders)
+    def _is_ours(self, agent_id: str) -> bool:
+        """Whether a subagent of this conversation is meant: its end is told in full by who watches it."""
+        ended = (s.output.get("agent_id") for s in self.desk.journal.steps("turn/"))
+        return agent_id in self.desk.started or agent_id in ended
 
     def _start(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         self._tasks[key] = asyncio.create_task(work)
 
     def _idle(self) -> bool:
         """Whether nothing more is to be waited for."""
-        if self.listens:
-            return False
         waiting = {key for key in self._tasks if key != "inbox"}
         return not (waiting if self.wait_reminders else waiting - self._reminders)
 
     async def _something(self) -> None:
         """Wait until something has happened; what failed in a task is raised here."""
-        seen = len(news(self.desk.journal.steps()))
-        while True:
-            done, _ = await asyncio.wait(
-                self._tasks.values(), return_when=asyncio.FIRST_COMPLETED, timeout=0.05
-            )
-            for key in [key for key, task in self._tasks.items() if task in done]:
-                self._held_up.discard(key)
-                self._tasks.pop(key).result()
-            if done or len(news(self.desk.journal.steps())) != seen:
-                return
+        looked = asyncio.create_task(self._looked.wait()) if not self._looked.is_set() else None
+        watched = {*self._tasks.values(), *([looked] if looked else [])}
+        done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+        if looked:
+            looked.cancel()
+        for key in [key for key, task in self._tasks.items() if task in done]:
+            self._held_up.discard(key)
+            self._tasks.pop(key).result()
+            if key == "inbox":
+                self._start("inbox", self._inbox())
+
+    async def _let_finish(self) -> None:
+        """Subagents at work are paid for: nothing new is begun, but they are not ended half-way."""
+        work = [task for key, task in self._tasks.items() if key != "inbox" and key not in self._reminders]
+        await asyncio.gather(*work, return_exceptions=True)
 
     async def _end_tasks(self) -> None:
         for task in self._tasks.values():

@@ -55,6 +55,8 @@ class Desk:
     processes: Processes
     redactor: Redactor
     spent: Spent
+    started: set[str] = field(default_factory=set)
+    """The ids of cloud agents that were launched or adopted by this process."""
 
     @property
     def settings(self) -> BridgeSettings:

@@ -120,6 +120,7 @@ async def _outcome(desk: Desk, launch: Launch, key: str, token: str) -> tuple[Ou
             await desk.journal.emit(event, key)
             said.hear(event)
             facts |= {name: event.data[name] for name in ("agent_id", "url") if event.data.get(name)}
+            desk.started.update(filter(None, [facts.get("agent_id")]))
             outcome = event.outcome or outcome
     assert outcome is not None, f"agent {launch.agent.name} ended without an outcome"
     return outcome, said.text(outcome.text), facts

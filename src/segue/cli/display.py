@@ -110,6 +110,12 @@ _SENTENCES: dict[str, Any] = {
     EventType.VERDICT: _verdict,
     EventType.REVIEW: _reviewed,
     EventType.TRACE_SPAN: _traced,
+    EventType.BRIDGE_TURN: lambda d: f"turn {d['turn']} of the conversation",
+    EventType.BRIDGE_COMMAND: lambda d: f"command: {d['line']}",
+    EventType.BRIDGE_SKIPPED: lambda d: f"line {d['line']} is no command: {d['reason']}",
+    EventType.BRIDGE_RESULT: lambda d: f"{d['status']} {d.get('reason') or d.get('branch') or ''}".rstrip(),
+    EventType.BRIDGE_REMINDER: lambda d: f"reminder {'sent' if d['told'] else 'set'}: {d['message']}",
+    EventType.BRIDGE_WEBHOOK: lambda d: f"webhook {d['direction']}: {d['agent_id']} {d['outcome']}",
     EventType.FINAL: lambda d: f"{d['command']}: exit code {d['exit_code']}",
 }
 

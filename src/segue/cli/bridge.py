@@ -1,0 +1,224 @@
+"""`segue bridge`: carry out the commands that an agent prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.group()
+def bridge() -> None:
+    """Carry out the commands that an agent prints, and tell it what came of them.
+
+    An agent without keys prints lines such as `SUBAGENT: repo=…, prompt=…`; the bridge, which has the keys,
+    launches, asks the relay, reminds. See docs/bridge.md.
+    """
+
+
+@bridge.command()
+@click.argument("message")
+@click.option("--agent", default=None, help="Who holds the conversation: see `segue agent list`.")
+@click.option(
+    "-C", "--repo", default=None, metavar="PLACE", help="Its hosted repository, or a folder (here)."
+)
+@click.option("--model", default=None, help="The model it should use.")
+@click.option("--wait/--no-wait", "wait", default=None, help="Wait for all subagents before the follow-up.")
+@click.option("--wait-reminders", is_flag=True, help="Go on until the last reminder was sent.")
+@click.option("--new", "anew", is_flag=True, help="A new conversation, even if the same one is unfinished.")
+@click.option("-v", "--verbose", is_flag=True, help="A line for everything the agent says and does.")
+@options("config", "database", "json", "quiet", "color")
+def run(
+    message: str,
+    repo: str | None,
+    wait: bool | None,
+    wait_reminders: bool,
+    anew: bool,
+    verbose: bool,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    color: str,
+    **settings: Any,
+) -> int:
+    """Send MESSAGE to an agent and carry out what it asks for, until it asks for nothing more.
+
+    The same command again goes on with a conversation that did not finish; nothing is launched twice.
+
+    \b
+    Examples:
+      segue bridge run --agent cursor-cloud --repo github.com/me/agent-env "Update all my apps"
+      segue bridge run --agent claude --repo ~/agent-env "What is on for today?" --wait-reminders
+    """
+    from segue.app import App
+    from segue.bridge.session import begin, place
+    from segue.cli.bridge_talk import talk
+
+    output = make_output(as_json, quiet, color)
+    app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
+    where = place(repo or str(app.repo))
+    with app.store() as store:
+        conversation, fresh = begin(store, app, app.agent_name(), where, message, anew=anew)
+    if not fresh:
+        output.note(f"Conversation {conversation.id} did not finish; it goes on.")
+    return talk(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)
+
+
+@bridge.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--message", default=None, help="Say this first.")
+@click.option("--wait-reminders", is_flag=True, help="Go on until the last reminder was sent.")
+@click.option("-v", "--verbose", is_flag=True, help="A line for everything the agent says and does.")
+@options("config", "database", "json", "quiet", "color")
+def resume(
+    run_id: str,
+    message: str | None,
+    wait_reminders: bool,
+    verbose: bool,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    color: str,
+    **settings: Any,
+) -> int:
+    """Go on with conversation ID (`last` for the newest), also after a crash or with a further message.
+
+    \b
+    Examples:
+      segue bridge resume last
+      segue bridge resume 20261115-0219 --message "Now do the same for the other one"
+    """
+    from segue.cli.bridge_talk import reopen, talk
+
+    output = make_output(as_json, quiet, color)
+    app, conversation = reopen(run_id, config_file, settings)
+    if message is not None:
+        with app.store() as store:
+            store.send(conversation.id, "message", {"kind": "message", "text": message})
+    return talk(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)
+
+
+@bridge.command("list")
+@click.option("-n", "--limit", default=20, show_default=True, help="How many conversations to list.")
+@options("config", "database", "json", "color")
+def list_(limit: int, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+    """List the conversations, newest first.
+
+    \b
+    Examples:
+      segue bridge list
+      segue bridge list --json
+    """
+    from segue.app import App
+    from segue.bridge.view import conversations, summary
+    from segue.cli.output import one_line
+    from segue.cli.show import moment, state_of
+
+    output = make_output(as_json, color=color)
+    with App.load(None, config_file, settings).store(read_only=True) as store:
+        found = [summary(run, store.steps(run.id), state_of(run)) for run in conversations(store, limit)]
+    if as_json:
+        output.data(found)
+        return 0
+    columns = ["id", "state", "agent", "turns", "launches", "started", "message"]
+    rows = [
+        [*(c[name] for name in columns[:5]), moment(c["created"]), one_line(c["message"], 60)] for c in found
+    ]
+    output.table(columns, rows)
+    return 0
+
+
+@bridge.command()
+@click.argument("run_id", metavar="ID")
+@options("config", "database", "json", "color")
+def show(run_id: str, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+    """Show what was said and done in conversation ID (`last` for the newest).
+
+    \b
+    Examples:
+      segue bridge show last
+      segue bridge show 20261115-0219 --json
+    """
+    from segue.app import App
+    from segue.bridge.view import detail, find
+    from segue.cli.bridge_talk import print_conversation
+    from segue.cli.show import state_of
+
+    output = make_output(as_json, color=color)
+    with App.load(None, config_file, settings).store(read_only=True) as store:
+        run = find(store, run_id)
+        data = detail(run, store.steps(run.id), state_of(run))
+    if as_json:
+        output.data(data)
+    else:
+        print_conversation(data, output)
+    return 0
+
+
+@bridge.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=".")
+@options("json")
+def init(folder: Path, as_json: bool) -> int:
+    """Write the protocol into the AGENTS.md of FOLDER, an agent's repository.
+
+    Done again it renews its own part and leaves the rest of the file as it is.
+
+    \b
+    Examples:
+      segue bridge init
+      segue bridge init ~/agent-env
+    """
+    from segue.bridge.snippet import FILE, write_snippet
+
+    output = make_output(as_json)
+    written = write_snippet(folder)
+    if as_json:
+        output.data({"path": str(folder / FILE), "written": written})
+    output.text(f"{folder / FILE}: {'written' if written else 'nothing to change'}")
+    return 0
+
+
+@bridge.command()
+@click.option("--host", "listen", default=None, help="The address to listen on (default: 127.0.0.1).")
+@click.option("--port", type=int, default=None, help="The port; 0 takes a free one.")
+@click.option("--agent", default=None, help="Who holds conversations that name nobody.")
+@click.option("-C", "--repo", default=None, metavar="PLACE", help="Where, if a message does not say.")
+@options("config", "database", "json", "quiet")
+def serve(
+    listen: str | None,
+    port: int | None,
+    repo: str | None,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
+) -> int:
+    """Take messages and Cursor's webhooks over HTTP, and go on with all conversations and reminders.
+
+    Every request needs the token, which is printed nowhere: see `token` in docs/bridge.md.
+
+    \b
+    Examples:
+      segue bridge serve --agent cursor-cloud --repo github.com/me/agent-env
+      segue bridge serve --port 0 --json
+    """
+    import asyncio
+
+    from segue.app import App
+    from segue.bridge.serve import serve as serve_bridge
+
+    output = make_output(as_json, quiet)
+    app = App.load(None, config_file, {**settings, "bridge": {"listen": listen, "port": port}})
+
+    def announce(url: str, token_file: str) -> None:
+        if as_json:
+            output.record({"type": "launch", "url": url, "token_file": token_file})
+        else:
+            output.text(f"listening on {url}")
+            output.note(f"The token: {token_file}   End with Ctrl-C.")
+
+    asyncio.run(serve_bridge(app, repo, announce))
+    return 0
