@@ -79,7 +79,7 @@ def _traced(data: Any) -> str:
 def place(event: Recorded) -> str:
     """Where in a run an event belongs: `3 execute 1`."""
     parts = (event.step or "").split("/")
-    if parts[0] in ("task", "final", "run"):
+    if parts[0] in ("task", "final", "run", "turn"):
         return " ".join(parts[1:])
     return str(event.data.get("task", ""))
 
