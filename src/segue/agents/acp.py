@@ -7,6 +7,7 @@ What differs between them stands in `acp_profiles`. Each launch is one process o
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import time
@@ -34,6 +35,10 @@ from segue.system.probe import probe
 from segue.system.process import Command, Processes, child_environment
 from segue.system.program import part_command
 from segue.system.redact import Redactor
+
+
+_SIM_PREFIX = "SEGUE_SIM_"
+"""Variables for the stand-in of `segue sim bin`."""
 
 
 class AcpOptions(BaseModel):
@@ -178,7 +183,8 @@ class AcpAgent:
         return {**filled, **told, **self._options.env}
 
     def _passed(self) -> list[str]:
-        return [*self._profile.pass_env, *self._profile.login_env, *self._options.pass_env]
+        simulated = (name for name in os.environ if name.startswith(_SIM_PREFIX))
+        return [*self._profile.pass_env, *self._profile.login_env, *self._options.pass_env, *simulated]
 
     def _key(self) -> str | None:
         return key_set(self._profile.login_env, self._passed())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 from segue.system.program import frozen
@@ -13,6 +14,11 @@ PROGRAMS = {
     "agent": ("--segue-sim-agent", "run_agent"),
     "cursor-agent": ("--segue-sim-agent", "run_agent"),
     "stet": ("--segue-sim-stet", "run_stet"),
+    "gemini": ("--segue-sim-gemini", "run_gemini"),
+    "copilot": ("--segue-sim-copilot", "run_copilot"),
+    "opencode": ("--segue-sim-opencode", "run_opencode"),
+    "qwen": ("--segue-sim-qwen", "run_qwen"),
+    "vibe-acp": ("--segue-sim-vibe", "run_vibe"),
 }
 """Name → the flag by which a one-file build knows it, and the function of this module that is called."""
 
@@ -20,6 +26,7 @@ _NOTE = "Written by `segue sim bin`: a stand-in, not the vendor's tool."
 _PYTHON = """\
 # {note}
 import sys
+from functools import partial
 from pathlib import Path
 
 sys.path.append({root!r})
@@ -67,6 +74,8 @@ def _write_batch(folder: Path, name: str) -> Path:
 
 def run_agent(arguments: list[str]) -> int:
     """Be Cursor's `agent`: FOLDER of the launcher, then its arguments."""
+    if arguments[1:2] == ["acp"]:
+        return _run_acp("cursor", arguments)
     from segue.sim.cursor_agent import main
 
     # Nobody who rehearses has a key, so it is told that it is logged in.
@@ -79,6 +88,20 @@ def run_stet(arguments: list[str]) -> int:
     from segue.sim.stet import main
 
     return main(arguments[1:])
+
+
+def _run_acp(flavour: str, arguments: list[str]) -> int:
+    """Be an agent that speaks the Agent Client Protocol: FOLDER of the launcher, then its arguments."""
+    from segue.sim.acp_agent import main
+
+    return main(flavour, arguments[1:], Path(arguments[0]))
+
+
+run_gemini = partial(_run_acp, "gemini")
+run_copilot = partial(_run_acp, "copilot")
+run_opencode = partial(_run_acp, "opencode")
+run_qwen = partial(_run_acp, "qwen")
+run_vibe = partial(_run_acp, "vibe")
 
 
 def _root() -> str:
