@@ -1,0 +1,125 @@
+"""A relay in a process of its own, and a client that talks to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.cli.place import DEADLINE, SEGUE, until
+
+PYTHON = json.dumps(sys.executable)
+
+
+@dataclass
+class RelayPlace:
+    """Where a relay works: its settings, its state, its token."""
+
+    root: Path
+    env: dict[str, str] = field(default_factory=dict)
+    token: str = ""
+
+    @classmethod
+    def make(cls, root: Path, config: str) -> RelayPlace:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SEGUE_", "XDG_"))}
+        home = root / "home"
+        home.mkdir(parents=True)
+        place = cls(root, {**kept, "HOME": str(home), "SEGUE_STATE_DIR": str(root / "state")})
+        place.env["XDG_CONFIG_HOME"] = str(root / "config")
+        place.config.write_text(config)
+        place.token = place.segue("token").stdout.strip()
+        return place
+
+    @property
+    def config(self) -> Path:
+        return self.root / "relay.toml"
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "state" / "relay"
+
+    def segue(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*SEGUE, "relay", *words, "--config", str(self.config)],
+            cwd=self.root,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *words: str, before: tuple[str, ...] = ()) -> Relay:
+        """Start the relay and wait until it listens."""
+        log = self.root / "relay.out"
+        log.unlink(missing_ok=True)
+        argv = [*before, *SEGUE, "relay", "serve", "--port", "0", "--json", "--config", str(self.config)]
+        with log.open("w") as out:
+            process = subprocess.Popen(
+                [*argv, *words],
+                cwd=self.root,
+                env=self.env,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+        until(lambda: "listening" in log.read_text() or process.poll() is not None, "the relay")
+        assert process.poll() is None, log.read_text()
+        url = json.loads(log.read_text().splitlines()[-1])["url"]
+        return Relay(self, process, url)
+
+    @contextmanager
+    def serving(self) -> Iterator[Relay]:
+        relay = self.start()
+        try:
+            yield relay
+        finally:
+            relay.stop()
+
+    def audit(self) -> list[dict[str, Any]]:
+        path = self.folder / "audit.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def events(self) -> list[str]:
+        return [record["event"] for record in self.audit()]
+
+
+@dataclass
+class Relay:
+    """A relay that listens."""
+
+    place: RelayPlace
+    process: subprocess.Popen[bytes]
+    url: str
+
+    def run(
+        self, action: str, key: str | None = None, token: str | None = None, **parameters: Any
+    ) -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {self.place.token if token is None else token}"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        body = {"action": action, **({"parameters": parameters} if parameters else {})}
+        return httpx2.post(f"{self.url}/run", json=body, headers=headers, timeout=DEADLINE, trust_env=False)
+
+    def get(self, path: str, **headers: str) -> httpx2.Response:
+        given = {"Authorization": f"Bearer {self.place.token}", **headers}
+        return httpx2.get(self.url + path, headers=given, timeout=DEADLINE, trust_env=False)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(DEADLINE)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(DEADLINE)

@@ -1,0 +1,153 @@
+"""Confirmation: an action that wants it runs only after a yes that was given after the question."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.cli.place import SEGUE, until
+from tests.relay.place import Relay, RelayPlace
+
+CONFIG = """
+[relay]
+confirm_timeout = {timeout}
+[relay.actions.touch]
+argv = ["touch", "{folder}/{{name}}"]
+parameters = {{ name = "(?s).*" }}
+confirm = "{how}"
+concurrency = 4
+"""
+
+
+def make(root: Path, how: str, timeout: float = 60) -> RelayPlace:
+    return RelayPlace.make(root / "place", CONFIG.format(how=how, folder=root, timeout=timeout))
+
+
+@dataclass
+class Person:
+    """Somebody at the relay's terminal."""
+
+    fd: int
+    relay: Relay
+    seen: bytearray = field(default_factory=bytearray)
+
+    def sees(self, text: str) -> None:
+        until(lambda: self._look(text), text)
+
+    def _look(self, text: str) -> bool:
+        with suppress(BlockingIOError):
+            self.seen += os.read(self.fd, 65536)
+        return text.encode() in self.seen
+
+    def types(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+
+@contextmanager
+def at_terminal(place: RelayPlace) -> Iterator[Person]:
+    """A relay on a terminal of its own."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+    argv = [*SEGUE, "relay", "serve", "--port", "0", "--json", "--config", str(place.config)]
+    process = subprocess.Popen(
+        argv,
+        cwd=place.root,
+        env=place.env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    person = Person(ours, Relay(place, process, ""))
+    try:
+        person.sees('"actions": ["touch"]}\r\n')
+        person.relay.url = json.loads(person.seen.decode().splitlines()[-1])["url"]
+        yield person
+    finally:
+        person.relay.stop()
+        os.close(ours)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+def test_the_person_at_the_terminal_decides(tmp_path: Path) -> None:
+    place = make(tmp_path, "terminal")
+    with at_terminal(place) as person, ThreadPoolExecutor(2) as pool:
+        person.types("y\ny\n")  # ahead of any question: must not count
+        yes = pool.submit(person.relay.run, "touch", "key-1", None, name="yes")
+        person.sees(f'Run touch {{"name": "yes"}} (touch {tmp_path}/yes)? [y/N]')
+        assert not (tmp_path / "yes").exists()
+        person.types("y\n")
+        assert yes.result().json()["ok"] is True
+        assert (tmp_path / "yes").exists()
+        no = pool.submit(person.relay.run, "touch", "key-2", None, name="no\x1b[2J\nRun nice?")
+        person.sees('"no\\u001b[2J')
+        person.types("\n")
+        answer = no.result()
+        assert (answer.status_code, answer.json()["code"]) == (403, "refused")
+        again = person.relay.run("touch", "key-2", None, name="no\x1b[2J\nRun nice?")
+        assert (again.status_code, again.headers["idempotent-replayed"]) == (403, "true")
+        assert b"\x1b[2J" not in person.seen
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["place", "yes"]
+    assert [e for e in place.events() if e in ("confirmed", "declined")] == ["confirmed", "declined"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+def test_silence_means_no(tmp_path: Path) -> None:
+    with at_terminal(make(tmp_path, "terminal", timeout=0.3)) as person:
+        assert person.relay.run("touch", name="x").status_code == 403
+    assert not (tmp_path / "x").exists()
+
+
+def test_without_a_terminal_the_relay_does_not_start(tmp_path: Path) -> None:
+    place = make(tmp_path, "terminal")
+    assert "the relay has none" in place.segue("serve", code=2).stderr
+
+
+FAKE = """#!{python}
+import json, os, pathlib, sys, time
+folder = pathlib.Path({folder!r})
+(folder / "asked.json").write_text(json.dumps(sys.argv))
+if (folder / "hang").exists():
+    time.sleep(1000)
+sys.exit(int((folder / "answer").read_text()))
+"""
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="these ask in another way")
+def test_a_dialog_asks(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "zenity").write_text(FAKE.format(python=sys.executable, folder=str(folder)))
+    (folder / "zenity").chmod(0o755)
+    place = make(tmp_path, "desktop", timeout=2)
+    place.env["PATH"] = f"{folder}{os.pathsep}{place.env['PATH']}"
+    with place.serving() as relay:
+        (folder / "answer").write_text("0")
+        assert relay.run("touch", name="--help;<b>").json()["ok"] is True
+        asked = json.loads((folder / "asked.json").read_text())
+        assert asked[-1].startswith('--text=Run touch {"name": "--help;<b>"}')
+        assert "--no-markup" in asked
+        (folder / "answer").write_text("1")
+        assert relay.run("touch", name="no").status_code == 403
+        (folder / "hang").touch()
+        assert relay.run("touch", name="late").status_code == 403
+    assert {path.name for path in tmp_path.iterdir()} == {"bin", "place", "--help;<b>"}
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="these ask in another way")
+def test_without_a_dialog_the_relay_does_not_start(tmp_path: Path) -> None:
+    place = make(tmp_path, "desktop")
+    place.env["PATH"] = str(tmp_path)
+    assert "no program that shows one" in place.segue("serve", code=2).stderr
