@@ -131,6 +131,8 @@ def _examine_rls(app: App, folder: Path) -> Examine:
     """Tries out the row level security of a Supabase project."""
 
     async def examine(project: Path) -> tuple[CheckResult, dict[str, Any]] | None:
+        if not (project / "supabase" / "migrations").is_dir():
+            return None
         from segue.judges.rls import examine as examine_rls
 
         report = await examine_rls(project, app.loaded.settings.rls, folder)

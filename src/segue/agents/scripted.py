@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -55,6 +55,18 @@ class UsageEntry(BaseModel):
     cost_usd: float = Field(0.0, ge=0)
 
 
+class VerdictEntry(BaseModel):
+    """What the agent answers in the phase `verify`; criteria that are not named are met."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    unmet: list[str] | Literal["all"] = Field([], description="The keys of criteria that are not met.")
+    evidence: str = Field("nothing shows it", description="What to say about them.")
+    action: str | None = Field(None, description="What should follow; RETRY if a criterion is not met.")
+    request: str = Field("", description="What the action needs.")
+    caveats: list[str] = Field([], description="What the later steps must know.")
+
+
 class Entry(BaseModel):
     """One `[[on]]` table: three selectors, then the actions in the order in which they are done."""
 
@@ -78,6 +90,7 @@ class Entry(BaseModel):
     truncate: bool = Field(False, description="Stop in the middle of the result line.")
     no_result: bool = Field(False, description="End without a result line.")
     plan: str | None = Field(None, description="The result in plan mode.")
+    verdict: VerdictEntry | None = Field(None, description="What to answer as a judge.")
     exit_code: int = Field(0, ge=0, le=255, description="End with this exit code.")
 
 

@@ -76,7 +76,7 @@ def _note(names: dict[str, str], prompt: bytes) -> dict[str, Any]:
 def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes) -> int:
     """Do everything the entry asks for, in the order that the documentation names."""
     code: int = entry.get("exit_code", 0)
-    text = _answer(entry, mode, names)
+    text = _answer(entry, mode, names, prompt)
     _speak(entry, names)
     time.sleep(entry.get("delay", 0))
     if mode == "edit":
@@ -98,7 +98,12 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
     return code
 
 
-def _answer(entry: dict[str, Any], mode: str, names: dict[str, str]) -> str:
+def _answer(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes) -> str:
+    phase = os.environ.get("SEGUE_PHASE", "execute")
+    if phase in ("outline", "replan", "verify", "search") and not entry.keys() & {"plan", "say"}:
+        from segue.agents.scripted_answers import answer
+
+        return answer(phase, prompt.decode("utf-8", "replace"), entry.get("verdict")) or ""
     if mode == "plan":
         text: str = entry.get("plan", "1. Write what the task asks for.\n2. Check it.")
     else:

@@ -90,7 +90,7 @@ class PromptSource:
 
     def revise(self, steps: Sequence[Task], run: str) -> None:
         """Replace all steps that are not completed; the plan as it was is kept beside the new one."""
-        with exclusive(self._folder()):
+        with exclusive(self._lock()):
             state = self._load() or _State((), ())
             ended = tuple(step for step in state.steps if step.status in _ENDED)
             locked = {step.key for step in ended}
@@ -115,7 +115,7 @@ class PromptSource:
         return f"[{step.status}]"
 
     def _set(self, key: str, completion: Completion) -> None:
-        with exclusive(self._folder()):
+        with exclusive(self._lock()):
             state = self._load()
             if state is None or all(step.key != key for step in state.steps):
                 raise SourceError(f"There is no step {key} in the plan {self.path}.")
@@ -127,8 +127,8 @@ class PromptSource:
             if mine:
                 self._seen = self._signature()
 
-    def _folder(self) -> Path:
-        return private_folder(self.path.parent)
+    def _lock(self) -> Path:
+        return private_folder(self.path.parent) / f"{self.path.name}.lock"
 
     def _signature(self) -> tuple[int, int] | None:
         try:
