@@ -51,7 +51,7 @@ def comparison(dataset: Dataset) -> Report:
         )
     settings = [_setting(*key, group, tools, attempts) for key, group in sorted(groups.items())]
     left_out = len(runs) - len(counted)
-    notes = [f"{left_out} runs that are under way or were stopped are not counted."] if left_out else []
+    notes = [_left_out(left_out)] if left_out else []
     tables = (_settings(settings), _differences(settings))
     return Report("compare", "Comparison", len(counted), tables, tuple(notes))
 
@@ -111,7 +111,7 @@ def _differences(settings: Sequence[Setting]) -> Table:
         "Differences",
         ("source", "one", "other", "measure", "difference", "says"),
         tuple(rows),
-        "One minus other. The intervals are widened for the number of pairs and measures. Beside the pass rate,"
+        "One minus other. Intervals are widened for the number of pairs and measures. Beside the pass rate,"
         " only differences that are shown are listed.",
     )
 
@@ -134,3 +134,9 @@ def _says(found: Difference | None, one: Setting, other: Setting, what: str) -> 
     if found is None or not found.shown:
         return NO_DIFFERENCE
     return f"{one.name if found.value > 0 else other.name} {what}"
+
+
+def _left_out(count: int) -> str:
+    if count == 1:
+        return "1 run that is under way or was stopped is not counted."
+    return f"{count} runs that are under way or were stopped are not counted."

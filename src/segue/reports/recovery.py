@@ -50,8 +50,8 @@ def _actions(attempts: Rows) -> Table:
         "What the next attempt makes of it",
         ("action", "recovered", "against_retry", "says"),
         tuple(rows),
-        "Recovered: the next verdict was PASS. The judge chooses the action: a difference may also come from the"
-        " failures it is chosen for. Intervals of differences are widened for three comparisons.",
+        "Recovered: the next verdict was PASS. The judge chooses the action: a difference may also come from"
+        " the failures it is chosen for. Intervals of differences are widened for three comparisons.",
     )
 
 

@@ -39,7 +39,7 @@ class Selection:
         parts = [(condition, value) for condition, value in wanted if value is not None]
         text = "".join(f" AND {condition}" for condition, _ in parts)
         if self.sources is not None:
-            text += f" AND spec->>'source' IN ({', '.join('?' * len(self.sources))})"
+            text += f" AND spec->>'source' IN ({', '.join('?' * len(self.sources)) or 'NULL'})"
         return text, [*(value for _, value in parts), *(self.sources or ())]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 ALIKE = 0.5
 """Two texts are about the same when they share at least this part of all their words."""
 
-_WORD = re.compile(r"[^\W\d_][\w.+#-]*")
+_WORD = re.compile(r"[^\W\d_][\w.+#]*")
 _FILLERS = """
     a an and are as at be been but by can cannot could did do does doing done for from get gets had has have
     how i if in into is it its just may me must my no not of on or our out should so some such than that the
@@ -21,7 +21,7 @@ _EMPTY = frozenset(_FILLERS.split())
 
 def words(text: str) -> frozenset[str]:
     """The words that carry meaning, without their plural."""
-    found = (word.rstrip(".+-") for word in _WORD.findall(text.lower()))
+    found = (word.rstrip(".+") for word in _WORD.findall(text.lower()))
     return frozenset(_singular(word) for word in found if word not in _EMPTY and len(word) > 1)
 
 

@@ -1,0 +1,151 @@
+"""Small data sets written by hand, on either database, of which the right figures are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from segue.store import connect
+from segue.store.database import open_database
+from segue.store.encoding import encode
+
+Row = tuple[Any, ...]
+
+RUN = ("id", "source_key", "spec", "state", "created", "updated")
+STEP = (
+    *("run_id", "key", "gen", "seq", "task", "phase", "attempt", "agent", "model", "state", "token", "input"),
+    *("output", "started", "ended", "tries", "owner", "build_phase"),
+)
+EVENT = ("run_id", "seq", "ts", "step", "type", "data")
+BEGIN = 1_790_000_000_000
+
+
+@dataclass
+class Written:
+    """Collects rows; `write` puts them into a database."""
+
+    runs: list[Row] = field(default_factory=list)
+    steps: list[Row] = field(default_factory=list)
+    events: list[Row] = field(default_factory=list)
+
+    def run(
+        self,
+        name: str,
+        state: str = "done",
+        source: str = "Build a todo app",
+        agent: str = "claude",
+        model: str | None = "opus",
+        **titles: str,
+    ) -> WrittenRun:
+        """Add a run; later runs are newer."""
+        created = BEGIN + len(self.runs) * 1_000_000
+        spec: dict[str, Any] = {
+            "source_kind": "prompt",
+            "source": source,
+            "repo": "/r",
+            "agent": agent,
+            "model": model,
+        }
+        named = {key.removeprefix("t"): title for key, title in titles.items()}
+        spec |= {"flow": "build", "titles": named}
+        self.runs.append((name, source, encode(spec), state, created, created + 900_000))
+        return WrittenRun(self, name, created)
+
+    def write(self, address: str) -> str:
+        """Make the tables and fill them."""
+        connect(address).disconnect()
+        database = open_database(address)
+        try:
+            with database.transaction():
+                database.append("orchestrator_runs", RUN, self.runs)
+                database.append("orchestrator_steps", STEP, self.steps)
+                database.append("orchestrator_events", EVENT, self.events)
+        finally:
+            database.close()
+        return address
+
+
+@dataclass
+class WrittenRun:
+    """One run, step by step; each step takes ten seconds."""
+
+    all: Written
+    name: str
+    clock: int
+    seq: int = 0
+    task: str = "1"
+    build_phase: str | None = None
+
+    def on(self, task: str, build_phase: str | None = None) -> WrittenRun:
+        """What follows belongs to this task."""
+        self.task, self.build_phase = task, build_phase
+        return self
+
+    def event(self, step: str | None, kind: str, /, **data: Any) -> WrittenRun:
+        self.seq += 1
+        self.all.events.append((self.name, self.seq, self.clock, step, kind, encode(data)))
+        return self
+
+    def step(
+        self, phase: str, attempt: int = 1, state: str = "done", gen: int = 1, **output: Any
+    ) -> WrittenRun:
+        self.seq += 1
+        key = f"task/{self.task}/{phase}/{attempt}"
+        began, self.clock = self.clock, self.clock + 10_000
+        self.all.steps.append(
+            (
+                *(
+                    self.name,
+                    key,
+                    gen,
+                    self.seq,
+                    self.task,
+                    phase,
+                    attempt,
+                    "claude",
+                    "opus",
+                    state,
+                    "t",
+                    "{}",
+                ),
+                *(
+                    encode(output),
+                    began,
+                    None if state == "started" else self.clock,
+                    1,
+                    "o",
+                    self.build_phase,
+                ),
+            )
+        )
+        return self
+
+    def execute(self, attempt: int = 1, tools: str = "", **output: Any) -> WrittenRun:
+        """A launch that edits; tools are told by letters: Bash, Read, Edit, Write."""
+        return self.launch("execute", attempt, tools, **output)
+
+    def resolve(self, attempt: int = 1, tools: str = "", **output: Any) -> WrittenRun:
+        return self.launch("resolve", attempt, tools, **output)
+
+    def launch(self, phase: str, attempt: int, tools: str, state: str = "done", **output: Any) -> WrittenRun:
+        step = f"task/{self.task}/{phase}/{attempt}"
+        names = {"B": "Bash", "R": "Read", "E": "Edit", "W": "Write", "S": "WebSearch"}
+        for number, letter in enumerate(tools):
+            call = {"name": names[letter], "id": f"call{number}", "input": {}}
+            self.event(step, "agent.tool", **call, state="started")
+            self.event(step, "agent.tool", **call, state="completed", status="success")
+        return self.step(phase, attempt, state, **{"failure": None, **output})
+
+    def verify(
+        self, attempt: int, result: str, action: str = "PROCEED", reason: str = "because"
+    ) -> WrittenRun:
+        verdict = {"result": result, "action": action, "reason": reason}
+        state = "done" if result == "PASS" else "failed"
+        return self.step("verify", attempt, state, verdict=verdict, failure=None)
+
+    def end(self, done: bool = True, reason: str = "done") -> WrittenRun:
+        return self.step("end", 1, "done" if done else "failed", done=done, reason=reason)
+
+    def passes(self) -> WrittenRun:
+        """The task is done at once."""
+        return self.execute().verify(1, "PASS").end()

@@ -1,0 +1,165 @@
+"""What fails across runs: counted by hand, the same on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from segue.reports.gaps import gaps
+from segue.reports.report import Report, Runs
+from segue.reports.selection import Dataset, Selection
+from segue.reports.statistics import Rate
+from segue.store import connect
+from tests.reports.dataset import Written
+
+
+def report(data: Written, database: str) -> Report:
+    with connect(data.write(database), read_only=True) as store:
+        return gaps(Dataset(store, Selection()))
+
+
+def rows(found: Report, name: str) -> list[dict[str, Any]]:
+    table = next(table for table in found.tables if table.name == name)
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+def example() -> Written:
+    """Row level security fails in two of three runs, and is never finished in one of them."""
+    data = Written()
+    wordings = (
+        "Row level security policies",
+        "Row-level security policies",
+        "Add row level security policies",
+    )
+    for number, title in enumerate(wordings):
+        run = data.run(f"r{number}", "needs_human" if number == 2 else "done", t1="Set up", t2=title)
+        run.on("1", "setup").passes()
+        run.on("2", "schema").execute()
+        if number == 0:
+            run.verify(1, "PASS").end()
+            continue
+        run.verify(1, "FAIL", "RETRY", "no policy")
+        message = f'permission denied for table "t{number}" at line {number}'
+        run.event(
+            "task/2/verify/1", "error", kind="CHECK_ERROR", message=message, task="2", build_phase="schema",
+            signature="permission denied for table <name> at line <n>", exit_code=1,
+        )  # fmt: skip
+        run.resolve().verify(2, "PASS" if number == 1 else "FAIL", "RETRY", "still no policy").end(
+            number == 1
+        )
+    return data
+
+
+def test_by_build_phase(database: str) -> None:
+    found = rows(report(example(), database), "build_phases")
+    assert [(row["build_phase"], row["failed"], row["unfinished"]) for row in found] == [
+        ("setup", Rate(0, 3), Rate(0, 3)),
+        ("schema", Rate(2, 3), Rate(1, 3)),
+    ]
+    assert found[1]["launches"].value == 5 / 3
+
+
+def test_tasks_are_brought_together_by_their_titles(database: str) -> None:
+    found = rows(report(example(), database), "tasks")
+    assert [(row["build_phase"], row["failed"], row["unfinished"], row["runs"]) for row in found] == [
+        ("schema", Rate(2, 3), Rate(1, 3), Runs(("r2", "r1"))),
+    ]
+    assert "security policies" in found[0]["task"]
+
+
+def test_errors_are_clustered_and_lead_to_their_runs(database: str) -> None:
+    found = rows(report(example(), database), "errors")
+    assert [(row["signature"], row["kind"], row["times"], row["seen_in"], row["runs"]) for row in found] == [
+        ("permission denied for table <name> at line <n>", "CHECK_ERROR", 2, Rate(2, 3), Runs(("r2", "r1"))),
+        ("still no policy", "VERDICT", 1, Rate(1, 3), Runs(("r2",))),
+    ]
+    assert found[0]["build_phases"] == "schema 2"
+    assert found[0]["example"] == 'permission denied for table "t1" at line 1'
+
+
+def test_a_failed_step_speaks_for_itself_when_it_has_no_error(database: str) -> None:
+    data = Written()
+    for number in range(2):
+        crashed: Any = {"kind": "crash", "message": f"exit code 1 in /tmp/x{number}.py"}
+        data.run(f"r{number}", "needs_human").execute(1, state="failed", failure=crashed).end(False)
+    found = rows(report(data, database), "errors")
+    assert [(row["kind"], row["times"], row["seen_in"]) for row in found] == [("CRASH", 2, Rate(2, 2))]
+
+
+def test_a_tool_that_failed_does_not_hide_why_the_step_did(database: str) -> None:
+    data = Written()
+    run = data.run("one", "needs_human")
+    run.event("task/1/verify/1", "error", kind="TOOL_ERROR", message="No such file", signature="no such file")
+    run.execute().verify(1, "FAIL", "STOP", "The button is missing.").end(False)
+    found = rows(report(data, database), "errors")
+    assert {(row["kind"], row["signature"]) for row in found} == {
+        ("TOOL_ERROR", "no such file"),
+        ("VERDICT", "the button is missing"),
+    }
+
+
+def test_limits_and_stops_are_no_gaps(database: str) -> None:
+    data = Written()
+    run = data.run("one")
+    for attempt, kind in enumerate(("usage_limit", "interrupted", "outage"), 1):
+        failure: Any = {"kind": kind, "message": f"{kind} happened"}
+        run.execute(attempt, state="failed", failure=failure)
+    run.event(
+        "task/1/execute/1",
+        "error",
+        kind="PARSED_ERROR",
+        failure="usage_limit",
+        message="limit",
+        signature="limit",
+    )
+    run.execute(4).verify(1, "PASS").end()
+    found = report(data, database)
+    assert rows(found, "errors") == []
+    assert rows(found, "tasks") == []
+    assert rows(found, "build_phases")[0]["failed"] == Rate(0, 1)
+
+
+def test_what_is_still_under_way_is_not_unfinished_work(database: str) -> None:
+    data = Written()
+    data.run("one", "running").on("1").passes().on("2").execute()
+    found = rows(report(data, database), "build_phases")
+    assert [(row["build_phase"], row["unfinished"]) for row in found] == [("(none)", Rate(0, 1))]
+
+
+def test_skipped_is_neither_done_nor_unfinished(database: str) -> None:
+    data = Written()
+    data.run("one").execute().verify(1, "FAIL", "SKIP").end(True, "skipped: not needed")
+    found = rows(report(data, database), "build_phases")
+    assert (found[0]["failed"], found[0]["unfinished"]) == (Rate(1, 1), Rate(0, 1))
+
+
+def test_titles_of_plans_made_by_an_agent(database: str) -> None:
+    data = Written()
+    run = data.run("one")
+    run.event(None, "plan.revised", titles={"1": "First idea"}).event(
+        None, "plan.revised", titles={"1": "Sign up"}
+    )
+    run.execute().verify(1, "FAIL", "RETRY").resolve().verify(2, "PASS").end()
+    assert [row["task"] for row in rows(report(data, database), "tasks")] == ["Sign up"]
+
+
+def test_filters_choose_runs(database: str) -> None:
+    data = Written()
+    data.run("old", agent="codex", source="Build A").on("1", "setup").passes()
+    run = data.run("new", "needs_human", source="Build b", model="sonnet").on("1", "schema")
+    run.execute().verify(1, "FAIL", "RETRY").end(False)
+    since = data.runs[1][4]
+    data.write(database)
+    with connect(database, read_only=True) as store:
+
+        def phases(**chosen: Any) -> list[str]:
+            return [
+                str(row["build_phase"])
+                for row in rows(gaps(Dataset(store, Selection(**chosen))), "build_phases")
+            ]
+
+        assert phases() == ["setup", "schema"]
+        assert phases(since=since) == ["schema"]
+        assert phases(agent="codex") == ["setup"]
+        assert phases(model="sonnet", agent="claude") == ["schema"]
+        assert phases(sources=("Build A", "x")) == ["setup"]
+        assert phases(sources=()) == []

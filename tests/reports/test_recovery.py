@@ -1,0 +1,112 @@
+"""What helps after a failed verdict: counted by hand, the same on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from segue.reports.recovery import recovery
+from segue.reports.report import Report
+from segue.reports.selection import Dataset, Selection
+from segue.reports.statistics import Rate
+from segue.store import connect
+from tests.reports.dataset import Written
+
+
+def report(data: Written, database: str) -> Report:
+    with connect(data.write(database), read_only=True) as store:
+        return recovery(Dataset(store, Selection()))
+
+
+def recovered(found: Report) -> dict[object, object]:
+    return {row[0]: row[1] for row in found.tables[0].rows}
+
+
+def test_each_action_is_counted_by_the_verdict_that_follows(database: str) -> None:
+    data = Written()
+    one = data.run("one")
+    one.on("1").execute().verify(1, "FAIL", "RETRY").resolve().verify(2, "FAIL", "WEB_SEARCH")
+    one.resolve(2).verify(3, "PASS").end()
+    one.on("2").execute().verify(1, "PARTIAL", "RUN_DIAGNOSTIC").resolve().verify(2, "PASS").end()
+    one.on("3").passes()
+    two = data.run("two", "needs_human")
+    two.on("1").execute().verify(1, "FAIL", "WEB_SEARCH").resolve().verify(2, "FAIL", "RETRY").end(False)
+    found = recovered(report(data, database))
+    assert found == {
+        "RETRY": Rate(0, 1),  # the last RETRY was not followed by anything
+        "WEB_SEARCH": Rate(1, 2),
+        "RUN_DIAGNOSTIC": Rate(1, 1),
+        "MODIFY_PLAN": Rate(0, 0),
+    }
+
+
+def test_an_attempt_that_fails_itself_has_not_helped(database: str) -> None:
+    data = Written()
+    run = data.run("one", "needs_human")
+    crashed: Any = {"state": "failed", "failure": {"kind": "crash", "message": "boom"}}
+    run.execute().verify(1, "FAIL", "RETRY").resolve(1, **crashed).end(False)
+    assert recovered(report(data, database))["RETRY"] == Rate(0, 1)
+
+
+def test_a_judge_that_failed_is_passed_over(database: str) -> None:
+    data = Written()
+    run = data.run("one").execute().verify(1, "FAIL", "RETRY").resolve()
+    broken: Any = {"verdict": {"result": "FAIL", "action": "RETRY"}, "failure": {"kind": "no_result"}}
+    run.step("verify", 2, "failed", **broken).verify(3, "PASS").end()
+    assert recovered(report(data, database))["RETRY"] == Rate(1, 1)
+
+
+def test_starting_over_is_not_what_the_verdict_led_to(database: str) -> None:
+    data = Written()
+    run = data.run("one").execute().verify(1, "FAIL", "RETRY").end(False)
+    passed: Any = {"verdict": {"result": "PASS", "action": "PROCEED", "reason": ""}, "failure": None}
+    run.step("execute", 1, gen=2, failure=None).step("verify", 1, gen=2, **passed)
+    assert recovered(report(data, database))["RETRY"] == Rate(0, 0)
+
+
+def test_after_a_new_plan_the_next_verdict_of_the_run_counts(database: str) -> None:
+    data = Written()
+    run = data.run("one").execute().verify(1, "FAIL", "MODIFY_PLAN").end(False, "planned anew: x")
+    run.on("2").passes()
+    assert recovered(report(data, database))["MODIFY_PLAN"] == Rate(1, 1)
+
+
+def test_a_difference_is_named_only_when_it_is_shown(database: str) -> None:
+    data = Written()
+    for number in range(20):
+        searched = data.run(f"searched {number}").execute().verify(1, "FAIL", "WEB_SEARCH").resolve()
+        searched.verify(2, "PASS" if number < 19 else "FAIL").end()
+        retried = data.run(f"retried {number}").execute().verify(1, "FAIL", "RETRY").resolve()
+        retried.verify(2, "PASS" if number < 4 else "FAIL").end()
+        looked = data.run(f"looked {number}").execute().verify(1, "FAIL", "RUN_DIAGNOSTIC").resolve()
+        looked.verify(2, "PASS" if number < 6 else "FAIL").end()
+    found = report(data, database)
+    says = {row[0]: row[3] for row in found.tables[0].rows}
+    assert says == {
+        "RETRY": "",
+        "WEB_SEARCH": "recovers more often",
+        "RUN_DIAGNOSTIC": "no difference shown",
+        "MODIFY_PLAN": "",
+    }
+    assert [note.split(":")[0] for note in found.notes] == ["WEB_SEARCH recovers more often than RETRY"]
+
+
+def test_searches_by_topic_and_by_source(database: str) -> None:
+    data = Written()
+    queries = ["supabase realtime subscription", "Supabase realtime subscriptions", "nextjs cookies"]
+    urls = ["https://www.a.org/x", "https://a.org/y", "http://b.org:8080/z"]
+    for number, (query, passes) in enumerate(zip(queries, (False, False, True), strict=True)):
+        run = data.run(f"run {number}").execute().verify(1, "FAIL", "WEB_SEARCH")
+        results = [{"title": "t", "url": url} for url in (urls if passes else urls[:2])]
+        results += [{"title": "broken", "url": "http://[::"}]
+        run.event("task/1/search/1", "search", task="1", query=query, source="agent", results=results)
+        run.resolve().verify(2, "PASS" if passes else "FAIL").end(passes)
+    unfinished = data.run("running", "running").execute().verify(1, "FAIL", "WEB_SEARCH")
+    unfinished.event(
+        "task/1/search/1", "search", task="1", query="nextjs cookies", source="agent", results=[]
+    )
+    found = report(data, database)
+    assert found.tables[1].rows == (
+        ("Supabase realtime subscriptions", Rate(0, 2)),
+        ("nextjs cookies", Rate(1, 1)),
+    )
+    assert found.tables[2].rows == (("a.org", Rate(1, 3)), ("b.org", Rate(1, 1)))
