@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE = 1000
+_BY_ID = f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?"  # noqa: S608
 
 
 class SqlStore:
@@ -124,7 +125,7 @@ class SqlStore:
 
     def run(self, run_id: str) -> Run | None:
         """One run by its id or a unique beginning of it; UsageError when several begin so."""
-        found = self._row(run_id) or self._ask(
+        found = self._ask(_BY_ID, run_id) or self._ask(
             f"SELECT {rows.RUN} FROM orchestrator_runs WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT 5",  # noqa: S608
             *(len(run_id), run_id),
         )
@@ -245,7 +246,7 @@ class SqlStore:
             return self._database.version()
 
     def _row(self, run_id: str) -> list[Row]:
-        return self._database.execute(f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?", run_id)  # noqa: S608
+        return self._database.execute(_BY_ID, run_id)
 
     def _next_instant(self) -> int:
         """Now, or a moment later: runs made within one millisecond keep their order."""

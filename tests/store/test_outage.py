@@ -1,0 +1,355 @@
+"""A database that goes away in the middle of a run: nothing is lost, nothing doubled, nobody else drives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from segue.domain.errors import LeaseLost, Locked, StoreError
+from segue.domain.event import Event, EventType
+from segue.domain.run import RunState, StepState
+from segue.ports import StepResult
+from segue.store import connect
+from segue.store.spool import Spool
+from segue.store.store import SqlStore
+from tests.store.cluster import Cluster, own_cluster
+from tests.store.driving import SPEC, driven, giving, until
+from tests.store.test_claim import set_owner
+
+AWKWARD = {"text": "a\x00b\x10 \udcff \U0001f600", "n": 1e300}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with own_cluster(tmp_path_factory) as cluster:
+        yield cluster
+
+
+def patient(cluster: Cluster, folder: Path, patience: float = 60.0) -> SqlStore:
+    return connect(cluster.url, spools=folder, patience=patience)
+
+
+async def away(cluster: Cluster) -> None:
+    await asyncio.to_thread(cluster.stop)
+
+
+async def back(cluster: Cluster) -> None:
+    await asyncio.to_thread(cluster.start)
+
+
+def test_a_run_goes_on_while_the_database_is_away_and_everything_is_there_afterwards(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    seen: list[int] = []
+    tokens: list[str] = []
+
+    async def main() -> None:
+        with patient(cluster, tmp_path) as store:
+            run = store.create("key", SPEC)
+            spool = Spool(tmp_path, run.id)
+            journal = await store.open(run.id, [lambda event: seen.append(event.seq)])
+            await journal.step("before", giving())
+            waiting = asyncio.create_task(journal.wait("news"))
+
+            async def work(token: str) -> StepResult:
+                """The intent is on the disk before the effect, even now."""
+                tokens.append(token)
+                assert token in spool.path.read_text()
+                for number in range(50):
+                    await journal.emit(Event(EventType.AGENT_TEXT, {**AWKWARD, "number": number}), "during")
+                return StepResult(True, AWKWARD)
+
+            await away(cluster)
+            prompt = {"digest": f"d-{run.id}", "text": "what to do\x00", "length": 3}
+            await journal.emit(Event(EventType.PROMPT, prompt))
+            await journal.step("during", work)
+            await journal.record("noted", StepResult(True, {"x": 1}))
+            await journal.set_state(RunState.NEEDS_HUMAN, "look")
+            await back(cluster)
+            await until(lambda: not spool.exists())
+            await journal.step("after", giving())
+            await asyncio.to_thread(store.send, run.id, "news", {"n": 1})
+            assert await asyncio.wait_for(waiting, 20) == {"n": 1}
+            await store.close(journal)
+            events = list(store.events(run.id))
+            assert [event.seq for event in events] == seen == list(range(1, len(seen) + 1))
+            steps = {step.key: step for step in store.steps(run.id)}
+            assert {step.state for step in steps.values()} == {StepState.DONE}
+            assert list(steps) == ["before", "during", "noted", "after"]
+            assert (steps["during"].output, steps["during"].token) == (AWKWARD, tokens[0])
+            assert store.prompt(prompt["digest"]) == prompt["text"]  # type: ignore[arg-type]
+            ended = store.run(run.id)
+            assert ended is not None
+            assert (ended.state, ended.note, ended.owner) == (RunState.NEEDS_HUMAN, "look", None)
+
+    asyncio.run(main())
+
+
+def test_a_run_that_ends_while_the_database_is_away_waits_for_it(cluster: Cluster, tmp_path: Path) -> None:
+    async def main() -> None:
+        with patient(cluster, tmp_path) as store:
+            journal = await store.open(store.create("key", SPEC).id)
+            await away(cluster)
+            await journal.step("a", giving())
+            await journal.set_state(RunState.DONE)
+            closing = asyncio.create_task(store.close(journal))
+            await asyncio.sleep(0)
+            assert not closing.done()
+            await back(cluster)
+            await closing
+            found = store.run(journal.run.id)
+            assert found is not None
+            assert (found.state, found.owner) == (RunState.DONE, None)
+
+    asyncio.run(main())
+
+
+def test_when_patience_ends_the_run_stops_and_the_next_process_finds_everything(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    calls: list[str] = []
+
+    async def forever(token: str) -> StepResult:
+        calls.append(token)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def main() -> str:
+        with patient(cluster, tmp_path, 1.0) as store:
+            journal = await store.open(store.create("key", SPEC).id)
+            await away(cluster)
+            await journal.step("a", giving(x=1))
+            with pytest.raises(StoreError, match="out of reach") as caught:
+                await journal.step("b", forever)
+            assert str(Spool(tmp_path, journal.run.id).path) in caught.value.kept
+            assert f"segue resume {journal.run.id}" in caught.value.hint
+            with pytest.raises(StoreError, match="out of reach"):
+                await journal.emit(Event(EventType.NOTICE, {}))
+            with pytest.raises(StoreError, match="out of reach"):
+                await store.close(journal)
+            return journal.run.id
+
+    run_id = asyncio.run(main())
+    cluster.start()
+    assert_known_nowhere(cluster, run_id)
+
+    async def resume() -> None:
+        with patient(cluster, tmp_path) as store:
+            async with driven(store, run_id) as journal:
+                assert not Spool(tmp_path, run_id).exists()
+                assert (await journal.step("a", giving(x=2))).output == {"x": 1}
+                await journal.step("b", giving(calls=calls))
+            assert [event.seq for event in store.events(run_id)] == list(range(1, 7))
+
+    asyncio.run(resume())
+    assert len(calls) == 2
+    assert calls[0] == calls[1]
+
+
+def assert_known_nowhere(cluster: Cluster, run_id: str) -> None:
+    with connect(cluster.url) as store:
+        assert store.steps(run_id) == []
+
+
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from segue.ports import StepResult
+from segue.store import connect
+from segue.domain.event import Event, EventType
+
+async def main():
+    store = connect(sys.argv[1], spools=Path(sys.argv[2]), patience=60)
+    journal = await store.open(sys.argv[3])
+    print("open", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    for number in range(20):
+        async def work(token):
+            print(token, flush=True)
+            await journal.emit(Event(EventType.NOTICE, {"n": number}))
+            return StepResult(True, {"n": number})
+        await journal.step(f"step/{number}", work)
+    print("done", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_that_is_killed_while_the_database_is_away_loses_nothing(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    with connect(cluster.url) as store:
+        run = store.create("key", SPEC)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, cluster.url, str(tmp_path), run.id],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert worker.stdout is not None
+    assert worker.stdin is not None
+    assert worker.stdout.readline() == "open\n"
+    cluster.stop()
+    worker.stdin.write("\n")
+    worker.stdin.flush()
+    tokens = [worker.stdout.readline().strip() for _ in range(20)]
+    assert worker.stdout.readline() == "done\n"
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait()
+    worker.stdin.close()
+    worker.stdout.close()
+    spool = Spool(tmp_path, run.id)
+    with spool.path.open("ab") as file:
+        file.write(b'{"n": 99, "after"')  # as if it was killed in the middle of a line
+    cluster.start()
+
+    async def resume() -> None:
+        with patient(cluster, tmp_path) as store:
+            async with driven(store, run.id) as journal:
+                assert [step.token for step in journal.steps()] == tokens
+                for number in range(20):
+                    assert (await journal.step(f"step/{number}", giving())).output == {"n": number}
+            assert [event.seq for event in store.events(run.id)] == list(range(1, 61))
+
+    asyncio.run(resume())
+    assert not spool.exists()
+
+
+@pytest.mark.parametrize("cut", [0, 1, 7])
+def test_a_replay_that_was_interrupted_changes_nothing_twice(
+    cluster: Cluster, tmp_path: Path, cut: int
+) -> None:
+    """The buffer is still there although a part of it, or all, was replayed."""
+
+    async def main() -> None:
+        with patient(cluster, tmp_path, 1.0) as store:
+            journal = await store.open(store.create("key", SPEC).id)
+            await away(cluster)
+            for number in range(4):
+                await journal.step(f"step/{number}", giving())
+            with pytest.raises(StoreError):
+                await store.close(journal)
+            await back(cluster)
+            spool = Spool(tmp_path, journal.run.id)
+            whole = spool.path.read_bytes()
+            spool.path.write_bytes(b"".join(whole.splitlines(keepends=True)[: cut + 1]))
+            for content in (None, whole, whole):
+                if content:
+                    spool.path.write_bytes(content)
+                await store.close(await store.open(journal.run.id))
+                assert not spool.exists()
+            assert [event.seq for event in store.events(journal.run.id)] == list(range(1, 9))
+            assert {step.state for step in store.steps(journal.run.id)} == {StepState.DONE}
+
+    asyncio.run(main())
+
+
+def test_a_run_that_went_on_elsewhere_is_not_overwritten(cluster: Cluster, tmp_path: Path) -> None:
+    async def main() -> None:
+        with patient(cluster, tmp_path / "here", 1.0) as here:
+            journal = await here.open(here.create("key", SPEC).id)
+            run_id = journal.run.id
+            await journal.step("a", giving())
+            await away(cluster)
+            await journal.step("b", giving(here=True))
+            with pytest.raises(StoreError):
+                await here.close(journal)
+            await back(cluster)
+        set_owner(cluster.url, run_id, "elsewhere/boot/1/1#x", -1)
+        with patient(cluster, tmp_path / "there") as there:
+            async with driven(there, run_id) as journal:
+                await journal.step("b", giving(here=False))
+        with patient(cluster, tmp_path / "here") as here:
+            with pytest.raises(StoreError, match="went on elsewhere") as caught:
+                await here.open(run_id)
+            [aside] = (tmp_path / "here").glob("*.aside")
+            assert str(aside) in caught.value.kept
+            async with driven(here, run_id) as journal:
+                assert (await journal.step("b", giving())).output == {"here": False}
+
+    asyncio.run(main())
+
+
+def test_other_machines_wait_as_long_as_a_run_may_go_on_without_its_database(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Its lease holds for longer than its patience, after each of its writes."""
+
+    def left(run_id: str) -> float:
+        with psycopg.connect(cluster.url) as connection:
+            left = "lease / 1000.0 - extract(epoch FROM clock_timestamp())"
+            row = connection.execute(
+                f"SELECT {left} FROM orchestrator_runs WHERE id = %s", [run_id]
+            ).fetchone()
+        assert row is not None
+        return float(row[0])
+
+    async def main() -> None:
+        with patient(cluster, tmp_path, 500.0) as store:
+            journal = await store.open(store.create("key", SPEC).id)
+            assert left(journal.run.id) > 500
+            await journal.step("a", giving())
+            assert left(journal.run.id) > 500
+            store.send(journal.run.id, "news", {})
+            await journal.wait("news", 5)
+            assert left(journal.run.id) > 500
+            await store._keeper.renew()  # type: ignore[union-attr]
+            assert left(journal.run.id) > 500
+            await store.close(journal)
+
+    asyncio.run(main())
+
+
+def test_a_second_process_of_this_machine_is_kept_off_as_long_as_the_first_one_lives(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        with patient(cluster, tmp_path) as store, patient(cluster, tmp_path) as other:
+            journal = await store.open(store.create("key", SPEC).id)
+            await away(cluster)
+            await journal.step("a", giving())
+            await back(cluster)
+            with pytest.raises(Locked):
+                await other.open(journal.run.id)
+            await store.close(journal)
+
+    asyncio.run(main())
+
+
+def test_who_lost_the_run_meanwhile_stops_when_the_database_is_back(cluster: Cluster, tmp_path: Path) -> None:
+    async def main() -> None:
+        with patient(cluster, tmp_path) as store:
+            journal = await store.open(store.create("key", SPEC).id)
+            await away(cluster)
+            working = asyncio.create_task(journal.step("a", forever))
+            spool = Spool(tmp_path, journal.run.id)
+            await until(spool.exists)
+            await back(cluster)
+            set_owner(cluster.url, journal.run.id, "elsewhere/boot/1/1#x", 60_000)
+            with pytest.raises(LeaseLost):
+                await working
+            assert json.loads(spool.path.read_text().splitlines()[0])["run"] == journal.run.id
+            with pytest.raises(LeaseLost):
+                await store.close(journal)
+
+    async def forever(_token: str) -> StepResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    asyncio.run(main())
+
+
+def test_without_patience_the_run_stops_with_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        connect("postgresql://me@127.0.0.1:1/db", spools=tmp_path, patience=10)
+    assert "segue db push" in caught.value.hint
