@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from segue.app import App, make_agent
-from segue.domain.errors import Interrupted, UsageError, WorkspaceError
+from segue.domain.errors import Interrupted, SegueError, UsageError, WorkspaceError
 from segue.domain.event import Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
@@ -23,7 +23,6 @@ from segue.domain.outcome import Outcome
 from segue.flow.start import raise_problems
 from segue.ports import Agent
 from segue.prompts.tryout import try_prompt
-from segue.system.files import write_error
 from segue.system.git import Repository
 from segue.system.interrupts import on_interrupt
 from segue.system.process import Processes, capture, child_environment
@@ -188,4 +187,8 @@ def _keep_output(processes: Processes, token: str, trial: Trial, redactor: Redac
             for name, file in files.items():
                 file.write(clean[name].close())
     except OSError as error:
-        raise write_error(error, trial.folder) from error
+        raise SegueError(
+            f"The agent's output cannot be kept: {error.strerror or error}.",
+            kept=f"What the agent did is in {trial.folder}",
+            hint="Free some space, or name a folder elsewhere with --keep",
+        ) from error

@@ -29,6 +29,11 @@ _KNOWN = (
         "Cursor does not accept the session that was to be continued",
     ),
     (
+        r"^(?:error: )?unknown option.*$",
+        FailureKind.NOT_STARTED,
+        "this build of Cursor does not know an option",
+    ),
+    (
         r"^.*Workspace path does not exist.*$",
         FailureKind.NOT_STARTED,
         "Cursor cannot find the workspace",

@@ -123,7 +123,12 @@ def user_file() -> Path:
     """The file for settings that hold in every project."""
     import platformdirs
 
-    return platformdirs.user_config_path("segue") / "config.toml"
+    try:
+        return platformdirs.user_config_path("segue") / "config.toml"
+    except RuntimeError as error:  # neither HOME nor an entry of the user
+        raise UsageError(
+            f"There is no home folder: {error}.", hint="Set HOME to a folder of yours."
+        ) from None
 
 
 def project_file(start: Path) -> Path | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segue.domain.errors import Locked
+from segue.domain.errors import Locked, WorkspaceError
 from segue.system import identity
 
 
@@ -32,7 +32,10 @@ class RepoLock:
     def take(cls, git_dir: Path, run: str) -> RepoLock:
         """Take the lock or raise Locked. A run may enter while only its own orphaned agent holds it."""
         path = git_dir / "segue.lock"
-        lock = cls(path, run, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            lock = cls(path, run, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise _unwritable(path, error) from error
         if lock._try():
             return lock
         holder = lock._holder()
@@ -100,6 +103,14 @@ def _lock_now(fd: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _unwritable(path: Path, error: OSError) -> WorkspaceError:
+    return WorkspaceError(
+        f"The repository cannot be written: {path}: {error.strerror or error}.",
+        kept="Nothing was touched.",
+        hint="Work in a copy that you may write to, or free some space if the disk is full",
+    )
 
 
 def _locked(holder: dict[str, Any]) -> Locked:
