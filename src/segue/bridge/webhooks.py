@@ -1,0 +1,169 @@
+"""Cursor's webhooks: signed over raw bytes, taken once, believed only after a look at the API."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from segue.agents.cloud.status import normalised
+from segue.agents.cursor_cloud import KEY, CursorCloudOptions
+from segue.app import App
+from segue.bridge.completion import signature
+from segue.bridge.session import KIND
+from segue.domain.event import Event, EventType
+from segue.domain.run import Run, RunSpec, RunState
+from segue.ports import Journal, StepFacts, StepResult, Store
+from segue.system.http import Http, HttpError, Policy
+
+INBOX = "bridge-webhooks"
+"""The kind of the run that holds all deliveries, so that each is taken once, whoever it is for."""
+
+_ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
+_LONGEST_PAUSE = 60.0
+_HEARING = (RunState.RUNNING, RunState.PARKED, RunState.DONE)
+"""A conversation that was stopped, or needs a human, hears of it when somebody goes on with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One webhook, as far as it matters."""
+
+    id: str
+    agent_id: str
+    status: str
+    timestamp: str
+    payload: dict[str, Any]
+
+
+def is_signed(secret: str, body: bytes, header: str | None) -> bool:
+    """Whether the body is signed with the secret; takes as long for every wrong signature."""
+    given = (header or "").strip().encode("utf-8", "surrogatepass")
+    return hmac.compare_digest(given, signature(secret, body).encode())
+
+
+def parse(body: bytes, delivery: str | None) -> Delivery | None:
+    """What a body says; None when it is about something else. ValueError when it makes no sense."""
+    try:
+        payload = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ValueError("the body is not valid JSON") from None
+    if not isinstance(payload, dict):
+        raise ValueError("the body is not a JSON object")  # noqa: TRY004 - a wrong body
+    if payload.get("event") != "statusChange":
+        return None
+    agent, status, at = (str(payload.get(name, "")) for name in ("id", "status", "timestamp"))
+    if not _ID.fullmatch(agent) or not status:
+        raise ValueError("id and status are needed")
+    name = delivery.strip() if delivery else ""
+    return Delivery(name[:200] or _digest(agent, status, at), agent, status, at, payload)
+
+
+def keep(store: Store, inbox: str, delivery: Delivery, conversation: str | None) -> bool:
+    """Write a delivery down; False when it was written down before."""
+    target = delivery.payload.get("target")
+    source = delivery.payload.get("source")
+    facts = {
+        "delivery": delivery.id,
+        "agent_id": delivery.agent_id,
+        "status": delivery.status,
+        "timestamp": delivery.timestamp,
+        "repo": str(source.get("repository", "")) if isinstance(source, dict) else "",
+        "branch": str(target.get("branchName", "")) if isinstance(target, dict) else "",
+        "text": str(delivery.payload.get("summary", ""))[:8000],
+        "conversation": conversation,
+    }
+    return store.send(inbox, "webhook", facts, f"webhook/{delivery.id}")
+
+
+def inbox_run(store: Store) -> Run:
+    """The run that holds all deliveries to this store."""
+    found = store.runs(source_key=f"{KIND}:webhooks", limit=1)
+    return found[0] if found else store.create(f"{KIND}:webhooks", RunSpec(INBOX, "webhooks", "", "", KIND))
+
+
+async def dispatch(app: App, store: Store, journal: Journal, ensure: Callable[[str], None]) -> None:
+    """For ever: look each delivery up at the API and hand it to the conversation it concerns."""
+    await journal.set_state(RunState.DONE, "holds the webhooks of `segue bridge serve`")
+    number = len([step for step in journal.steps("webhook/") if step.ended is not None])
+    while True:
+        number += 1
+
+        async def work(_token: str) -> StepResult:
+            facts = await journal.wait("webhook")
+            assert facts is not None, "there is no time limit"
+            outcome = await _outcome(app, store, facts, ensure)
+            told = {name: facts[name] for name in ("delivery", "agent_id", "status")}
+            await journal.emit(
+                Event(EventType.BRIDGE_WEBHOOK, {**told, "direction": "in", "outcome": outcome})
+            )
+            return StepResult(True, {**told, "outcome": outcome})
+
+        await journal.step(f"webhook/{number}", work, facts=StepFacts(phase="webhook"))
+
+
+async def _outcome(app: App, store: Store, facts: dict[str, Any], ensure: Callable[[str], None]) -> str:
+    problem = await _confirmed(app, facts["agent_id"], facts["status"])
+    if problem:
+        return problem
+    run = await asyncio.to_thread(_conversation, store, facts)
+    if run is None:
+        return "no conversation waits for it"
+    name = _digest(facts["agent_id"], facts["status"], facts["timestamp"])
+    payload = {**facts, "kind": "webhook", "status": facts["status"].lower()}
+    fresh = await asyncio.to_thread(store.send, run.id, "message", payload, f"webhook/{name}")
+    if run.state in _HEARING:
+        ensure(run.id)
+    return "delivered" if fresh else "told before"
+
+
+async def _confirmed(app: App, agent: str, status: str) -> str:
+    """Why the delivery is not believed; empty when the API says the same. Waits while there is no answer."""
+    key = os.environ.get(KEY, "").strip()
+    if not key:
+        return f"not confirmed: {KEY} is not set"
+    options = CursorCloudOptions.model_validate(app.loaded.settings.agents.get("cursor-cloud", {}))
+    basic = base64.b64encode(f"{key}:".encode()).decode()
+    policy = Policy(timeout=20.0, pause=options.retry_pause)
+    pause = options.retry_pause
+    while True:
+        try:
+            async with Http(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:
+                answer = await http.request("GET", f"/v0/agents/{quote(agent, safe='')}")
+            break
+        except HttpError:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+    if answer.status != 200:
+        return f"not confirmed: the API answered with {answer.status}"
+    try:
+        said = answer.json()
+    except ValueError:
+        said = None
+    now = normalised(said.get("status")) if isinstance(said, dict) else None
+    return "" if now is normalised(status) else f"stale: the API says {now}"
+
+
+def _conversation(store: Store, facts: dict[str, Any]) -> Run | None:
+    """The conversation that the sender names, or the one that has launched the agent."""
+    names = [facts["conversation"]] if facts.get("conversation") else []
+    if not names:
+        found = store.query(
+            "SELECT DISTINCT run_id FROM orchestrator_events WHERE type = ? AND CAST(data AS TEXT) LIKE ?",
+            [EventType.AGENT_STARTED.value, f'%"{facts["agent_id"]}"%'],
+        )
+        names = [row["run_id"] for row in found]
+    runs = [store.run(name) for name in names]
+    return next((run for run in runs if run is not None and run.spec.source_kind == KIND), None)
+
+
+def _digest(*words: str) -> str:
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
