@@ -32,15 +32,20 @@ def is_gone(owner: str, lease: int, now: int) -> bool:
     return lease < now and not certainly_lives
 
 
-def claim(database: Database, run_id: str, owner: str, lease_ms: int = LEASE_MS) -> None:
-    """Make somebody the owner of the run, or raise Locked. Runs inside a transaction."""
+def claim(
+    database: Database, run_id: str, owner: str, lease_ms: int = LEASE_MS, released: str | None = None
+) -> None:
+    """Make somebody the owner of the run, or raise Locked. Runs inside a transaction.
+
+    `released` is a claim that was given up while the database was away.
+    """
     rows = database.execute(
         "SELECT owner, lease, claimed, {now} FROM orchestrator_runs WHERE id = ? {for_update}", run_id
     )
     if not rows:
         raise UsageError(f"There is no run {run_id}.", hint="`segue status` lists the runs.")
     holder, lease, claimed, now = rows[0]
-    if holder and holder != owner and not is_gone(holder, lease, now):
+    if holder and holder not in (owner, released) and not is_gone(holder, lease, now):
         raise _locked(run_id, process_of(holder), claimed)
     database.execute(
         "UPDATE orchestrator_runs SET owner = ?, claimed = {now}, lease = {now} + ? WHERE id = ?",

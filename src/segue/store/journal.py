@@ -19,7 +19,6 @@ from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.ports import Observer, Reconcile, StepFacts, StepResult, Work
 from segue.store import signals, steps
 from segue.store.claim import new_owner, release
-from segue.store.database import transact
 from segue.store.encoding import decode, encode
 from segue.store.events import EventLog
 from segue.store.keeper import Keeper
@@ -209,18 +208,20 @@ class SqlJournal:
 
     async def close(self) -> None:
         """Write what is queued and release the run; a journal that failed only releases it."""
-        database = self._keeper.writer.database
+        database, outage = self._keeper.writer.database, self._keeper.outage
+
+        def free(_again: bool) -> None:
+            release(database, self._id, self._owner)
 
         def let_go() -> None:
-            transact(database, lambda _again: release(database, self._id, self._owner))
+            outage.write(free, lambda: self._spool.release(self._owner) if self._spool else None)
 
         try:
             await self._log.write()
             await self._keeper.settled()
         finally:
             self._log.abandon()
-            if not self._keeper.outage.is_away:  # else the claim falls with this process
-                await self._keeper.writer.run(let_go)
+            await self._keeper.writer.run(let_go)
 
     def _cancel(self, end: StoreError) -> None:
         self._end = end

@@ -53,15 +53,16 @@ def _read(view: TaskView, step: Step) -> None:
     view.state = "running"
     if step.phase in ("plan", "execute", "address", "resolve"):
         _read_attempt(view, step)
-    elif step.phase in ("review", "verify"):
+    elif step.phase in ("review", "verify", "search", "diagnostic", "replan"):
         view.phase = step.phase
+        _add_usage(view, step)
         view.verdict = (step.output.get("verdict") or {}).get("result", view.verdict)
     elif step.phase == "sleep" and step.state is StepState.STARTED:
         view.state = "parked"
     elif step.phase == "commit":
         view.commit = step.output.get("commit") or view.commit
     elif step.phase == "end" and step.state is not StepState.STARTED:
-        view.state = "done" if step.state is StepState.DONE else "needs_human"
+        view.state = _ended(step)
         view.ended = step.ended
         view.reason = str(step.output.get("reason", ""))
         view.commit = view.commit or step.output.get("commit")
@@ -75,6 +76,18 @@ def _read_attempt(view: TaskView, step: Step) -> None:
     view.phase = str(step.phase)
     view.verdict = (step.output.get("verdict") or {}).get("result")
     view.branch = step.output.get("branch") or view.branch
+    _add_usage(view, step)
+
+
+def _ended(step: Step) -> str:
+    if step.output.get("skipped"):
+        return "skipped"
+    if step.state is StepState.DONE:
+        return "done"
+    return "replanned" if step.output.get("replanned") else "needs_human"
+
+
+def _add_usage(view: TaskView, step: Step) -> None:
     usage = step.output.get("usage") or {}
     view.tokens += usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
     view.cost_usd += usage.get("cost_usd", 0.0)

@@ -56,10 +56,22 @@ class Spool:
         self, after: int, events: Sequence[Row], prompts: Mapping[str, str], statements: Sequence[Statement]
     ) -> None:
         """Append an entry; when this returns it survives a power failure."""
-        lines = [] if self._count else [{"spool": uuid.uuid4().hex, "run": self.run_id}]
+        lines: list[dict[str, Any]] = []
+        if not self._count:
+            lines.append({"spool": uuid.uuid4().hex, "run": self.run_id})
         self._count += 1
         entry = Entry(self._count, after, events, prompts, statements)
-        lines.append({name: getattr(entry, name) for name in Entry.__slots__})
+        self._append([*lines, {name: getattr(entry, name) for name in Entry.__slots__}])
+
+    def release(self, owner: str) -> None:
+        """Note that the run is not driven any more, although the database still says so."""
+        self._append([{"released": owner}])
+
+    def released(self) -> str | None:
+        """The claim that was given up while the database was away."""
+        return next((line["released"] for line in self._lines() if "released" in line), None)
+
+    def _append(self, lines: Sequence[Mapping[str, Any]]) -> None:
         data = "".join(json.dumps(line) + "\n" for line in lines).encode()
         private_folder(self.path.parent)
         try:
@@ -75,17 +87,21 @@ class Spool:
         return self.path.exists()
 
     def read(self) -> Iterator[tuple[str, Entry]]:
-        """The entries, with the buffer's name; a last line that was cut off was never promised to anybody."""
+        """The entries, with the buffer's name."""
         name = ""
+        for line in self._lines():
+            name = line.get("spool", name)
+            if "n" in line:
+                yield name, Entry(**{**line, "events": [tuple(row) for row in line["events"]]})
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        """A last line that was cut off was never promised to anybody."""
+        if not self.exists():
+            return
         with self.path.open("rb") as file:
             for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                values: dict[str, Any] = json.loads(line)
-                if "spool" in values:
-                    name = values["spool"]
-                else:
-                    yield name, Entry(**{**values, "events": [tuple(row) for row in values["events"]]})
+                if line.endswith(b"\n"):
+                    yield json.loads(line)
 
     def remove(self) -> None:
         """Everything is in the database now."""

@@ -79,7 +79,8 @@ class SqlStore:
         spool = Spool(self._spools, run_id) if self._spools else None
 
         def enter() -> Loaded:
-            transact(database, lambda _again: claim(database, run_id, owner, lease_ms))
+            released = spool.released() if spool else None
+            transact(database, lambda _again: claim(database, run_id, owner, lease_ms, released))
             if spool and spool.exists():
                 replay(database, spool, owner, lease_ms)
             return load(database, run_id)
