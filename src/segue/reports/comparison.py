@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 
@@ -127,7 +127,7 @@ def _pairs(source: str, settings: Sequence[Setting]) -> Iterator[tuple[Cell, ...
             found = welch(one.values[measure], other.values[measure], level)
             if found is not None and found.shown:
                 said = _says(found, one, other, "takes more")
-                yield source, one.name, other.name, measure, found, said
+                yield source, one.name, other.name, measure, replace(found, unit=measure), said
 
 
 def _says(found: Difference | None, one: Setting, other: Setting, what: str) -> str:

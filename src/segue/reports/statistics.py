@@ -63,6 +63,8 @@ class Difference:
     value: float
     low: float
     high: float
+    unit: str = "points"
+    """`points` for a difference of shares, otherwise what was averaged."""
 
     @property
     def shown(self) -> bool:
