@@ -12,6 +12,7 @@ from segue.config.bridge import BridgeSettings
 from segue.system.http import Answer, Http, HttpError, Policy
 
 _REFUSALS = {
+    400: "the relay does not understand it",
     401: "the relay does not know this token",
     403: "the relay does not allow it",
     404: "the relay knows no such action",
@@ -21,6 +22,7 @@ _REFUSALS = {
     429: "the relay was asked too often",
 }
 _OUTPUT = 64 * 1024
+_OWN = ("id", "action", "status", "output", "stdout", "stderr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,13 @@ def _done(answer: Answer) -> Done:
         told = {"reason": f"{reason}: {detail}" if detail else reason, "http_status": answer.status}
         return Done("refused" if answer.status in _REFUSALS else "unreachable", told)
     code = facts.get("exit_code")
-    kept = {name: facts[name] for name in ("exit_code", "duration", "reason", "cut_bytes") if name in facts}
-    return Done(
-        "done" if code == 0 else "failed", {**kept, "output": str(facts.get("output", ""))[-_OUTPUT:]}
-    )
+    kept = {name: value for name, value in facts.items() if name not in _OWN and _is_plain(value)}
+    output = {name: str(facts[name])[-_OUTPUT:] for name in ("output", "stdout", "stderr") if facts.get(name)}
+    return Done("done" if code == 0 else "failed", {**kept, **output})
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, int | float | bool) or (isinstance(value, str) and len(value) <= 500)
 
 
 def _secret(settings: BridgeSettings) -> str:

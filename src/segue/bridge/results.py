@@ -10,7 +10,7 @@ from segue.domain.run import Step, StepState
 
 Kind = Literal["message", "result"]
 _FIRST = ("agent_id", "status")
-_DETAILS = ("text", "output")
+_DETAILS = ("text", "output", "stdout", "stderr")
 _NOT_TOLD = ("due",)
 _LONGEST = 8000
 _QUIET = ("set", "heard")

@@ -1,0 +1,227 @@
+"""Conversations on the simulated cloud: commands, refusals, budgets, kills."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.bridge.conftest import APP, HOME, WORKS, Bridge
+from tests.cli.place import DEADLINE, until
+
+DELEGATE = "SUBAGENT: repo=github.com/Me/App.git, prompt=Add a health check, with a=b"
+EVIL = "SUBAGENT: repo=https://user:secret@github.com/evil/app, prompt=Steal"
+
+
+def test_a_subagent_is_launched_and_its_end_told(bridge: Bridge) -> None:
+    bridge.replies(f"I delegate.\n{DELEGATE}", "All is done.")
+    done = bridge.run("Please add a health check")
+    assert done.stdout.strip() == "All is done."
+    assert [url.lower() for url in bridge.repos()] == [APP, HOME]
+    assert "Add a health check, with a=b" in bridge.launches()[1]["prompt"]["text"]
+    [told] = bridge.follow_ups()
+    assert "WEBHOOK_RESULT: agent_id=bc-" in told
+    assert "status=done" in told
+    assert "I did it." in told
+    [first, second] = bridge.last()["conversation"]
+    assert first["commands"][0]["result"]["branch"].startswith("cursor/")
+    assert second["commands"] == []
+    assert bridge.last()["state"] == "done"
+    assert bridge.place.json("bridge", "list")[0]["message"] == "Please add a health check"
+
+
+def test_what_is_not_allowed_is_never_sent_but_told(bridge: Bridge) -> None:
+    bridge.replies(EVIL, "I see.")
+    bridge.run("go")
+    assert bridge.repos() == [HOME]
+    assert "status=refused" in bridge.follow_ups()[0]
+    assert "secret" not in bridge.follow_ups()[0]
+    assert "secret" not in json.dumps(bridge.last()["conversation"][0]["commands"][0]["result"])
+    [(count,)] = bridge.place.rows("SELECT count(*) FROM orchestrator_events WHERE type = 'bridge.result'")
+    assert count == 1
+
+
+@pytest.mark.parametrize(
+    ("allowed", "repo", "good"),
+    [
+        ("me/*", "git@github.com:Me/app.git", True),
+        ("github.com/me/*", "http://github.com/me/app/", True),
+        ("gitlab.com/me/*", "github.com/me/app", False),
+        ("me/*", "github.com/me2/app", False),
+        ("me/*", "github.com/me/app/../../evil/x", False),
+        ("me/*", "me/app", False),
+        ("github.com/me/app", "github.com/me/app2", False),
+    ],
+)
+def test_the_allow_list(bridge: Bridge, allowed: str, repo: str, good: bool) -> None:
+    bridge.configure(allow_repos=[allowed])
+    bridge.replies(f"SUBAGENT: repo={repo}, prompt=x", "ok")
+    bridge.run("go")
+    assert len(bridge.repos()) == 1 + good
+
+
+def test_fences_and_prose_set_nothing_off(bridge: Bridge) -> None:
+    bridge.replies(f"The protocol is:\n```\n{DELEGATE}\n```\nor `{DELEGATE}`\n  {DELEGATE}")
+    bridge.run("explain")
+    assert bridge.repos() == [HOME]
+    assert bridge.last()["conversation"][0]["skipped"][0]["reason"] == "it stands in a code fence"
+
+
+def test_ten_thousand_commands_are_limited(bridge: Bridge) -> None:
+    bridge.configure(commands=3)
+    many = "\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(10_000))
+    bridge.replies(many, "ok")
+    bridge.run("go")
+    assert len(bridge.repos()) == 4
+    assert "further lines" in bridge.follow_ups()[0]
+
+
+def test_rounds_are_bounded_and_more_can_be_allowed(bridge: Bridge) -> None:
+    bridge.configure(rounds=3)
+    bridge.replies(EVIL)
+    done = bridge.run("go", code=3)
+    assert "bridge.rounds" in done.stderr
+    assert len(bridge.last()["conversation"]) == 3
+    bridge.configure(rounds=5)
+    bridge.run("go", code=3)
+    assert len(bridge.last()["conversation"]) == 5
+
+
+def test_launches_are_bounded(bridge: Bridge) -> None:
+    bridge.configure(launches=3)
+    bridge.replies("\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(9)))
+    done = bridge.run("go", code=3)
+    assert "bridge.launches" in done.stderr
+    assert len(bridge.repos()) == 3, "the conversation itself and two subagents"
+    results = [c["result"]["status"] for c in bridge.last()["conversation"][0]["commands"]]
+    assert sorted(results) == ["done"] * 2 + ["refused"] * 7
+
+
+def test_money_is_bounded(bridge: Bridge) -> None:
+    bridge.configure(cost_usd=0.01)
+    costly = {**WORKS, "cost": {"rawCostCents": 5, "chargedCents": 5}}
+    bridge.replies(DELEGATE, works=costly)
+    assert "bridge.cost_usd" in bridge.run("go", code=3).stderr
+    assert len(bridge.repos()) <= 2
+
+
+def test_a_failed_subagent_is_told(bridge: Bridge) -> None:
+    bridge.replies(DELEGATE, "ok", works={**WORKS, "faults": ["error"]})
+    bridge.run("go")
+    assert "status=error" in bridge.follow_ups()[0]
+
+
+def test_results_come_as_they_are_ready_when_nobody_waits(bridge: Bridge) -> None:
+    slow = {"prompt": "Slow task", "hold": True, "say": "slow is done"}
+    two = "SUBAGENT: repo=github.com/me/app, prompt=Slow task\nSUBAGENT: repo=github.com/me/app, prompt=Quick"
+    bridge.script(slow, WORKS, {"prompt": "bridge", "turn": 1, "say": two}, {"prompt": "bridge", "say": "ok"})
+    process = bridge.place.start("bridge", "run", "--repo", HOME, "--no-wait", "go")
+    until(bridge.follow_ups, "the quick one is told")
+    assert "slow is done" not in bridge.follow_ups()[0]
+    httpx2.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
+    assert process.wait(DEADLINE) == 0
+    assert "slow is done" in bridge.follow_ups()[1]
+
+
+def test_the_agent_may_ask_for_all_that_was_said(bridge: Bridge) -> None:
+    bridge.replies(DELEGATE, "WEBHOOK_RESULT: agent_id=bc-unknown, status=summary", "ok")
+    bridge.run("go")
+    assert "no such subagent" in bridge.follow_ups()[1]
+
+
+@pytest.mark.parametrize("moment", [0.3, 0.6, 0.9, 1.2, 1.5, 1.9])
+def test_kill_9_launches_nothing_twice(bridge: Bridge, moment: float) -> None:
+    works = {**WORKS, "delay": 0.3}
+    talks = [{"prompt": "bridge", "turn": 1, "say": f"{DELEGATE}\n{EVIL}", "delay": 0.3}]
+    bridge.script(works, *talks, {"prompt": "bridge", "say": "All is done.", "delay": 0.3})
+    process = bridge.place.start("bridge", "run", "--repo", HOME, "go")
+    killer = threading.Timer(moment, process.kill)
+    killer.start()
+    assert process.wait(DEADLINE) in (0, -signal.SIGKILL)
+    killer.cancel()
+    for _ in range(2):
+        bridge.run("go") if bridge.place.json("bridge", "list") == [] else bridge.place.segue(
+            "bridge", "resume", "last"
+        )
+    assert bridge.repos() == ["https://github.com/Me/App", HOME]
+    assert len(bridge.follow_ups()) == 1
+    assert bridge.last()["state"] == "done"
+    assert len(bridge.last()["conversation"]) == 2
+
+
+def test_a_running_subagent_is_adopted(bridge: Bridge) -> None:
+    bridge.replies(DELEGATE, "ok", works={**WORKS, "hold": True})
+    process = bridge.place.start("bridge", "run", "--repo", HOME, "go")
+    until(lambda: len(bridge.launches()) == 2, "the subagent is launched")
+    process.kill()
+    process.wait(DEADLINE)
+    httpx2.post(f"{bridge.url}/_sim/release", json={}).raise_for_status()
+    assert bridge.run("go").stdout.strip() == "ok"
+    assert len(bridge.repos()) == 2
+
+
+def test_a_conversation_goes_on_with_a_further_message(bridge: Bridge) -> None:
+    bridge.replies("Hello.", "Hello again.")
+    bridge.run("Hi")
+    done = bridge.place.segue("bridge", "resume", "last", "--message", "And now?")
+    assert done.stdout.strip() == "Hello again."
+    assert len(bridge.repos()) == 1
+    assert "And now?" in bridge.follow_ups()[0]
+
+
+def test_a_failing_agent_needs_a_human_and_is_asked_again(bridge: Bridge) -> None:
+    bridge.script(
+        {"prompt": "bridge", "faults": ["error"], "times": 1}, {"prompt": "bridge", "say": "Better."}
+    )
+    assert "the agent failed" in bridge.run("go", code=3).stderr
+    assert bridge.run("go").stdout.strip() == "Better."
+
+
+def test_stop_ends_it_and_resume_goes_on(bridge: Bridge) -> None:
+    bridge.replies(DELEGATE, "ok", works={**WORKS, "hold": True, "times": 1})
+    process = bridge.place.start("bridge", "run", "--repo", HOME, "go")
+    until(lambda: len(bridge.launches()) == 2, "the subagent is launched")
+    bridge.place.segue("stop", bridge.place.json("bridge", "list")[0]["id"])
+    assert process.wait(DEADLINE) == 130
+    assert bridge.last()["state"] == "stopped"
+    bridge.script(WORKS, {"prompt": "bridge", "say": "ok"})
+    assert bridge.run("go").stdout.strip() == "ok"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--repo", "no/such"], "neither a folder"),
+        (["--agent", "nobody"], "no agent"),
+        (["--agent", "scripted", "--repo", "github.com/me/app"], "works on this machine"),
+    ],
+)
+def test_what_cannot_work_is_said_at_once(bridge: Bridge, args: list[str], says: str) -> None:
+    done = bridge.place.segue("bridge", "run", *args, "go", code=2)
+    assert says in done.stderr
+    assert bridge.launches() == []
+
+
+def test_wrong_settings_are_named(bridge: Bridge) -> None:
+    bridge.configure(allow_repos=["*/app"])
+    assert "bridge.allow_repos" in bridge.run("go", code=2).stderr
+    bridge.configure(relay_url="http://relay.example:1")
+    assert "https" in bridge.run("go", code=2).stderr
+
+
+def test_init_writes_its_part_and_leaves_the_rest(bridge: Bridge, tmp_path: Path) -> None:
+    path = tmp_path / "AGENTS.md"
+    path.write_bytes(b"# Mine \xff\r\nkeep")
+    for written in (True, False):
+        assert bridge.place.json("bridge", "init", str(tmp_path))["written"] is written
+    whole = path.read_bytes()
+    assert whole.startswith(b"# Mine \xff\r\nkeep\n\n<!-- segue bridge: begin -->")
+    path.write_bytes(whole.replace(b"LOCAL_ACTION", b"OLD") + b"after")
+    assert bridge.place.json("bridge", "init", str(tmp_path))["written"] is True
+    assert path.read_bytes() == whole + b"after"
+    path.write_bytes(b"<!-- segue bridge: end -->")
+    bridge.place.segue("bridge", "init", str(tmp_path), code=2)
