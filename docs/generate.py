@@ -21,6 +21,7 @@ from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, Settings
 from segue.judges.options import JudgeSettings
+from segue.relay.options import ActionSettings
 from segue.judges.rls.options import RlsOptions
 from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.searchers.options import SearchSettings
@@ -44,6 +45,7 @@ OPTIONS: dict[str, type[BaseModel]] = {
     "agents.cursor-cloud": CursorCloudOptions,
     "diagnostics": DiagnosticSettings,
     "judge": JudgeSettings,
+    "relay.actions": ActionSettings,
     "rls": RlsOptions,
     "search": SearchSettings,
     "reviewers.stet": StetOptions,

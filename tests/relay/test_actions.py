@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.relay.arguments import WrongParameter, checked, command
@@ -190,6 +190,7 @@ def test_actions_end_with_the_relay(tmp_path: Path) -> None:
 TEXT = st.text(max_size=40)
 
 
+@settings(deadline=None)
 @given(TEXT, TEXT)
 def test_a_value_changes_only_its_own_argument(one: str, two: str) -> None:
     made = ActionSettings.model_validate(

@@ -21,6 +21,7 @@ _FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (smtplib.SMTPRecipientsRefused, "the server refused the recipients."),
     (smtplib.SMTPSenderRefused, "the server refused the sender."),
     (smtplib.SMTPNotSupportedError, "the server does not offer what was asked for (STARTTLS or a login)."),
+    (smtplib.SMTPServerDisconnected, "the server did not answer in time, or hung up."),
     (smtplib.SMTPException, "the server did not take the mail."),
     (ssl.SSLError, "the encrypted connection failed; check port, security and the server's certificate."),
     (TimeoutError, "the server did not answer in time."),

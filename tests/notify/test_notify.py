@@ -1,0 +1,225 @@
+"""Notices: bounded and harmless text, and each notifier against a real counterpart."""
+
+from __future__ import annotations
+
+import asyncio
+import email
+import email.policy
+import hashlib
+import hmac
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from segue.domain.plain import plain, plain_lines
+from segue.notify import KINDS, Notice, NotifySettings, notify
+from segue.notify.desktop import command
+from segue.notify.mail import message
+from segue.notify.notice import made_safe
+from segue.notify.options import EmailSettings
+from segue.system.redact import Redactor
+from tests.notify.servers import certificate, mail_server, webhook
+
+NASTY = Notice(
+    "needs_human",
+    "Done\r\nBcc: all@example.org\n\x1b]0;owned\x07 \u202egnp",
+    "<!channel> & <b>text</b>\nsecond line\x00 with hunter2hunter2",
+    "javascript:alert(1)",
+)
+
+
+def settings(**tables: Any) -> NotifySettings:
+    return NotifySettings.model_validate(tables)
+
+
+def send(options: NotifySettings, notice: Notice) -> list[str]:
+    return asyncio.run(notify(options, notice, redactor=Redactor(["hunter2hunter2"])))
+
+
+def mail_settings(port: int, **more: Any) -> dict[str, Any]:
+    given = {"host": "localhost", "port": port, "security": "none", "sender": "me@example.org"}
+    return {**given, "to": ["you@example.org", "others@example.org"], "timeout": 10, **more}
+
+
+@hypothesis.settings(deadline=None)
+@given(st.text(max_size=3000), st.text(max_size=9000), st.text(max_size=60))
+def test_whatever_an_agent_says_is_bounded_and_on_its_lines(title: str, text: str, link: str) -> None:
+    safe = made_safe(Notice("reminder", title, text, link), Redactor([]))
+    assert 0 < len(safe.title) <= 120
+    assert len(safe.text) <= 2000
+    assert safe.title == plain(safe.title, 120)
+    assert len(safe.title.splitlines()) == 1
+    assert safe.text == plain_lines(safe.text, 2000)
+    assert "\r" not in safe.text + safe.link
+    assert safe.link == "" or safe.link.startswith(("http://", "https://"))
+    safe.title.encode()
+    mail = message(EmailSettings.model_validate(mail_settings(25)), safe)
+    read = email.message_from_bytes(mail.as_bytes(), policy=email.policy.SMTP)
+    # The standard library may lose a blank where it folds a header that is not ASCII.
+    assert "".join(read["Subject"].split()) == "".join(f"Segue: {safe.title}".split())
+    assert sorted(read.keys()) == sorted(mail.keys())
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+@hypothesis.settings(deadline=None)
+@given(title=st.text(max_size=100), text=st.text(max_size=100))
+def test_the_commands_of_desktops_carry_text_as_data(platform: str, title: str, text: str) -> None:
+    safe = made_safe(Notice("reminder", title, text), Redactor([]))
+    argv, variables = command(safe, platform)
+    fixed, _ = command(Notice("reminder", "x", "y"), platform)
+    assert len(argv) == len(fixed)
+    assert argv[:-2] == fixed[:-2]
+    if platform == "win32":
+        assert argv == fixed
+        assert variables == {"SEGUE_NOTICE_TITLE": f"Segue: {safe.title}", "SEGUE_NOTICE_TEXT": safe.text}
+    else:
+        assert argv[-2] == f"Segue: {safe.title}"
+
+
+def test_the_webhook_is_slacks_and_signed() -> None:
+    os.environ["HOOK_KEY_FOR_TESTS"] = "key"
+    with webhook() as hook:
+        options = settings(webhook={"url": hook.url, "secret_env": "HOOK_KEY_FOR_TESTS"})
+        assert send(options, NASTY) == []
+    (said,) = hook.json()
+    assert said["text"].startswith("Segue: Done Bcc: all@example.org ]0;owned gnp\n&lt;!channel&gt; &amp;")
+    assert said["message"] == "<!channel> & <b>text</b>\nsecond line with [redacted]"
+    assert (said["kind"], said["link"]) == ("needs_human", "")
+    right = "sha256=" + hmac.new(b"key", hook.bodies[0], hashlib.sha256).hexdigest()
+    assert hook.headers[0]["x-segue-signature"] == right
+    assert hook.headers[0]["x-segue-delivery"] == said["id"]
+
+
+def test_the_webhook_is_tried_again_as_the_same_delivery() -> None:
+    with webhook() as hook:
+        hook.statuses = [503, 429, 204]
+        assert send(settings(webhook={"url": hook.url}), Notice("parked", "t", "x")) == []
+    assert len({headers["x-segue-delivery"] for headers in hook.headers}) == 1
+    assert (len(hook.bodies), len(set(hook.bodies))) == (3, 1)
+
+
+def test_problems_are_sentences_without_the_address() -> None:
+    with webhook() as hook:
+        hook.statuses = [404]
+        assert send(settings(webhook={"url": hook.url}), Notice("parked", "t", "x")) == [
+            "webhook: the server answered 404."
+        ]
+    gone = send(settings(webhook={"url": hook.url, "timeout": 3, "attempts": 2}), Notice("parked", "t", "x"))
+    assert gone == ["webhook: the server could not be reached (ConnectError)."]
+    options = settings(webhook={"url": hook.url, "secret_env": "NO_SUCH_VARIABLE_HERE"})
+    (problem,) = send(options, Notice("parked", "t", "x"))
+    assert "NO_SUCH_VARIABLE_HERE" in problem
+    with pytest.raises(ValidationError) as caught:
+        settings(webhook={"url": "ftp://host/very-secret"})
+    assert "very-secret" not in str(caught.value.errors(include_input=False))
+
+
+def test_mail_arrives_as_one_mail() -> None:
+    with mail_server() as server:
+        assert send(settings(email=mail_settings(server.port)), NASTY) == []
+    (mail,) = server.mails
+    read = email.message_from_bytes(mail, policy=email.policy.default)
+    assert read["Subject"] == "Segue: Done Bcc: all@example.org ]0;owned gnp"
+    assert read["Bcc"] is None
+    assert len(server.recipients) == 2
+    assert "hunter2" not in read.get_content()
+    assert "second line with [redacted]" in read.get_content()
+
+
+@pytest.mark.parametrize("security", ["starttls", "ssl"])
+def test_mail_is_encrypted_and_logged_in(
+    security: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, tls = certificate(tmp_path)
+    monkeypatch.setenv("SMTP_PASSWORD", "right")
+    with mail_server(tls=tls, implicit=security == "ssl", password="right") as server:
+        options = settings(email=mail_settings(server.port, security=security, user="me"))
+        assert send(options, Notice("reminder", "t", "x")) == [
+            "email: the encrypted connection failed; check port, security and the server's certificate."
+        ]
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        assert send(options, Notice("reminder", "t", "x")) == []
+        monkeypatch.setenv("SMTP_PASSWORD", "wrong")
+        assert send(options, Notice("reminder", "t", "x")) == [
+            "email: the server refused the user or the password."
+        ]
+    assert server.encrypted == [True]
+
+
+def test_mail_is_not_sent_without_the_encryption_that_was_asked_for() -> None:
+    with mail_server() as server:
+        (problem,) = send(
+            settings(email=mail_settings(server.port, security="starttls")), Notice("reminder", "t", "x")
+        )
+    assert "STARTTLS" in problem
+    assert server.mails == []
+
+
+def test_a_silent_server_holds_up_nobody_else() -> None:
+    with mail_server(silent=True) as server, webhook() as hook:
+        options = settings(email=mail_settings(server.port, timeout=0.5), webhook={"url": hook.url})
+        assert send(options, Notice("reminder", "t", "x")) == [
+            "email: the server did not answer in time, or hung up."
+        ]
+        assert len(hook.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"to": []}, "nobody"),
+        ({"sender": "me@example.org\nBcc: x@y"}, "no address"),
+        ({"to": ["a@b, c@d"]}, "no address"),
+        ({"host": "mail.example.org", "user": "me"}, "without encryption"),
+    ],
+)
+def test_unsafe_mail_settings_are_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        settings(email=mail_settings(25, **more))
+
+
+FAKE = """#!{python}
+import json, pathlib, sys
+pathlib.Path({out!r}).write_text(json.dumps(sys.argv[1:]))
+sys.exit({code})
+"""
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="these have another program")
+def test_the_desktop_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    options = settings(desktop={"enabled": True})
+    (problem,) = send(options, NASTY)
+    assert "notify-send cannot be found" in problem
+    program = tmp_path / "notify-send"
+    program.write_text(FAKE.format(python=sys.executable, out=str(tmp_path / "said"), code=0))
+    program.chmod(0o755)
+    assert send(options, NASTY) == []
+    *_, dashes, title, body = json.loads((tmp_path / "said").read_text())
+    assert (dashes, title) == ("--", "Segue: Done Bcc: all@example.org ]0;owned gnp")
+    assert body == "&lt;!channel&gt; &amp; &lt;b&gt;text&lt;/b&gt;\nsecond line with [redacted]"
+    program.write_text(FAKE.format(python=sys.executable, out=str(tmp_path / "said"), code=3))
+    assert "exit code 3" in send(options, NASTY)[0]
+
+
+def test_the_terminal_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert send(settings(terminal={"enabled": True}), NASTY) == []
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert not any(ord(char) < 32 for char in said.rstrip("\n"))
+
+
+def test_only_what_is_wanted_is_told() -> None:
+    with webhook() as hook:
+        options = settings(on=["parked"], webhook={"url": hook.url})
+        for kind in KINDS:
+            assert send(options, Notice(kind, kind, "")) == []
+    assert [said["kind"] for said in hook.json()] == ["parked", "test"]
