@@ -36,7 +36,6 @@ from segue.system.process import Command, Processes, child_environment
 from segue.system.program import part_command
 from segue.system.redact import Redactor
 
-
 _SIM_PREFIX = "SEGUE_SIM_"
 """Variables for the stand-in of `segue sim bin`."""
 

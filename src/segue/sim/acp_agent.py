@@ -92,16 +92,16 @@ class Launch:
             "session/set_config_option": self._set_option,
             "session/prompt": self._prompt,
         }.get(method)
+        if handle is None or (method == "session/resume" and not self.flavour.resumes):
+            _send({"id": message["id"], "error": {"code": _NOT_FOUND, "message": "Method not found"}})
+            return
         try:
-            if handle is None or (method == "session/resume" and not self.flavour.resumes):
-                raise Wrong(_NOT_FOUND, f"Method not found: {method}")
             _send({"id": message["id"], "result": handle({**params, "method": method})})
         except Wrong as wrong:
             _send({"id": message["id"], "error": wrong.error})
 
-    def _initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        self.client = params["clientCapabilities"]
-        sessions = {"list": {}, **({"resume": {}} if self.flavour.resumes else {})}
+    def _initialize(self, _params: Mapping[str, Any]) -> dict[str, Any]:
+        sessions: dict[str, Any] = {"list": {}, **({"resume": {}} if self.flavour.resumes else {})}
         return {
             "protocolVersion": 2 if "version" in self.faults else 1,
             "agentCapabilities": {"loadSession": True, "sessionCapabilities": sessions},
@@ -195,12 +195,12 @@ class Launch:
             self._say(self.entry.get("say", "Done: I changed what the task asks for."))
 
     def _misbehave(self) -> None:
-        """Everything that goes wrong before the work."""
+        """Everything odd that comes before the work."""
         faults = self.faults
         if "long_line" in faults:
             self._update("agent_message_chunk", content={"type": "text", "text": "." * _LONG})
         if "noise" in faults:
-            sys.stdout.write("npm warn: this line is no JSON\n")
+            sys.stdout.buffer.write(b"npm warn: this line is no JSON\n")
         if "unknown_update" in faults:
             self._update("weather_update", weather="fine")
         if "unknown_request" in faults:
@@ -210,6 +210,10 @@ class Launch:
             from segue.sim.orphan_child import leave_orphan
 
             leave_orphan()
+        self._break_off(faults)
+
+    def _break_off(self, faults: set[str]) -> None:
+        """Everything after which there is no more work."""
         if "die" in faults:
             self._say("I will now")
             os._exit(1)
@@ -288,8 +292,8 @@ class Launch:
         for piece in (text[:middle], text[middle:]):
             self._update("agent_message_chunk", content={"type": "text", "text": piece})
 
-    def _update(self, kind: str, **facts: Any) -> None:
-        update = {"sessionUpdate": kind, **facts}
+    def _update(self, what: str, **facts: Any) -> None:
+        update = {"sessionUpdate": what, **facts}
         _send({"method": "session/update", "params": {"sessionId": self.session, "update": update}})
 
 

@@ -1,0 +1,117 @@
+"""A place where agents that speak ACP work: stand-ins on a PATH, their script, a folder to work in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.agents import acp
+from segue.agents.acp import AcpAgent, AcpKind, AcpOptions
+from segue.domain.event import Event
+from segue.domain.failure import FailureKind
+from segue.domain.job import Job, Limits, Mode
+from segue.domain.prompt import Prompt
+from segue.ports import Agent
+from segue.sim.launchers import write_launchers
+from segue.system.process import Processes
+from segue.system.redact import Redactor
+from tests.agents.stand_in import LIMITS, PROMPT, outcome
+
+KINDS = {kind.name: kind for kind in (acp.GEMINI, acp.COPILOT, acp.OPENCODE, acp.QWEN, acp.VIBE, acp.CURSOR)}
+
+
+@dataclass
+class Stage:
+    """The stand-ins, their script and what they remember."""
+
+    root: Path
+    environ: pytest.MonkeyPatch
+
+    @property
+    def repo(self) -> Path:
+        return self.root / "repo"
+
+    def script(self, text: str) -> None:
+        path = self.root / "script.toml"
+        path.write_text(text)
+        self.environ.setenv("SEGUE_SIM_ACP", str(path))
+
+    def faults(self, *names: str) -> None:
+        self.environ.setenv("SEGUE_SIM_ACP_FAULTS", ",".join(names))
+
+    def log(self, kind: str) -> list[dict[str, Any]]:
+        logs = [self.root / "script.toml.state", self.root / "bin" / ".segue-sim-acp.jsonl"]
+        lines = [json.loads(line) for log in logs if log.exists() for line in log.read_text().splitlines()]
+        return [line for line in lines if line["type"] == kind]
+
+    def making(self, kind: AcpKind, **options: Any) -> Callable[[Processes], Agent]:
+        return lambda processes: self.agent(kind, processes, **options)
+
+    def agent(self, kind: AcpKind, processes: Processes, **options: Any) -> AcpAgent:
+        return kind(AcpOptions(**{"end_grace": 0.2, **options}), processes, Redactor([]))
+
+    def run(
+        self,
+        kind: AcpKind = acp.GEMINI,
+        mode: Mode = Mode.EDIT,
+        token: str = "token",
+        prompt: Prompt = PROMPT,
+        limits: Limits = LIMITS,
+        model: str | None = None,
+        session: str | None = None,
+        **options: Any,
+    ) -> list[Event]:
+        labels = {"run": "r", "task": "1", "phase": "execute", "attempt": "1"}
+        job = Job(token, prompt, self.repo, mode, model, session, limits=limits, labels=labels)
+
+        async def collect() -> list[Event]:
+            async with Processes(self.root / "run") as processes:
+                return [event async for event in self.agent(kind, processes, **options).run(job)]
+
+        return asyncio.run(collect())
+
+    def at_work(self) -> bool:
+        """Whether a process of a launch lives."""
+        marker = f"SEGUE_JOB_FOLDER={self.root}/".encode()
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if marker in path.read_bytes():
+                    return True
+            except OSError:
+                continue
+        return False
+
+
+def make_stage(root: Path, environ: pytest.MonkeyPatch) -> Stage:
+    for folder in ("repo", "home", "bin"):
+        (root / folder).mkdir()
+    write_launchers(root / "bin")
+    foreign = (
+        "CURSOR_",
+        "GEMINI_",
+        "GOOGLE_",
+        "COPILOT_",
+        "GH_",
+        "GITHUB_",
+        "OPENAI_",
+        "SEGUE_SIM_",
+        "QWEN_",
+    )
+    for name in [*os.environ]:
+        if name.startswith(foreign):
+            environ.delenv(name)
+    environ.setenv("HOME", str(root / "home"))
+    environ.setenv("PATH", str(root / "bin"), prepend=os.pathsep)
+    return Stage(root, environ)
+
+
+def failure(events: list[Event]) -> FailureKind | None:
+    found = outcome(events).failure
+    return found.kind if found else None

@@ -1,0 +1,162 @@
+"""The reader of the driver's lines: whatever comes, it neither fails nor calls a failure a success."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.agents.acp_lines import AcpLines
+from segue.agents.acp_profiles import COPILOT, GEMINI
+from segue.agents.acp_tools import ToolCall, chosen, may
+from segue.domain.event import EventType
+from segue.domain.failure import FailureKind
+from segue.domain.job import Mode
+from tests.agents.stand_in import VALUES, ended
+
+TYPES = ("start", "session", "text", "thought", "proposal", "tool", "permission", "usage", "plan", "raw")
+KEYS = (
+    "text",
+    "message",
+    "chars",
+    "state",
+    "status",
+    "name",
+    "allowed",
+    "id",
+    "update",
+    "answer",
+    "stop_reason",
+)
+LINES = st.builds(
+    lambda kind, more: {"type": kind, **more},
+    st.sampled_from([*TYPES, "result", "error", "died", "other"]) | VALUES,
+    st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5),
+)
+END = {"type": "result", "stop_reason": "end_turn", "answer": {}}
+
+
+def read(*lines: dict[str, Any], mode: Mode = Mode.EDIT) -> AcpLines:
+    reader = AcpLines("gemini", GEMINI, mode)
+    for line in lines:
+        reader.read(json.dumps(line))
+    return reader
+
+
+@given(st.lists(LINES, max_size=8), st.sampled_from(Mode), st.integers(0, 60))
+def test_any_lines_are_read(lines: list[dict[str, Any]], mode: Mode, cut: int) -> None:
+    reader = AcpLines("copilot", COPILOT, mode)
+    text = "\n".join(json.dumps(line) for line in lines)
+    for line in text[: len(text) - cut].split("\n"):
+        for event in reader.read(line) or []:
+            json.dumps(dict(event.data), allow_nan=False)
+    json.dumps(reader.facts(), allow_nan=False)
+    found = reader.outcome(ended(), 0.0)
+    if not any(isinstance(line["type"], str) and line["type"] == "result" for line in lines):
+        assert found.failure is not None
+
+
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=10))
+def test_pieces_become_one_message(pieces: list[str]) -> None:
+    reader = AcpLines("gemini", GEMINI, Mode.ASK)
+    events = []
+    for piece in pieces:
+        events += reader.read(json.dumps({"type": "text", "text": piece, "message": ""})) or []
+    events += reader.read(json.dumps(END)) or []
+    whole = "".join(pieces)
+    assert [event.data["text"] for event in events] == ([whole] if whole.strip() else [])
+    assert reader.outcome(ended(), 0.0).text == (whole if whole.strip() else "")
+
+
+@given(st.text(), st.sampled_from(["all", "edits", "read"]))
+def test_what_has_no_known_kind_may_only_be_done_where_all_may(kind: str, policy: str) -> None:
+    known = {"read", "search", "think", "edit", "delete", "move"}
+    assert may(kind, policy) == (
+        policy == "all" or kind in known - ({"edit", "delete", "move"} if policy == "read" else set())
+    )
+
+
+def test_the_last_message_is_the_answer_and_subagents_do_not_count() -> None:
+    tool = {"type": "tool", "state": "completed", "name": "Bash", "id": "1", "status": "success"}
+    inner = {"type": "text", "text": "from inside", "message": "", "subagent": True}
+    reader = read(
+        {"type": "text", "text": "first", "message": "a"}, tool, {"type": "text", "text": "last"}, inner, END
+    )
+    assert reader.outcome(ended(), 0.0).text == "last"
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "kind"),
+    [
+        ("idle", None, None),
+        ("ended", None, None),
+        ("output", None, FailureKind.OUTPUT_LIMIT),
+        (None, 1, FailureKind.CRASH),
+    ],
+)
+def test_an_ending_after_the_result(reason: str | None, code: int | None, kind: FailureKind | None) -> None:
+    found = read(END).outcome(ended(code, None, reason), 0.0).failure
+    assert (found.kind if found else None) is kind
+
+
+def test_half_a_line_is_truncated() -> None:
+    reader = read({"type": "text", "text": "x"})
+    reader.read('{"type": "result", "stop_re')
+    found = reader.outcome(ended(), 0.0).failure
+    assert found
+    assert found.kind is FailureKind.TRUNCATED
+
+
+def test_tokens_in_the_place_where_gemini_puts_them() -> None:
+    quota = {"_meta": {"quota": {"token_count": {"input_tokens": 9, "output_tokens": 2}}}}
+    reader = AcpLines("gemini", GEMINI, Mode.EDIT)
+    (event,) = reader.read(json.dumps({**END, "answer": quota})) or []
+    assert event.type is EventType.AGENT_USAGE
+    usage = reader.outcome(ended(), 0.0).usage
+    assert usage
+    assert (usage.input_tokens, usage.output_tokens) == (9, 2)
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        ({"kind": "read"}, "Read"),
+        ({"kind": "edit"}, "Edit"),
+        ({"kind": "edit", "rawInput": {"content": "x"}}, "Write"),
+        ({"kind": "edit", "rawInput": {"content": "x", "old_string": "y"}}, "Edit"),
+        (
+            {"kind": "edit", "content": [{"type": "diff", "path": "a", "oldText": None, "newText": "x"}]},
+            "Write",
+        ),
+        (
+            {"kind": "edit", "content": [{"type": "diff", "path": "a", "oldText": "y", "newText": "x"}]},
+            "Edit",
+        ),
+        ({"kind": "execute", "title": "make"}, "Bash"),
+        ({"kind": "fetch"}, "WebFetch"),
+        ({"kind": "search", "title": "Searching the web for: x"}, "WebSearch"),
+        ({"kind": "search", "title": "'TODO'"}, "Search"),
+        ({"kind": "other", "title": "todowrite"}, "todowrite"),
+        ({"kind": "other", "title": "many words here"}, "Other"),
+        ({"kind": 7, "title": None}, "Other"),
+    ],
+)
+def test_tools_have_names_all_agents_share(facts: dict[str, Any], name: str) -> None:
+    call = ToolCall("id")
+    call.learn(facts)
+    assert call.name() == name
+
+
+@given(VALUES, st.booleans())
+def test_options_of_any_shape(options: Any, allowed: bool) -> None:
+    assert chosen(options, allowed) is None
+
+
+def test_a_yes_for_once_comes_before_one_for_ever() -> None:
+    options = [{"optionId": "a", "kind": "allow_always"}, {"optionId": "b", "kind": "allow_once"}]
+    assert chosen(options, True) == "b"
+    assert chosen(options[:1], True) == "a"
+    assert chosen(options, False) is None
