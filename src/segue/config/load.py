@@ -211,7 +211,7 @@ def _put(tree: Tree, path: str, value: Any) -> None:
 
 def _anchored(path: str, value: Any, base: Path | None) -> Any:
     is_path = path in PATHS or (path == "database_url" and "://" not in str(value))
-    if is_path and base is not None and isinstance(value, str | Path):
+    if is_path and base is not None and isinstance(value, str | Path) and str(value):
         return str(base / Path(value).expanduser())
     return value
 

@@ -18,6 +18,9 @@ _AGENTS = """
 # [agents.command]
 # argv = ["./agent.sh"]                 # any program: the prompt comes on stdin, it runs in the repository
 """
+_USERS_OWN = {"relay"}
+"""Tables that count in the user's own file only: see docs/relay.md."""
+
 _EXAMPLES = {
     "agent": "scripted",
     "model": "",
@@ -36,7 +39,7 @@ def template() -> str:
     fields = Settings.model_fields
     lines = [_HEAD, *(_line(name, info) for name, info in fields.items() if info.default_factory is None)]
     for name, info in fields.items():
-        if _is_table(info):
+        if _is_table(info) and name not in _USERS_OWN:
             lines += ["", f"# [{name}]", *_table(type(info.default))]
     return "\n".join(line for line in lines if line is not None) + "\n" + _AGENTS
 

@@ -55,7 +55,7 @@ class ActionSettings(BaseModel):
     output_bytes: int = Field(
         64 * 1024,
         ge=0,
-        le=4 * 1024**2,
+        le=1024**2,
         description="Bytes of each output stream that are sent back, the last.",
     )
     printed_bytes: int = Field(
