@@ -131,6 +131,13 @@ class Place:
         with closing(sqlite3.connect(self.database)) as connection:
             return connection.execute(sql, args).fetchall()
 
+    def started(self, key: str) -> bool:
+        """Whether a step has begun; the database may not be there yet."""
+        try:
+            return bool(self.rows("select 1 from orchestrator_steps where key = ?", key))
+        except sqlite3.OperationalError:
+            return False
+
     def last_run(self) -> str:
         run: str = self.json("status")[0]["id"]
         return run

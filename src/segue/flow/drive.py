@@ -78,6 +78,7 @@ class Walk:
     def again(self, key: str) -> None:
         """Give the task out once more if it is still in the plan."""
         self._given.discard(key)
+        self._stamp = object()
 
     def _pending(self) -> list[Task]:
         tasks = self._kit.source.tasks().tasks

@@ -101,6 +101,7 @@ async def launched(kit: Kit, launch: Launch, conclude: Conclude) -> StepResult:
     if state is None:
         _refuse_over_budget(kit, launch.task)
         kit.spent.launches += 1
+        kit.spent.replans += launch.phase == "replan"
     facts = StepFacts(
         launch.task.key or None,
         launch.phase,

@@ -12,6 +12,7 @@ from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
 from segue.domain.plan import MalformedPlan, read_plan, step_of
 from segue.domain.prompt import Prompt
+from segue.domain.run import StepState
 from segue.domain.task import Task, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.flow.attempts import Try, attempts
@@ -30,6 +31,9 @@ async def outline(kit: Kit, building: Building) -> None:
     """Let an agent plan the steps, once; raises NeedsHuman when it cannot."""
     if building.outline.planned():
         return
+    tried = [step.state for step in kit.journal.steps("run/outline/")]
+    if tried and tried[-1] is StepState.FAILED:
+        await kit.journal.redo("run/outline/")
     now = await kit.workspace.snapshot()
     seen = StepResult(True, {"head": now.head, "branch": now.branch, "dirty": now.dirty})
     before = Snapshot(**(await kit.journal.record("run/base", seen, StepFacts(phase="base"))).output)

@@ -184,6 +184,13 @@ async def new_repository(folder: Path) -> bool:
     """Make a folder that is missing or empty a repository with one empty commit; whether that was done."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         return False
+    known = next(place for place in (folder, *folder.parents) if place.is_dir())
+    if (await _git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
+        raise WorkspaceError(
+            "git does not know who you are, so nothing can be committed.",
+            kept="Nothing was made.",
+            hint='git config --global user.name "Your Name"; git config --global user.email you@example.com',
+        )
     folder.mkdir(parents=True, exist_ok=True)
     await _git(folder, "init", "--quiet")
     repo = await Repository.open(folder)
