@@ -1,0 +1,196 @@
+"""Tries, as a stranger and as another user, what policies should forbid; everything is rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from segue.judges.rls.catalog import Table, View
+from segue.judges.rls.report import Attempt
+from segue.judges.rls.rows import A, B, Filled, Row, User, insert_sql, named
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Error
+    from psycopg.sql import Composed
+
+ANON = '{"role": "anon"}'
+RECURSION = "42P17"
+
+_SHOWN = 220
+_COLUMNS_TRIED = 6
+_DENIED = "42501"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who tries."""
+
+    label: str
+    role: str
+    claims: str
+
+
+STRANGER = Actor("anon", "anon", ANON)
+USER_A = Actor("user A", "authenticated", A.claims())
+
+
+@contextmanager
+def acting(session: Connection[Any], actor: Actor) -> Iterator[None]:
+    """Be somebody, as the API makes a request be somebody; nothing of it stays."""
+    with session.transaction(force_rollback=True):
+        session.execute("SELECT set_config('request.jwt.claims', %s, true)", (actor.claims,))
+        session.execute(f"SET LOCAL ROLE {actor.role}")
+        yield
+
+
+class Trial:
+    """Tries everything on one table that has a row of each user."""
+
+    def __init__(self, session: Connection[Any], table: Table, filled: Filled) -> None:
+        self._session, self._table = session, table
+        self._rows = {user.label: filled.rows[table.title, user.label] for user in (A, B)}
+        self._given = {user.label: filled.given[table.title, user.label] for user in (A, B)}
+        self._owners = filled.owners[table.title]
+
+    def all(self) -> list[Attempt]:
+        """Everything, in the order of a report."""
+        found = [self._read(USER_A, A, "read own"), self._read(USER_A, B, "read")]
+        found += [self._insert(USER_A), self._update(USER_A, B), *self._hand_over(), self._delete(USER_A, B)]
+        found += [self._read(STRANGER, B, "read"), self._insert(STRANGER)]
+        return [*found, self._update(STRANGER, B), self._delete(STRANGER, B)]
+
+    def _read(self, actor: Actor, whose: User, what: str) -> Attempt:
+        from psycopg import sql
+
+        where, values = self._where(whose)
+        query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(named(self._table), where)
+        return self._try(actor, what, query, values)
+
+    def _insert(self, actor: Actor) -> Attempt:
+        """Make another row that says it is B's."""
+        given = self._given[B.label]
+        query = insert_sql(self._table, given)
+        before = self._count_of_b()
+        attempt = self._try(actor, "insert", query, list(given.values()), after=self._count_of_b)
+        if attempt.allowed and before is not None and attempt.said == f"after: {before}":
+            # A trigger of the project has made it somebody else's.
+            return Attempt(attempt.who, attempt.what, attempt.sql, False, "made, but not as user B's row")
+        said = "1 row" if attempt.said.startswith("after: ") else attempt.said
+        return Attempt(attempt.who, attempt.what, attempt.sql, attempt.allowed, said)
+
+    def _count_of_b(self) -> int | None:
+        """How many rows are B's, as the project's own role sees it."""
+        from psycopg import sql
+
+        self._session.execute("RESET ROLE")
+        there = {name: self._rows[B.label][name] for name in self._owners}
+        known = {name: value for name, value in there.items() if value is not None}
+        if not known:
+            return None
+        whose = sql.SQL(" AND ").join(sql.SQL("{}::text = %s").format(sql.Identifier(name)) for name in known)
+        query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(named(self._table), whose)
+        row = self._session.execute(query, list(known.values())).fetchone()
+        return int(row[0]) if row else None
+
+    def _update(self, actor: Actor, whose: User) -> Attempt:
+        """Change something about the row; columns may be granted one by one, so several are tried."""
+        from psycopg import sql
+
+        special = {*self._table.key, *self._owners}
+        free = [c.name for c in self._table.columns if not c.generated]
+        names = sorted(free, key=lambda name: name in special)[:_COLUMNS_TRIED]
+        where, values = self._where(whose)
+        attempt = Attempt(actor.label, "update", "UPDATE", None, "the table has no column to change")
+        for name in names:
+            column = sql.Identifier(name)
+            query = sql.SQL("UPDATE {} SET {} = {} WHERE {}").format(
+                named(self._table), column, column, where
+            )
+            attempt = self._try(actor, "update", query, values)
+            if attempt.allowed or not attempt.said.startswith("permission denied"):
+                break
+        return attempt
+
+    def _hand_over(self) -> list[Attempt]:
+        """User A makes his own row B's, or puts it among B's."""
+        from psycopg import sql
+
+        theirs = self._rows[B.label]
+        names = [name for name in self._owners if name not in self._table.key and theirs[name] is not None]
+        if not names:
+            return []
+        types = {column.name: column.type for column in self._table.columns}
+        where, values = self._where(A)
+        change = sql.SQL(", ").join(
+            sql.SQL("{} = {}::" + types[name]).format(sql.Identifier(name), sql.Literal(theirs[name]))
+            for name in names
+        )
+        query = sql.SQL("UPDATE {} SET {} WHERE {}").format(named(self._table), change, where)
+        return [self._try(USER_A, "hand over", query, values)]
+
+    def _delete(self, actor: Actor, whose: User) -> Attempt:
+        from psycopg import sql
+
+        where, values = self._where(whose)
+        query = sql.SQL("DELETE FROM {} WHERE {}").format(named(self._table), where)
+        return self._try(actor, "delete", query, values)
+
+    def _where(self, whose: User) -> tuple[Composed, list[str]]:
+        """The row by its key, or by all that is known of it."""
+        from psycopg import sql
+
+        row: Row = self._rows[whose.label]
+        names = self._table.key or tuple(name for name, value in row.items() if value is not None)
+        parts = [sql.SQL("{}::text = %s").format(sql.Identifier(name)) for name in names]
+        return sql.SQL(" AND ").join(parts), [str(row[name]) for name in names]
+
+    def _try(
+        self, actor: Actor, what: str, query: Composed, values: Sequence[str | None], after: Any = None
+    ) -> Attempt:
+        import psycopg
+
+        shown = _shown(self._session, query, values)
+        try:
+            with acting(self._session, actor):
+                cursor = self._session.execute(query, list(values))
+                row = cursor.fetchone() if cursor.description else None
+                count = int(row[0]) if row else cursor.rowcount
+                counted = after() if after else None
+        except psycopg.Error as error:
+            return _stopped(actor, what, shown, error)
+        said = f"after: {counted}" if after else f"{count} row{'' if count == 1 else 's'}"
+        return Attempt(actor.label, what, shown, count > 0, said)
+
+
+def read_view(session: Connection[Any], view: View, actor: Actor) -> int | None:
+    """How many rows somebody sees through a view; None when he may not look."""
+    import psycopg
+    from psycopg import sql
+
+    query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(view.schema, view.name))
+    try:
+        with acting(session, actor):
+            row = session.execute(query).fetchone()
+    except psycopg.Error:
+        return None
+    return int(row[0]) if row else None
+
+
+def _stopped(actor: Actor, what: str, shown: str, error: Error) -> Attempt:
+    """What an error means: a constraint looks at a row only after the policies have let it through."""
+    said = (error.diag.message_primary or str(error) or type(error).__name__)[:_SHOWN]
+    state = error.sqlstate or ""
+    if state.startswith("23"):
+        return Attempt(actor.label, what, shown, True, f"the policies let it through, then: {said}")
+    if state == _DENIED or (state == "P0001" and what not in ("read", "read own")):
+        return Attempt(actor.label, what, shown, False, said)
+    return Attempt(actor.label, what, shown, None, f"{state} {said}")
+
+
+def _shown(session: Connection[Any], query: Composed, values: Sequence[str | None]) -> str:
+    from psycopg import ClientCursor
+
+    text = " ".join(ClientCursor(session).mogrify(query, list(values)).split())
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,212 @@
+"""Reads from the catalogue what a project's tables, policies, views and functions are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from segue.judges.rls.report import Policy
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+USERS = "auth.users"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column."""
+
+    name: str
+    type: str
+    """As it is written in SQL: `character varying(20)`."""
+    base: str
+    """The type without its length, of a domain the one below it."""
+    category: str
+    """`S` for text, `N` for numbers, `D` for dates and so on."""
+    labels: tuple[str, ...]
+    """Of an enum."""
+    required: bool
+    has_default: bool
+    generated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """Columns that name a row of another table."""
+
+    columns: tuple[str, ...]
+    target: str
+    target_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A check or a unique constraint."""
+
+    name: str
+    columns: tuple[str, ...]
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of an exposed schema."""
+
+    oid: int
+    schema: str
+    name: str
+    enabled: bool
+    forced: bool
+    columns: tuple[Column, ...] = ()
+    key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    checks: tuple[Constraint, ...] = ()
+    uniques: tuple[Constraint, ...] = ()
+    policies: tuple[Policy, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name with its schema."""
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view, and the tables with row level security that it reads."""
+
+    title: str
+    schema: str
+    name: str
+    materialized: bool
+    invoker: bool
+    """Whether the policies of whoever reads it count."""
+    tables: tuple[str, ...]
+    guarded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Definer:
+    """A function that anybody may call and that runs with its owner's rights."""
+
+    title: str
+    roles: tuple[str, ...]
+    fixed_path: bool
+
+
+_TABLES = """
+SELECT c.oid::bigint, n.nspname, c.relname, c.relrowsecurity, c.relforcerowsecurity
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = ANY(%s) AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT EXISTS (
+  SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
+ORDER BY 2, 3
+"""
+_COLUMNS = """
+SELECT a.attrelid::bigint, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
+  pg_catalog.format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL), t.typcategory,
+  coalesce((SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e
+    WHERE e.enumtypid = coalesce(nullif(t.typbasetype, 0), t.oid)), '{}'),
+  a.attnotnull OR t.typnotnull, a.atthasdef OR a.attidentity <> '',
+  a.attgenerated <> '' OR a.attidentity = 'a'
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum
+"""
+_CONSTRAINTS = """
+SELECT k.conrelid::bigint, k.contype::text, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
+  ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u(num, place)
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.num ORDER BY u.place),
+  coalesce(n.nspname || '.' || r.relname, ''),
+  ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u(num, place)
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.num ORDER BY u.place)
+FROM pg_catalog.pg_constraint k LEFT JOIN pg_catalog.pg_class r ON r.oid = k.confrelid
+LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE k.conrelid = ANY(%s) AND k.contype IN ('p', 'u', 'f', 'c') ORDER BY k.conname
+"""
+_POLICIES = """
+SELECT schemaname || '.' || tablename, policyname, cmd, roles::text[], qual, with_check,
+  permissive = 'PERMISSIVE'
+FROM pg_catalog.pg_policies WHERE schemaname = ANY(%s) ORDER BY policyname
+"""
+_VIEWS = """
+SELECT n.nspname, c.relname, c.relkind = 'm',
+  coalesce(array_to_string(c.reloptions, ',') ~* 'security_invoker=(true|on|1|yes)', false),
+  ARRAY(SELECT DISTINCT tn.nspname || '.' || t.relname || CASE WHEN t.relrowsecurity THEN '!' ELSE '' END
+    FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d
+      ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
+      AND d.refclassid = 'pg_catalog.pg_class'::regclass
+    JOIN pg_catalog.pg_class t ON t.oid = d.refobjid AND t.relkind IN ('r', 'p')
+    JOIN pg_catalog.pg_namespace tn ON tn.oid = t.relnamespace WHERE r.ev_class = c.oid)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = ANY(%s) AND c.relkind IN ('v', 'm') ORDER BY 1, 2
+"""
+_DEFINERS = """
+SELECT p.oid::regprocedure::text,
+  ARRAY(SELECT role FROM unnest(ARRAY['anon', 'authenticated']) role
+    WHERE pg_catalog.has_function_privilege(role, p.oid, 'EXECUTE')),
+  coalesce(array_to_string(p.proconfig, ',') LIKE '%%search_path=%%', false)
+FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname = ANY(%s) AND p.prosecdef
+  AND p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
+ORDER BY 1
+"""
+
+
+def read_tables(session: Connection[Any], schemas: Sequence[str]) -> list[Table]:
+    """Every table of the schemas with all that is known of it."""
+    tables = {row[0]: Table(*row) for row in session.execute(_TABLES, (list(schemas),))}
+    parts: dict[int, dict[str, list[Any]]] = {oid: {} for oid in tables}
+    for oid, *rest in session.execute(_COLUMNS, (list(tables),)):
+        name, written, base, category, labels, required, has_default, generated = rest
+        column = Column(name, written, base, category, tuple(labels), required, has_default, generated)
+        parts[oid].setdefault("columns", []).append(column)
+    for oid, kind, name, definition, columns, target, there in session.execute(_CONSTRAINTS, (list(tables),)):
+        _add_constraint(parts[oid], kind, Constraint(name, tuple(columns), definition), target, tuple(there))
+    titles = {table.title: oid for oid, table in tables.items()}
+    for title, name, command, roles, using, check, permissive in session.execute(_POLICIES, (list(schemas),)):
+        if title in titles:
+            policy = Policy(name, command, tuple(roles), using, check, permissive)
+            parts[titles[title]].setdefault("policies", []).append(policy)
+    return [_complete(table, parts[oid]) for oid, table in tables.items()]
+
+
+def _complete(table: Table, parts: dict[str, list[Any]]) -> Table:
+    return dataclasses.replace(
+        table,
+        columns=tuple(parts.get("columns", ())),
+        key=tuple(parts.get("key", ())),
+        foreign_keys=tuple(parts.get("foreign_keys", ())),
+        checks=tuple(parts.get("checks", ())),
+        uniques=tuple(parts.get("uniques", ())),
+        policies=tuple(parts.get("policies", ())),
+    )
+
+
+def _add_constraint(
+    part: dict[str, list[Any]], kind: str, constraint: Constraint, target: str, there: tuple[str, ...]
+) -> None:
+    if kind == "p":
+        part["key"] = list(constraint.columns)
+    if kind in "pu":
+        part.setdefault("uniques", []).append(constraint)
+    elif kind == "c":
+        part.setdefault("checks", []).append(constraint)
+    else:
+        part.setdefault("foreign_keys", []).append(ForeignKey(constraint.columns, target, there))
+
+
+def read_views(session: Connection[Any], schemas: Sequence[str]) -> list[View]:
+    """Every view of the schemas."""
+    found = []
+    for schema, name, materialized, invoker, reads in session.execute(_VIEWS, (list(schemas),)):
+        tables = tuple(title.removesuffix("!") for title in reads)
+        guarded = tuple(title.removesuffix("!") for title in reads if title.endswith("!"))
+        found.append(View(f"{schema}.{name}", schema, name, materialized, invoker, tables, guarded))
+    return found
+
+
+def read_definers(session: Connection[Any], schemas: Sequence[str]) -> list[Definer]:
+    """Functions of the schemas that run with their owner's rights and that anybody may call."""
+    rows = session.execute(_DEFINERS, (list(schemas),))
+    return [Definer(title, tuple(roles), fixed) for title, roles, fixed in rows if roles]

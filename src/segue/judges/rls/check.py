@@ -1,0 +1,233 @@
+"""The whole check: a scratch database, the migrations, and what one of two users can do to the other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from segue.domain.errors import SegueError, ToolMissing
+from segue.judges.rls import conclusions
+from segue.judges.rls.attempts import STRANGER, USER_A, Trial, read_view
+from segue.judges.rls.catalog import Table, View, read_definers, read_tables, read_views
+from segue.judges.rls.extensions import wanted
+from segue.judges.rls.migrations import FOLDER, Migration, apply, read_migrations
+from segue.judges.rls.options import RlsOptions
+from segue.judges.rls.report import Level, RlsFinding, RlsReport, TableReport
+from segue.judges.rls.rows import A, B, Filled, fill, sign_up
+from segue.judges.rls.scratch import Scratch, scratch
+from segue.system.postgres import Server, throwaway
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_SAID = 300
+
+
+async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport | None:
+    """Check a project; None when it has no Supabase migrations, or the check is switched off.
+
+    `folder` is where a throw-away server may keep its files while it is needed.
+    """
+    if options.enabled == "off" or not (project / FOLDER).is_dir():
+        return None
+    work = _Work(project, options, folder)
+    running = asyncio.get_running_loop().run_in_executor(None, work.report)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.to_thread(work.stop)
+        with contextlib.suppress(Exception):
+            await running
+        raise
+
+
+class _Work:
+    """One check, in a thread of its own."""
+
+    def __init__(self, project: Path, options: RlsOptions, folder: Path) -> None:
+        self._project, self._options, self._folder = project, options, folder
+        self._scratch: Scratch | None = None
+        self._late = threading.Event()
+
+    def stop(self) -> None:
+        """End it, from another thread."""
+        self._late.set()
+        if self._scratch is not None:
+            self._scratch.stop()
+
+    def report(self) -> RlsReport:
+        """Do everything."""
+        demanded = self._options.enabled == "on"
+        try:
+            import psycopg
+        except ImportError:
+            return RlsReport(
+                not_run="the driver for Postgres is not installed",
+                hint="pip install 'segue[rls]'",
+                demanded=demanded,
+            )
+        timer = threading.Timer(self._options.timeout, self.stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            return replace(self._examined(), demanded=demanded)
+        except (psycopg.Error, SegueError, OSError) as error:
+            return replace(self._failed(error), demanded=demanded)
+        finally:
+            timer.cancel()
+
+    def _failed(self, error: Exception) -> RlsReport:
+        if self._late.is_set():
+            limit = f"it did not end within {self._options.timeout:g} s"
+            return RlsReport(not_run=limit, hint="Look for migrations that never end, or raise rls.timeout")
+        if isinstance(error, SegueError):
+            return RlsReport(not_run=error.message, hint=error.hint)
+        said = (str(error) or type(error).__name__).splitlines()[0][:_SAID]
+        return RlsReport(
+            not_run=f"the scratch database failed: {said}",
+            hint="rls.database_url must name a server on which you may make databases and roles",
+        )
+
+    def _examined(self) -> RlsReport:
+        migrations, findings = read_migrations(self._project)
+        statements = (statement.text for migration in migrations for statement in migration.statements)
+        asked = wanted(statements)
+        with self._server() as server, scratch(server, asked) as place:
+            self._scratch = place
+            if self._late.is_set():
+                raise ToolMissing("it was stopped")
+            with place.connect() as session:
+                found = _Examination(place, session, self._options).run(migrations)
+        return replace(found, findings=(*findings, *found.findings))
+
+    @contextlib.contextmanager
+    def _server(self) -> Iterator[Server]:
+        url = self._options.database_url
+        if url is None:
+            with throwaway(self._folder) as server:
+                yield server
+            return
+        from psycopg.conninfo import conninfo_to_dict
+
+        given = conninfo_to_dict(url.get_secret_value())
+        parameters = {name: value for name, value in given.items() if value is not None}
+        yield Server({"connect_timeout": 10, **parameters}, own=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Examination:
+    """What is done in the scratch database."""
+
+    place: Scratch
+    session: Connection[Any]
+    options: RlsOptions
+
+    def run(self, migrations: list[Migration]) -> RlsReport:
+        """Apply the migrations, fill the tables, try."""
+        import psycopg
+
+        applied = apply(self.place, self.session, migrations)
+        findings = [*self._lacking(), *applied.findings]
+        self._unless_stopped()
+        with self._fresh() as session:
+            tables = read_tables(session, self.options.schemas)
+            findings += _signed_up(session)
+            try:
+                filled = fill(session, tables)
+            except psycopg.Error:
+                self._unless_stopped()
+                raise
+            reports = [self._tried(session, table, filled) for table in tables]
+            self._unless_stopped()
+            findings += [finding for report in reports for finding in conclusions.about_table(report)]
+            findings += self._doors(session, reports)
+        version = self.place.admin.info.server_version // 10000
+        kind = "throw-away server" if self.place.server.own else "rls.database_url"
+        return RlsReport(
+            tuple(reports), tuple(findings), tuple(applied.files), f"PostgreSQL {version}, {kind}"
+        )
+
+    def _unless_stopped(self) -> None:
+        if self.place.stopped.is_set():
+            raise ToolMissing("it was stopped")
+
+    @contextlib.contextmanager
+    def _fresh(self) -> Iterator[Connection[Any]]:
+        """Another session: the migrations may have changed the settings of theirs."""
+        with self.place.connect() as session:
+            yield session
+
+    def _lacking(self) -> list[RlsFinding]:
+        names = ", ".join(self.place.missing)
+        told = f"the scratch server lacks {names}; what needs it cannot be tried here"
+        return [RlsFinding(Level.NOTICE, "extensions", told)] if names else []
+
+    def _tried(self, session: Connection[Any], table: Table, filled: Filled) -> TableReport:
+        self._unless_stopped()
+        problem = filled.problems.get(table.title, "")
+        attempts = () if problem else tuple(Trial(session, table, filled).all())
+        return TableReport(
+            table.schema,
+            table.name,
+            table.enabled,
+            table.forced,
+            table.policies,
+            filled.owners[table.title],
+            attempts,
+            problem,
+        )
+
+    def _doors(self, session: Connection[Any], reports: list[TableReport]) -> list[RlsFinding]:
+        """Ways around the policies: views and functions with their owner's rights."""
+        found = []
+        for view in read_views(session, self.options.schemas):
+            seen = {actor.label: read_view(session, view, actor) for actor in (STRANGER, USER_A)}
+            found += conclusions.about_view(view, seen, _readable(view, reports))
+        return found + [conclusions.about_definer(d) for d in read_definers(session, self.options.schemas)]
+
+
+def _readable(view: View, reports: list[TableReport]) -> dict[str, bool]:
+    """Whether the stranger and user A may read what the view reads; what was not tried counts as read."""
+    below = [report for report in reports if report.title in view.guarded]
+    return {
+        who: all(
+            attempt.allowed is not False
+            for report in below
+            for attempt in report.attempts
+            if attempt.who == who and attempt.what == "read"
+        )
+        for who in (STRANGER.label, USER_A.label)
+    }
+
+
+def _signed_up(session: Connection[Any]) -> list[RlsFinding]:
+    """Two users sign up; what a trigger of the project makes of it is a finding."""
+    import psycopg
+
+    for user in (A, B):
+        try:
+            sign_up(session, user)
+        except psycopg.Error as error:
+            said = (error.diag.message_primary or str(error))[:_SAID]
+            _without_triggers(session)
+            told = f"signing up fails, a trigger on it raises: {said}"
+            return [RlsFinding(Level.ERROR, "auth.users", told)]
+    return []
+
+
+def _without_triggers(session: Connection[Any]) -> None:
+    """The users are needed all the same: add them with the project's triggers switched off."""
+    import psycopg
+
+    with session.transaction():
+        session.execute("SET LOCAL ROLE supabase_auth_admin")
+        session.execute("ALTER TABLE auth.users DISABLE TRIGGER USER")
+        session.execute("RESET ROLE")
+        for user in (A, B):
+            with contextlib.suppress(psycopg.Error), session.transaction():
+                sign_up(session, user)

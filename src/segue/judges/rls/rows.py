@@ -1,0 +1,289 @@
+"""Fills every table with a row for each of two users, as the project's own role, which no policy binds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from segue.judges.rls.catalog import USERS, Column, Table
+from segue.judges.rls.values import candidates, is_owner
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Error
+    from psycopg.sql import Composed
+
+_TRIES = 80
+_SAID = 300
+
+Row = dict[str, str | None]
+"""A row as text, column by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One of the two who are played off against each other."""
+
+    label: str
+    id: str
+
+    @property
+    def email(self) -> str:
+        """His address."""
+        return f"segue-{self.label.lower()}@example.com"
+
+    def claims(self) -> str:
+        """What his token says."""
+        return json.dumps(
+            {
+                "sub": self.id,
+                "role": "authenticated",
+                "aud": "authenticated",
+                "email": self.email,
+                "aal": "aal1",
+                "is_anonymous": False,
+                "app_metadata": {"provider": "email"},
+                "user_metadata": {},
+            }
+        )
+
+
+A = User("A", "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
+B = User("B", "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb")
+
+
+@dataclass(slots=True)
+class Filled:
+    """The rows that were made."""
+
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+    """(table, user's label) → row."""
+    given: dict[tuple[str, str], Row] = field(default_factory=dict)
+    """The values that were chosen; the others came from defaults and triggers."""
+    owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Table → the columns that say whose a row is."""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Table → why there are no rows."""
+
+
+def sign_up(session: Connection[Any], user: User) -> None:
+    """Do what the sign-up of Supabase does, with its role; raises what a trigger of the project raises."""
+    meta = json.dumps(
+        {"name": user.label, "full_name": f"User {user.label}", "username": f"user{user.label}"}
+    )
+    with session.transaction():
+        session.execute("SET LOCAL ROLE supabase_auth_admin")
+        session.execute(
+            "INSERT INTO auth.users (id, aud, role, email, raw_app_meta_data, raw_user_meta_data, created_at,"
+            " updated_at, email_confirmed_at) VALUES (%s, 'authenticated', 'authenticated', %s,"
+            """ '{"provider": "email"}', %s::jsonb, now(), now(), now())""",
+            (user.id, user.email, meta),
+        )
+
+
+def ownership(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
+    """Which columns say whose a row is: they name a user, or a row that belongs to one."""
+    tables = list(tables)
+    found = {table.title: direct_owners(table) for table in tables}
+    while True:
+        more = {t.title: _through(t, found) for t in tables if not found[t.title]}
+        more = {title: columns for title, columns in more.items() if columns}
+        if not more:
+            return found
+        found.update(more)
+
+
+def direct_owners(table: Table) -> tuple[str, ...]:
+    """The columns that hold a user's id."""
+    keyed = [name for key in table.foreign_keys if key.target == USERS for name in key.columns]
+    others = {name for key in table.foreign_keys for name in key.columns}
+    named = [c.name for c in table.columns if c.name not in others and is_owner(table, c)]
+    return tuple(dict.fromkeys([*keyed, *named]))
+
+
+def _through(table: Table, found: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    keys = [key for key in table.foreign_keys if key.target != table.title and found.get(key.target)]
+    return tuple(name for key in keys for name in key.columns)
+
+
+def fill(session: Connection[Any], tables: list[Table]) -> Filled:
+    """Make the rows, tables that others refer to first."""
+    filled = Filled(owners=ownership(tables))
+    for table in in_order(tables):
+        for user in (A, B):
+            session.execute("SELECT set_config('request.jwt.claims', %s, false)", (user.claims(),))
+            problem = _Maker(session, table, user, filled).make()
+            if problem:
+                filled.problems.setdefault(table.title, problem)
+    session.execute("SELECT set_config('request.jwt.claims', '', false)")
+    return filled
+
+
+def in_order(tables: list[Table]) -> list[Table]:
+    """The tables so that what a row must refer to comes before it, where that is possible."""
+    known = {table.title: table for table in tables}
+    done: dict[str, Table] = {}
+
+    def visit(table: Table, path: frozenset[str]) -> None:
+        if table.title in done or table.title in path:
+            return
+        needed = {c.name for c in table.columns if c.required}
+        keys = sorted(table.foreign_keys, key=lambda key: not needed.issuperset(key.columns))
+        for key in keys:
+            if key.target in known:
+                visit(known[key.target], path | {table.title})
+        done[table.title] = table
+
+    for table in tables:
+        visit(table, frozenset())
+    return list(done.values())
+
+
+class _Maker:
+    """Makes one row of one table for one user, and learns from what the database says."""
+
+    def __init__(self, session: Connection[Any], table: Table, user: User, filled: Filled) -> None:
+        self._session, self._table, self._user, self._filled = session, table, user, filled
+        self._columns = {column.name: column for column in table.columns}
+        self._fixed: Row = {}
+        self._guesses: dict[str, list[str]] = {}
+        self._at: dict[str, int] = {}
+
+    def make(self) -> str:
+        """Make the row, or say why it cannot be made."""
+        import psycopg
+
+        missing = self._refer()
+        if missing:
+            return missing
+        for name in direct_owners(self._table):
+            self._fixed[name] = self._user.id
+        if self._adopt():
+            return ""
+        for column in self._columns.values():
+            if column.required and not column.has_default and not column.generated:
+                self._guess(column)
+        said = ""
+        for _ in range(_TRIES):
+            try:
+                return self._insert()
+            except psycopg.Error as error:
+                said = (error.diag.message_primary or str(error))[:_SAID]
+                if not self._learn(error):
+                    break
+        return f"a row could not be made: {said}"
+
+    def _refer(self) -> str:
+        """Take over what foreign keys must hold; in words why that is impossible."""
+        for key in self._table.foreign_keys:
+            if key.target == USERS or key.target == self._table.title:
+                continue
+            there = self._filled.rows.get((key.target, self._user.label))
+            if there is not None:
+                self._fixed.update(
+                    zip(key.columns, (there.get(name) for name in key.target_columns), strict=True)
+                )
+            elif all(self._columns[name].required for name in key.columns):
+                return f"it needs a row of {key.target}, which could not be made"
+        return ""
+
+    def _adopt(self) -> bool:
+        """A row may be there already: a trigger or the migration itself has made it."""
+        owners = dict.fromkeys(direct_owners(self._table), self._user.id)
+        if not owners:
+            return False
+        found = self._read(owners)
+        if found is None:
+            return False
+        self._keep(found, {**found})
+        return True
+
+    def _guess(self, column: Column) -> None:
+        if column.name not in self._fixed and column.name not in self._guesses:
+            tag = self._user.label.lower() * 6
+            self._guesses[column.name] = candidates(column, self._table.checks, tag)
+            self._at[column.name] = 0
+
+    def _values(self) -> Row:
+        guessed = {name: options[self._at[name]] for name, options in self._guesses.items() if options}
+        return {**guessed, **self._fixed}
+
+    def _insert(self) -> str:
+        values = self._values()
+        with self._session.transaction():
+            cursor = self._session.execute(
+                insert_sql(self._table, values, returning=True), list(values.values())
+            )
+            made = cursor.fetchone()
+        if made is None:
+            return "a trigger keeps rows from being made"
+        row: Row = dict(zip(self._columns, made, strict=True))
+        self._keep(row, values)
+        return ""
+
+    def _keep(self, row: Row, given: Row) -> None:
+        place = (self._table.title, self._user.label)
+        self._filled.rows[place] = row
+        plain = {name for name, column in self._columns.items() if not column.generated}
+        self._filled.given[place] = {name: value for name, value in given.items() if name in plain}
+
+    def _read(self, where: Mapping[str, str]) -> Row | None:
+        from psycopg import sql
+
+        columns = sql.SQL(", ").join(
+            sql.SQL("{}::text").format(sql.Identifier(name)) for name in self._columns
+        )
+        wanted = sql.SQL(" AND ").join(
+            sql.SQL("{}::text = %s").format(sql.Identifier(name)) for name in where
+        )
+        query = sql.SQL("SELECT {} FROM {} WHERE {} LIMIT 1").format(columns, named(self._table), wanted)
+        found = self._session.execute(query, list(where.values())).fetchone()
+        return dict(zip(self._columns, found, strict=True)) if found else None
+
+    def _learn(self, error: Error) -> bool:
+        """Choose other values in the light of what the database says; False when there are none."""
+        if error.sqlstate == "23502" and error.diag.column_name in self._columns:
+            column = self._columns[error.diag.column_name]
+            known = column.name in self._guesses or column.name in self._fixed
+            self._guess(column)
+            return not known and bool(self._guesses.get(column.name))
+        if error.sqlstate not in ("23514", "23505"):
+            return False
+        constraints = [*self._table.checks, *self._table.uniques]
+        named_in = [c.columns for c in constraints if c.name == error.diag.constraint_name]
+        blamed = named_in[0] if named_in else tuple(self._guesses)
+        for name in blamed:
+            self._guess(self._columns[name])
+        return self._advance([name for name in blamed if self._guesses.get(name)])
+
+    def _advance(self, names: list[str]) -> bool:
+        """The next combination of guesses for these columns, like an odometer."""
+        for name in names:
+            self._at[name] += 1
+            if self._at[name] < len(self._guesses[name]):
+                return True
+            self._at[name] = 0
+        return False
+
+
+def named(table: Table) -> Composed:
+    """The table as it is written in SQL."""
+    from psycopg import sql
+
+    return sql.SQL("{}").format(sql.Identifier(table.schema, table.name))
+
+
+def insert_sql(table: Table, values: Row, *, returning: bool = False) -> Composed:
+    """An INSERT of text values, each cast to its column's type."""
+    from psycopg import sql
+
+    types = {column.name: column.type for column in table.columns}
+    back = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(c.name)) for c in table.columns)
+    ending = sql.SQL(" RETURNING {}").format(back) if returning else sql.SQL("")
+    if not values:
+        return sql.SQL("INSERT INTO {} DEFAULT VALUES{}").format(named(table), ending)
+    names = sql.SQL(", ").join(map(sql.Identifier, values))
+    # The type's name comes from the catalogue, which has quoted it as SQL wants it.
+    marks = sql.SQL(", ").join(sql.SQL("%s::" + types[name].replace("%", "%%")) for name in values)
+    return sql.SQL("INSERT INTO {} ({}) VALUES ({}){}").format(named(table), names, marks, ending)
