@@ -50,13 +50,12 @@ def _phases(tasks: Rows) -> Table:
 
 def _tasks(tasks: Rows, names: Mapping[str, Mapping[str, str]], newest: list[str]) -> Table:
     """Tasks are the same when their titles are about the same and they build the same part."""
-    known = [
-        (task, names.get(task["run_id"], {}).get(task["task"], f"Task {task['task']}")) for task in tasks
-    ]
-    topic = topics(title for _, title in known)
+    known = [(task, names.get(task["run_id"], {}).get(task["task"])) for task in tasks]
+    topic = topics(title for _, title in known if title)
     groups: dict[tuple[str, str], Rows] = defaultdict(list)
     for task, title in known:
-        groups[task["build_phase"] or NO_PHASE, topic[title]].append(task)
+        name = topic[title] if title else f"Task {task['task']}"
+        groups[task["build_phase"] or NO_PHASE, name].append(task)
     rows: list[tuple[Cell, ...]] = []
     for (phase, title), group in groups.items():
         failed = {task["run_id"] for task in group if _is_failed(task)}

@@ -14,6 +14,9 @@ MOST_ROWS = 100
 """Rows of a table on the page; JSON and CSV have all."""
 
 _MOST_RUNS = 8
+_WORD = 20
+"""A single word of this length is not broken into two lines."""
+
 _MOST_TEXT = 600
 
 
@@ -71,7 +74,9 @@ def used_phases(report: Report) -> list[str]:
 
 def _cell(name: str, cell: Cell, scale: float) -> PageCell:
     drawing = chart(cell, name, scale)
-    kind = "text" if isinstance(cell, str) else "runs" if isinstance(cell, Runs) else "figure"
+    kind = "runs" if isinstance(cell, Runs) else "figure"
+    if isinstance(cell, str):
+        kind = "word" if len(cell) <= _WORD and " " not in cell else "text"
     return PageCell(heading(name), _readable(_text(cell, name)), drawing, kind)
 
 

@@ -64,13 +64,13 @@ def timeline(store: Store, run_id: str) -> Timeline | None:
     dataset = Dataset(store, Selection(run=run.id))
     steps = dataset.ask("timeline")
     names = titles(dataset.ask("titles")).get(run.id, {})
-    ends = [step["ended"] or run.updated for step in steps] or [run.created]
+    began = min([run.created, *(step["started"] for step in steps)])
+    ends = [step["ended"] or run.updated for step in steps] or [began]
     order = dict.fromkeys(step["task"] for step in steps)
     lanes = [
-        _lane(task, names, [s for s in steps if s["task"] == task], run.created, run.updated)
-        for task in order
+        _lane(task, names, [s for s in steps if s["task"] == task], began, run.updated) for task in order
     ]
-    seconds = max(0.0, (max(ends) - run.created) / 1000)
+    seconds = max(0.0, (max(ends) - began) / 1000)
     who = run.spec.agent + (f" {run.spec.model}" if run.spec.model else "")
     return Timeline(
         run.id, f"{run.spec.source} · {who}", run.state, seconds, tuple(lane for lane in lanes if lane.bars)

@@ -1,0 +1,161 @@
+"""`segue report`: ask the dataset where agents fail, what helps, and who does better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+if TYPE_CHECKING:
+    from segue.app import App
+    from segue.ports import Store
+    from segue.reports.report import Report
+    from segue.reports.selection import Selection
+
+NAMES = ("gaps", "recovery", "compare", "run")
+
+
+@click.command()
+@click.argument("name", metavar="[gaps|recovery|compare|run]", type=click.Choice(NAMES), required=False)
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "--html", "html", metavar="FILE", default=None, help="Write one self-contained page; - is stdout."
+)
+@click.option("--csv", "sheet", metavar="FILE", default=None, help="Write all tables as CSV; - is stdout.")
+@click.option("--since", metavar="WHEN", default=None, help="Only runs since then: 7d, 12h, 2026-01-31.")
+@click.option("--agent", metavar="NAME", default=None, help="Only runs with this agent.")
+@click.option("--model", metavar="NAME", default=None, help="Only runs for which this model was asked for.")
+@click.option(
+    "--source", metavar="TEXT", default=None, help="Only runs whose prompt or path holds this text."
+)
+@click.option("-n", "--limit", default=15, show_default=True, help="Rows of each table in the terminal.")
+@options("repo", "config", "database", "json", "color")
+def report(
+    name: str | None,
+    run_id: str | None,
+    html: str | None,
+    sheet: str | None,
+    limit: int,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    color: str,
+    since: str | None,
+    agent: str | None,
+    model: str | None,
+    source: str | None,
+    **settings: Any,
+) -> int:
+    """Ask the dataset: where do agents fail, what helps, who does better?
+
+    \b
+    gaps      tasks and errors that come back in run after run, by build phase
+    recovery  what is done about failed verdicts, and how often the next one passes
+    compare   agents and models on the same prompt; noise is not ranked
+    run RUN   the timeline of one run (`last` for the newest)
+
+    Without a name: the first three.
+
+    \b
+    Examples:
+      segue report
+      segue report gaps --since 7d --agent claude
+      segue report compare --source "todo app" --html compare.html
+      segue report run last
+      segue report recovery --csv - > recovery.csv
+    """
+    from segue.app import App
+
+    output = make_output(as_json, color=color)
+    app = App.load(repo, config_file, settings)
+    with app.store(read_only=True) as store:
+        if name == "run":
+            reports = [_one_run(store, app, run_id)]
+        else:
+            _refuse_run(name, run_id)
+            chosen = _selection(store, since, agent, model, source)
+            reports = _many_runs(store, name, chosen)
+    _write(reports, html, sheet)
+    if as_json:
+        data = [found.as_json() for found in reports]
+        output.data(data[0] if name else {item["report"]: item for item in data})
+    elif html is None and sheet is None:
+        from segue.cli.report_text import show
+
+        show(reports, output, max(1, limit))
+    return 0
+
+
+def _one_run(store: Store, app: App, run_id: str | None) -> Report:
+    from segue.cli import find
+    from segue.domain.errors import UsageError
+    from segue.reports.answers import run_report
+
+    if run_id is None:
+        raise UsageError("Which run?", hint="segue report run last, or an id from `segue status`.")
+    run = find.latest(store, app) if run_id == "last" else find.named(store, run_id)
+    found = run_report(store, run.id) if run is not None else None
+    if found is None:
+        raise UsageError("There are no runs yet.", hint="Try: segue demo")
+    return found
+
+
+def _many_runs(store: Store, name: str | None, chosen: Selection) -> list[Report]:
+    from segue.reports.answers import REPORTS, answers
+
+    return answers(store, (name,) if name else tuple(REPORTS), chosen)
+
+
+def _refuse_run(name: str | None, run_id: str | None) -> None:
+    if run_id is not None:
+        raise click.UsageError(
+            f"`segue report {name}` is about many runs; one run: segue report run {run_id}"
+        )
+
+
+def _selection(
+    store: Store, since: str | None, agent: str | None, model: str | None, source: str | None
+) -> Selection:
+    import time
+
+    from segue.reports.selection import Selection, sources
+    from segue.reports.since import since as instant
+
+    begin = instant(since, time.time()) if since else None
+    return Selection(begin, agent, model, sources(store, source) if source is not None else None)
+
+
+def _write(reports: Sequence[Report], html: str | None, sheet: str | None) -> None:
+    if html is not None:
+        import time
+
+        from segue import __version__
+        from segue.reports.page import page
+
+        made = f"Made by Segue {__version__} on {time.strftime('%Y-%m-%d %H:%M')}."
+        _put(html, page(reports, reports[0].title if len(reports) == 1 else "Segue report", made))
+    if sheet is not None:
+        from segue.reports.sheet import as_csv
+
+        _put(sheet, as_csv(reports))
+
+
+def _put(target: str, text: str) -> None:
+    """Write to a file, or to stdout for `-`."""
+    from segue.domain.errors import UsageError
+
+    data = text.encode("utf-8", "replace")
+    if target == "-":
+        click.get_binary_stream("stdout").write(data)
+        return
+    try:
+        Path(target).write_bytes(data)
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be written: {error.strerror}", hint="Name another file."
+        ) from error
+    click.echo(f"Written: {target}", err=True)

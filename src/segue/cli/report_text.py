@@ -1,0 +1,164 @@
+"""Reports in the terminal: tables and small bars that fit into a hundred columns, with colour or without."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from segue.cli.output import Output, clean, one_line
+from segue.reports.report import Cell, Report, Table
+from segue.reports.statistics import Rate
+from segue.reports.timeline import Bar, Lane, Timeline
+from segue.reports.wording import duration, heading, wording
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH = 100
+"""Wider than this no table is drawn, whatever the terminal."""
+
+SHOWN: dict[str, tuple[str, ...]] = {
+    "tasks": ("task", "build_phase", "failed", "runs"),
+    "errors": ("signature", "kind", "build_phases", "times", "seen_in", "runs"),
+    "steps": ("task", "phase", "attempt", "seconds", "result", "action", "reason"),
+}
+"""The columns that have room; tables that are not named show all of theirs."""
+
+LETTERS = {
+    **{"outline": "O", "plan": "P", "execute": "E", "review": "W", "address": "A", "verify": "V"},
+    **{"resolve": "R", "search": "S", "diagnostic": "D", "replan": "N"},
+}
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_BAR = 8
+_SETTINGS_BESIDE = 4
+_LANE = 52
+
+
+def show(reports: Sequence[Report], output: Output, limit: int) -> None:
+    """Print the reports."""
+    from rich.console import Console
+
+    columns = min(WIDTH, max(40, shutil.get_terminal_size((WIDTH, 24)).columns))
+    colored = output.colored()
+    # Without colour there are no escapes at all, not even for bold.
+    console = Console(
+        file=sys.stdout,
+        width=columns,
+        highlight=False,
+        color_system="auto" if colored else None,
+        force_terminal=colored,
+        legacy_windows=False,
+    )
+    for report in reports:
+        _show_report(report, console, limit)
+
+
+def _show_report(report: Report, console: Console, limit: int) -> None:
+    from rich.text import Text
+
+    rests = f"  (from {report.runs} run{'' if report.runs == 1 else 's'})" if report.timeline is None else ""
+    console.print(Text(f"{clean(report.title)}{rests}", style="bold"))
+    for note in report.notes:
+        console.print(Text(clean(note)))
+    if report.timeline is not None:
+        for line in timeline_lines(report.timeline):
+            console.print(Text(line), no_wrap=True, overflow="ellipsis")
+    for table in report.tables:
+        if table.name == "settings":
+            for part in _beside(table):
+                _show_table(part, console, limit)
+        else:
+            _show_table(table, console, limit)
+    console.print()
+
+
+def _show_table(table: Table, console: Console, limit: int) -> None:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console.print()
+    if not table.rows:
+        console.print(Text(f"{clean(table.title)}: nothing to show.", style="dim"))
+        return
+    places = [table.columns.index(name) for name in SHOWN.get(table.name, table.columns)]
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD, title=Text(clean(table.title)), title_justify="left", pad_edge=False
+    )
+    for place in places:
+        figure = any(isinstance(row[place], Rate) for row in table.rows)
+        drawn.add_column(Text(clean(heading(table.columns[place]))), no_wrap=figure, overflow="fold")
+    for row in table.rows[:limit]:
+        drawn.add_row(*(Text(_cell(row[place], table.columns[place])) for place in places))
+    console.print(drawn)
+    if len(table.rows) > limit:
+        more = len(table.rows) - limit
+        console.print(Text(f"… {more} more: --limit {len(table.rows)}, or all with --json", style="dim"))
+    if table.note:
+        console.print(Text(table.note, style="dim"))
+
+
+def _cell(cell: Cell, column: str) -> str:
+    text = clean(wording(cell, column))
+    if isinstance(cell, Rate) and cell.value is not None:
+        return f"{bar(cell.value)} {text}"
+    return one_line(text, 160)
+
+
+def bar(share: float) -> str:
+    """A bar of eight characters, exact to an eighth of one."""
+    eighths = round(max(0.0, min(1.0, share)) * _BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR, "·")
+
+
+def _beside(table: Table) -> Iterable[Table]:
+    """The settings of one source beside each other, a line for every measure."""
+    sources = dict.fromkeys(row[0] for row in table.rows)
+    if not sources:
+        yield table
+    for source in sources:
+        rows = [row for row in table.rows if row[0] == source]
+        for first in range(0, len(rows), _SETTINGS_BESIDE):
+            group = rows[first : first + _SETTINGS_BESIDE]
+            names = ("measure", *(str(row[1]) for row in group))
+            lines = [
+                (heading(measure), *(_plain(row[place], measure) for row in group))
+                for place, measure in enumerate(table.columns)
+                if place > 1
+            ]
+            title = f"{table.title}: {one_line(str(source), 60)}"
+            yield Table(table.name, title, names, tuple(lines), table.note)
+
+
+def _plain(cell: Cell, measure: str) -> str:
+    return wording(cell, measure)
+
+
+def timeline_lines(timeline: Timeline) -> Iterable[str]:
+    """A line per task: its title, its steps by the letters of their phases, how it ended and how long it took."""
+    used = {bar.phase for lane in timeline.lanes for bar in lane.bars}
+    legend = [f"{letter} {phase}" for phase, letter in LETTERS.items() if phase in used]
+    if timeline.lanes:
+        yield ""
+        yield f"{', '.join(legend)}; x a failed step. The whole line is {duration(timeline.seconds)}."
+    for lane in timeline.lanes:
+        name = one_line(f"{lane.task} {lane.title}".strip(), 32).ljust(32)
+        sign = {"done": "✓", "failed": "✗"}.get(lane.ended, "·")
+        yield f"{name} {lane_text(lane, timeline.seconds)} {sign} {duration(sum(b.seconds for b in lane.bars))}"
+
+
+def lane_text(lane: Lane, seconds: float, width: int = _LANE) -> str:
+    """The steps of a task on a line; each is seen, however short it was."""
+    line = ["·"] * width
+    for step in lane.bars:
+        first = min(width - 1, int(step.begin / (seconds or 1) * width))
+        last = max(first, min(width, round(step.end / (seconds or 1) * width)) - 1)
+        line[first : last + 1] = [_letter(step)] * (last + 1 - first)
+    return "".join(line)
+
+
+def _letter(step: Bar) -> str:
+    return "x" if step.state == "failed" else LETTERS.get(step.phase, "o")
