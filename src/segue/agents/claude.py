@@ -34,7 +34,7 @@ CLAUDE = Installable(
 )
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 _QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
-_READING = ["--tools", "Read,Grep,Glob", "--permission-mode", "dontAsk"]
+_TOOLS, _WEB = "Read,Grep,Glob", "WebSearch,WebFetch"
 
 
 class ClaudeOptions(BaseModel):
@@ -143,7 +143,7 @@ class ClaudeAgent:
             arguments += ["--permission-mode", options.permission_mode]
             arguments += ["--allowedTools", ",".join(options.allowed_tools)] if options.allowed_tools else []
         else:
-            arguments += ["--permission-mode", "plan"] if job.mode is Mode.PLAN else _READING
+            arguments += ["--permission-mode", "plan"] if job.mode is Mode.PLAN else _reading(job)
         arguments += ["--model", job.model] if job.model else []
         arguments += ["--max-turns", str(options.max_turns)] if options.max_turns else []
         arguments += ["--max-budget-usd", f"{options.max_budget_usd:f}"] if options.max_budget_usd else []
@@ -182,6 +182,12 @@ class ClaudeAgent:
         return replace(
             found, problems=(Problem("Claude Code is not logged in.", fix, CredentialsError.exit_code),)
         )
+
+
+def _reading(job: Job) -> list[str]:
+    """Only tools that change nothing; those for the web where the job wants them."""
+    web = ["--allowedTools", _WEB] if job.web else []
+    return ["--tools", f"{_TOOLS},{_WEB}" if job.web else _TOOLS, *web, "--permission-mode", "dontAsk"]
 
 
 def _logged_in(answer: bytes) -> bool | None:

@@ -131,6 +131,7 @@ class CodexAgent:
         options = self._options
         arguments = ["exec", "--color", "never", *(["resume"] if job.session else []), "--json", *_QUIET]
         arguments += ["--skip-git-repo-check", *self._sandbox(job)]
+        arguments += ["-c", 'web_search="live"'] if job.web else []
         arguments += ["-m", job.model] if job.model else []
         for setting in options.config:
             arguments += ["-c", setting]
