@@ -109,4 +109,3 @@ def at_work(asking: Asking) -> list[int]:
     """Wait until an agent works."""
     until(lambda: agents_of(asking), "an agent at work")
     return agents_of(asking)
-

@@ -56,14 +56,12 @@ class CliModels:
     async def ask(self, provider: str, model: str, prompt: Prompt, timeout: float, span: Span) -> Answer:
         """Have an agent answer; raises AgentFailed, Busy, or what keeps the agent from working at all."""
         name = None if model == DEFAULT_MODEL else check_model(model)
-        deadline = time.monotonic() + timeout
-        agent = await self._ready(AGENTS[provider])
         began = time.monotonic()
-        async with self._slot(deadline - began):
-            now = time.monotonic()
-            span.queued = round(now - began, 6)
+        agent = await self._ready(AGENTS[provider])
+        async with self._slot(began + timeout - time.monotonic()):
+            span.queued = round(time.monotonic() - began, 6)
             wanted = name or self._app.loaded.settings.model
-            outcome = await self._launched(agent, prompt, wanted, deadline - now)
+            outcome = await self._launched(agent, prompt, wanted, timeout - span.queued)
         return _understood(outcome, prompt, span)
 
     async def close(self) -> None:

@@ -71,7 +71,7 @@ def _made(name: str, message: str, model: str, provider: str, final: bool) -> Ex
     httpx: Any = importlib.import_module("httpx")  # comes with LiteLLM, and its exceptions want it
     arguments: dict[str, Any] = {"message": message, "model": model, "llm_provider": provider}
     if name != "Timeout":
-        request = httpx.Request("POST", f"segue://{provider}/{model}")
+        request = httpx.Request("POST", "https://segue.invalid")  # there was none
         arguments["response"] = httpx.Response(_STATUS[name], request=request)
     error: Any = getattr(litellm, name)(**arguments)
     if final:

@@ -1,0 +1,166 @@
+"""Failures arrive in LiteLLM's own classes, and no router launches a paid agent twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import litellm
+import pytest
+
+from tests.provider.place import HELLO, MODEL, Asking
+
+CASES = {
+    "crash": ('stderr = "segmentation fault"\nexit_code = 3', litellm.UnprocessableEntityError),
+    "no_result": ('faults = ["no_result"]', litellm.UnprocessableEntityError),
+    "truncated": ('faults = ["truncated"]', litellm.UnprocessableEntityError),
+    "empty": ('faults = ["empty"]', litellm.UnprocessableEntityError),
+    "quota": ('faults = ["quota"]', litellm.RateLimitError),
+    "auth": ('faults = ["bad_key"]', litellm.AuthenticationError),
+}
+
+
+def failing(**options: Any) -> Exception:
+    """What a call fails with."""
+    with pytest.raises(Exception) as caught:
+        litellm.completion(model=MODEL, messages=HELLO, **options)
+    return caught.value
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_failure_has_the_class_that_routers_know(asking: Asking, case: str) -> None:
+    entry, kind = CASES[case]
+    asking.script(f"[[on]]\n{entry}\n")
+    error = failing()
+    assert type(error) is kind
+    assert 400 <= getattr(error, "status_code", 0) < 500
+    assert asking.leftovers() == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_router_does_not_launch_again(asking: Asking, case: str) -> None:
+    entry, kind = CASES[case]
+    asking.script(f"[[on]]\n{entry}\n")
+    router = litellm.Router(model_list=[{"model_name": "mine", "litellm_params": {"model": MODEL}}])
+    with pytest.raises(kind):
+        asyncio.run(router.acompletion(model="mine", messages=HELLO))
+    assert len(asking.launches()) == 1
+
+
+def test_a_router_falls_back_to_another_model(asking: Asking) -> None:
+    asking.script('[[on]]\nlaunch = 1\nexit_code = 3\n[[on]]\nsay = "second"\n')
+    entries = [
+        {"model_name": name, "litellm_params": {"model": f"composer-cli/{model}"}}
+        for name, model in (("one", "composer-2.5"), ("two", "gpt-5.5"))
+    ]
+    router = litellm.Router(model_list=entries, fallbacks=[{"one": ["two"]}])
+    response = asyncio.run(router.acompletion(model="one", messages=HELLO))
+    assert response.choices[0].message.content == "second"
+
+
+def test_the_words_of_stderr_are_told(asking: Asking) -> None:
+    asking.script('[[on]]\nstderr = "the flux capacitor is empty"\nexit_code = 3\n')
+    assert "the flux capacitor is empty" in str(failing())
+
+
+def test_the_callers_time_limit_holds(asking: Asking) -> None:
+    asking.config("[limits]\nkill_grace = 0.1\n")
+    asking.script('[[on]]\nfaults = ["hang"]\n')
+    error = failing(timeout=1.5)
+    assert isinstance(error, litellm.Timeout)
+    assert error.status_code == 408
+    assert error.num_retries == 0
+
+
+def test_an_agent_that_prints_too_much_is_ended(asking: Asking) -> None:
+    asking.config("[provider]\noutput_bytes = 100000\n[limits]\nkill_grace = 0.1\n")
+    asking.script('[[on]]\nfaults = ["long_line"]\n')
+    error = failing()
+    assert isinstance(error, litellm.UnprocessableEntityError)
+    assert "output_limit" in str(error)
+
+
+def test_who_waits_too_long_for_a_process_may_try_again(asking: Asking) -> None:
+    asking.config("[provider]\nprocesses = 1\n[limits]\nkill_grace = 0.1\n")
+    asking.script('[[on]]\nlaunch = 1\ndelay = 3\n[[on]]\nsay = "fine"\n')
+
+    async def both() -> Any:
+        first = asyncio.ensure_future(litellm.acompletion(model=MODEL, messages=HELLO))
+        while not asking.launches():
+            await asyncio.sleep(0.01)
+        with pytest.raises(litellm.Timeout) as caught:
+            await litellm.acompletion(model=MODEL, messages=HELLO, timeout=0.2)
+        await first
+        return caught.value
+
+    error = asyncio.run(both())
+    assert "nothing was started" in str(error)
+    assert error.num_retries is None
+    assert len(asking.launches()) == 1
+
+
+def test_a_missing_program_is_no_service(asking: Asking) -> None:
+    asking.config('[agents.cursor]\nagent_cmd = "no-such-program"\n')
+    error = failing()
+    assert isinstance(error, litellm.ServiceUnavailableError)
+    assert "no-such-program" in str(error)
+    # Once it is there, it is used.
+    asking.config("")
+    assert litellm.completion(model=MODEL, messages=HELLO).choices[0].message.content
+
+
+def test_a_wrong_setting_is_named(asking: Asking) -> None:
+    asking.config("[provider]\nprocesses = 0\n")
+    assert "provider.processes" in str(failing())
+
+
+def test_an_unknown_model_is_the_callers_mistake(asking: Asking) -> None:
+    with pytest.raises(litellm.UnprocessableEntityError, match="does not know the model"):
+        litellm.completion(model="composer-cli/nope", messages=HELLO)
+
+
+@pytest.mark.parametrize("model", ["--force", "-p", "a b", "x\n--force"])
+def test_a_model_is_no_way_to_pass_flags(asking: Asking, model: str) -> None:
+    with pytest.raises(litellm.BadRequestError, match="not the name of a model"):
+        litellm.completion(model=f"composer-cli/{model}", messages=HELLO)
+    assert asking.launches() == []
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+CALLS = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
+REFUSED: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
+    "image": (
+        [{"role": "user", "content": [{"type": "text", "text": "see"}, IMAGE]}],
+        {},
+        r"\[1\].*image_url",
+    ),
+    "tool message": ([*HELLO, {"role": "tool", "content": "1", "tool_call_id": "1"}], {}, "'tool'"),
+    "tool calls": ([*HELLO, {"role": "assistant", "content": None, "tool_calls": CALLS}], {}, "tool_calls"),
+    "tools": (HELLO, {"tools": [TOOL]}, "tools"),
+    "functions": (HELLO, {"functions": [{"name": "f", "parameters": {}}]}, "functions"),
+    "json": (HELLO, {"response_format": {"type": "json_object"}}, "response_format"),
+    "n": (HELLO, {"n": 2}, "n must be 1"),
+    "nothing": ([], {}, "empty"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_an_agent_cannot_take_is_refused_and_not_dropped(asking: Asking, case: str) -> None:
+    messages, options, words = REFUSED[case]
+    with pytest.raises(litellm.BadRequestError, match=words) as caught:
+        litellm.completion(model=MODEL, messages=messages, **options)
+    assert caught.value.status_code == 400
+    assert asking.launches() == []
+
+
+def test_text_in_parts_is_kept(asking: Asking) -> None:
+    asking.script('[[on]]\ncontains = "one\\ntwo"\nsay = "both"\n')
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    response = litellm.completion(model=MODEL, messages=[{"role": "user", "content": parts}], temperature=0.3)
+    assert response.choices[0].message.content == "both"
+
+
+def test_agents_offer_chat_alone(asking: Asking) -> None:
+    with pytest.raises(litellm.BadRequestError, match="chat completions only"):
+        litellm.embedding(model="composer-cli/x", input=["text"])
