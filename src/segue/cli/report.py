@@ -146,16 +146,13 @@ def _write(reports: Sequence[Report], html: str | None, sheet: str | None) -> No
 
 def _put(target: str, text: str) -> None:
     """Write to a file, or to stdout for `-`."""
-    from segue.domain.errors import UsageError
+    import sys
+
+    from segue.system.files import write_atomic
 
     data = text.encode("utf-8", "replace")
     if target == "-":
-        click.get_binary_stream("stdout").write(data)
+        sys.stdout.buffer.write(data)
         return
-    try:
-        Path(target).write_bytes(data)
-    except OSError as error:
-        raise UsageError(
-            f"{target} cannot be written: {error.strerror}", hint="Name another file."
-        ) from error
+    write_atomic(Path(target), data)
     click.echo(f"Written: {target}", err=True)

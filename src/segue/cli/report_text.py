@@ -30,8 +30,12 @@ LETTERS = {
     **{"outline": "O", "plan": "P", "execute": "E", "review": "W", "address": "A", "verify": "V"},
     **{"resolve": "R", "search": "S", "diagnostic": "D", "replan": "N"},
 }
+LONG = ("tasks", "errors", "searches_by_topic", "searches_by_source", "differences", "steps")
+"""Tables that grow with the dataset: only their first rows are shown."""
+
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BAR = 8
+_NARROW = {"build_phases": 22}
 _SETTINGS_BESIDE = 4
 _LANE = 52
 
@@ -66,11 +70,8 @@ def _show_report(report: Report, console: Console, limit: int) -> None:
         for line in timeline_lines(report.timeline):
             console.print(Text(line), no_wrap=True, overflow="ellipsis")
     for table in report.tables:
-        if table.name == "settings":
-            for part in _beside(table):
-                _show_table(part, console, limit)
-        else:
-            _show_table(table, console, limit)
+        for part in _beside(table, limit) if table.name == "settings" else [table]:
+            _show_table(part, console, limit if part.name in LONG else len(part.rows))
     console.print()
 
 
@@ -104,7 +105,7 @@ def _cell(cell: Cell, column: str) -> str:
     text = clean(wording(cell, column))
     if isinstance(cell, Rate) and cell.value is not None:
         return f"{bar(cell.value)} {text}"
-    return one_line(text, 160)
+    return one_line(text, _NARROW.get(column, 160))
 
 
 def bar(share: float) -> str:
@@ -114,31 +115,29 @@ def bar(share: float) -> str:
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR, "·")
 
 
-def _beside(table: Table) -> Iterable[Table]:
+def _beside(table: Table, limit: int) -> Iterable[Table]:
     """The settings of one source beside each other, a line for every measure."""
-    sources = dict.fromkeys(row[0] for row in table.rows)
+    sources = list(dict.fromkeys(row[0] for row in table.rows))
     if not sources:
         yield table
-    for source in sources:
+    for source in sources[:limit]:
         rows = [row for row in table.rows if row[0] == source]
         for first in range(0, len(rows), _SETTINGS_BESIDE):
             group = rows[first : first + _SETTINGS_BESIDE]
             names = ("measure", *(str(row[1]) for row in group))
             lines = [
-                (heading(measure), *(_plain(row[place], measure) for row in group))
+                (heading(measure), *(wording(row[place], measure) for row in group))
                 for place, measure in enumerate(table.columns)
                 if place > 1
             ]
             title = f"{table.title}: {one_line(str(source), 60)}"
-            yield Table(table.name, title, names, tuple(lines), table.note)
-
-
-def _plain(cell: Cell, measure: str) -> str:
-    return wording(cell, measure)
+            last = source == sources[:limit][-1] and group[-1] is rows[-1]
+            more = f"{len(sources) - limit} more sources: --json has all. " if len(sources) > limit else ""
+            yield Table(table.name, title, names, tuple(lines), more + table.note if last else "")
 
 
 def timeline_lines(timeline: Timeline) -> Iterable[str]:
-    """A line per task: its title, its steps by the letters of their phases, how it ended and how long it took."""
+    """A line per task: title, steps by the letters of their phases, how it ended, how long it took."""
     used = {bar.phase for lane in timeline.lanes for bar in lane.bars}
     legend = [f"{letter} {phase}" for phase, letter in LETTERS.items() if phase in used]
     if timeline.lanes:
@@ -147,7 +146,8 @@ def timeline_lines(timeline: Timeline) -> Iterable[str]:
     for lane in timeline.lanes:
         name = one_line(f"{lane.task} {lane.title}".strip(), 32).ljust(32)
         sign = {"done": "✓", "failed": "✗"}.get(lane.ended, "·")
-        yield f"{name} {lane_text(lane, timeline.seconds)} {sign} {duration(sum(b.seconds for b in lane.bars))}"
+        spent = duration(sum(step.seconds for step in lane.bars))
+        yield f"{name} {lane_text(lane, timeline.seconds)} {sign} {spent}"
 
 
 def lane_text(lane: Lane, seconds: float, width: int = _LANE) -> str:

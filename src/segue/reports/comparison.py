@@ -12,6 +12,7 @@ from segue.reports.recovery import NO_DIFFERENCE
 from segue.reports.report import Cell, Report, Table
 from segue.reports.selection import Dataset, Rows
 from segue.reports.statistics import CONFIDENCE, Difference, Rate, mean, newcombe, welch
+from segue.reports.wording import wording
 
 MEASURES = ("launches", "seconds", "tokens", "cost_usd", "bash_calls", "reads_before_edit")
 """What a run takes: side questions beside whether it passes."""
@@ -53,7 +54,7 @@ def comparison(dataset: Dataset) -> Report:
     left_out = len(runs) - len(counted)
     notes = [_left_out(left_out)] if left_out else []
     tables = (_settings(settings), _differences(settings))
-    return Report("compare", "Comparison", len(counted), tables, tuple(notes))
+    return Report("compare", "Comparison", len(counted), tables, (*_sentences(tables[1]), *notes))
 
 
 def _setting(
@@ -134,6 +135,18 @@ def _says(found: Difference | None, one: Setting, other: Setting, what: str) -> 
     if found is None or not found.shown:
         return NO_DIFFERENCE
     return f"{one.name if found.value > 0 else other.name} {what}"
+
+
+def _sentences(differences: Table) -> Iterator[str]:
+    """Who passes more often than whom; or that nobody is shown to."""
+    passes = [row for row in differences.rows if row[3] == "passed"]
+    shown = [row for row in passes if row[5] != NO_DIFFERENCE]
+    if passes and not shown:
+        yield f"Pass rate: {NO_DIFFERENCE} between any two on the same source."
+    for source, one, other, _, found, _ in shown:
+        assert isinstance(found, Difference)
+        better, worse = (one, other) if found.value > 0 else (other, one)
+        yield f"{better} passes more often than {worse} on {str(source)[:60]!r}: {wording(found)}."
 
 
 def _left_out(count: int) -> str:

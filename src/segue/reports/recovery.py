@@ -11,6 +11,7 @@ from segue.reports.report import Cell, Report, Table
 from segue.reports.selection import Dataset, Rows
 from segue.reports.statistics import CONFIDENCE, Difference, Rate, newcombe
 from segue.reports.topics import topics
+from segue.reports.wording import wording
 
 ACTIONS = ("RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN")
 NO_DIFFERENCE = "no difference shown"
@@ -110,8 +111,4 @@ def _passed(search: dict[str, Any]) -> bool:
 def _sentences(actions: Table) -> Iterable[str]:
     for action, _, difference, said in actions.rows:
         if isinstance(difference, Difference) and difference.shown:
-            low, high = 100 * difference.low, 100 * difference.high
-            yield (
-                f"{action} {said} than RETRY: {100 * difference.value:+.0f} points"
-                f" (interval {low:+.0f} to {high:+.0f})."
-            )
+            yield f"{action} {said} than RETRY: {wording(difference)}."

@@ -10,7 +10,7 @@ NOTHING = "–"
 
 def heading(column: str) -> str:
     """The name of a column as people read it."""
-    return {"cost_usd": "cost"}.get(column, column.replace("_", " "))
+    return {"cost_usd": "cost", "seconds": "time"}.get(column, column.replace("_", " "))
 
 
 def wording(cell: Cell, column: str = "") -> str:
@@ -76,7 +76,7 @@ def _mean(mean: Mean, column: str) -> str:
 
 def _difference(found: Difference) -> str:
     if found.unit == "points":
-        value, low, high = (f"{100 * number:+.0f}" for number in (found.value, found.low, found.high))
+        value, low, high = (f"{round(100 * number):+d}" for number in (found.value, found.low, found.high))
         return f"{value} points [{low} to {high}]"
     value, low, high = (_signed(number, found.unit) for number in (found.value, found.low, found.high))
     return f"{value} [{low} to {high}]"
