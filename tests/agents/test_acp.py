@@ -74,7 +74,7 @@ class TestSocket:
         found = {name: stage.agent(kind, processes).installation() for name, kind in KINDS.items()}
         assert {name: one.version for name, one in found.items()} == {
             "gemini": "0.61.0",
-            "copilot": "1.0.102.",
+            "copilot": "1.0.102",
             "opencode": "1.18.18",
             "qwen": "0.24.4",
             "vibe": "3.0.3",

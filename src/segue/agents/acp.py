@@ -178,7 +178,8 @@ class AcpAgent:
         if own or profile.files:
             folder.mkdir(parents=True, exist_ok=True)
         told = {profile.model.env: job.model} if profile.model.env and job.model else {}
-        filled = {name: value.replace("{folder}", str(folder)) for name, value in (profile.env | own).items()}
+        given = profile.env | own | (profile.read_env if job.mode is not Mode.EDIT else {})
+        filled = {name: value.replace("{folder}", str(folder)) for name, value in given.items()}
         return {**filled, **told, **self._options.env}
 
     def _passed(self) -> list[str]:
@@ -217,7 +218,7 @@ class AcpAgent:
         answer = probe([program, "--version"], PROBE_SECONDS, env)
         said = "" if answer is None else answer.out.decode("utf-8", "replace").strip()
         if re.fullmatch(profile.version, said):
-            return Examined(Installation(program, version_in(said), login))
+            return Examined(Installation(program, (version_in(said) or "").rstrip(".") or None, login))
         told = repr(said[:80]) if said else "nothing"
         message = f"{program} is not {title}: asked for its version, it said {told}."
         return Examined(Installation(program), (Problem(message, fix, ToolMissing.exit_code),))

@@ -58,7 +58,6 @@ class AcpLines:
         self.total: Usage | None = None
         """What the session has cost in all, as soon as the agent says so."""
         self._kinds: dict[str, Callable[[Mapping[str, Any]], list[Event]]] = {
-            "start": lambda line: [raw(line)],
             "session": self._opened,
             "text": self._said,
             "thought": self._thought,
@@ -66,8 +65,8 @@ class AcpLines:
             "tool": self._tool,
             "permission": self._permission,
             "usage": self._cost,
-            "plan": lambda line: [raw(line)],
-            "raw": self._unknown,
+            **dict.fromkeys(("start", "plan", "mode"), lambda line: [raw(line)]),
+            "raw": self._unwrapped,
             **dict.fromkeys(_LAST, self._finish),
         }
 
@@ -105,6 +104,12 @@ class AcpLines:
     def _unknown(self, line: Mapping[str, Any]) -> list[Event]:
         self._counts["unknown_lines"] += 1
         return [raw(line)]
+
+    def _unwrapped(self, line: Mapping[str, Any]) -> list[Event]:
+        """Something of the agent's own that the driver does not know."""
+        inner = table(line.get("line"))
+        kind = string(inner.get("sessionUpdate")) or string(inner.get("method")) or "raw"
+        return self._unknown({"type": kind, **inner})
 
     def _opened(self, line: Mapping[str, Any]) -> list[Event]:
         self._session = string(line.get("id")) or None
@@ -229,4 +234,5 @@ class AcpLines:
         if (self._proposal or self._message).strip():
             return None
         what = "plan" if self._mode is Mode.PLAN else "answer"
-        return Failure(FailureKind.NO_RESULT, f"{self._title} ended well but gave no {what}")
+        why = f", after it was denied {self._denied} uses of tools" if self._denied else ""
+        return Failure(FailureKind.NO_RESULT, f"{self._title} ended well but gave no {what}{why}")

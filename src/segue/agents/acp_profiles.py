@@ -90,6 +90,9 @@ class Profile(BaseModel):
     env: dict[str, str] = Field(
         default={}, description="Variables to set; `{folder}` is a folder of the run's own. No secrets."
     )
+    read_env: dict[str, str] = Field(
+        default={}, description="Variables to set in plan and ask mode, instead of those in `env`."
+    )
     own_env: dict[str, str] = Field(
         default={},
         description="Variables to set only if one of `login_env` is: a configuration folder of its own.",
@@ -159,7 +162,8 @@ _QUIET_QWEN = json.dumps(
     }
 )
 # OpenCode asks nobody unless it is told to, not even in plan mode; this counts more than its configuration.
-_ASK_OPENCODE = dict.fromkeys(("edit", "bash", "webfetch", "websearch", "external_directory"), "ask")
+# What it is denied by us ends its turn, so in plan mode it is denied by itself: then it goes on without.
+_OPENCODE_TOOLS = ("edit", "bash", "webfetch", "websearch", "external_directory")
 _COPILOT_MODES = "https://agentclientprotocol.com/protocol/session-modes#"
 
 GEMINI = Profile(
@@ -203,23 +207,22 @@ COPILOT = Profile(
     modes=ModeNames(plan=f"{_COPILOT_MODES}plan", edit=f"{_COPILOT_MODES}agent", ask=f"{_COPILOT_MODES}plan"),
     model=ModelChoice(args=["--model", "{model}"]),
     # It ends its turn as if all were well and says only in words that its service has refused.
-    error_text=[
-        r"(?is)^(?:error|info)?:?\s*(?:execution failed:|request failed|failed to get response).*",
-        r"(?is).*\b(?:CAPIError|AuthenticationError|you are not authorized|authentication failed)\b.*",
-    ],
+    error_text=[r"(?:Error|Execution failed|Info: Request failed)\b.*"],
     version=rf"(?s)(?:GitHub Copilot CLI )?{_NUMBER}.*",
     install="npm install -g @github/copilot",
+    reports_usage=True,
 )
 
 OPENCODE = Profile(
     title="OpenCode",
     argv=["opencode", "acp"],
     env={
-        "OPENCODE_PERMISSION": json.dumps(_ASK_OPENCODE),
+        "OPENCODE_PERMISSION": json.dumps(dict.fromkeys(_OPENCODE_TOOLS, "ask")),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_SHARE": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
     },
+    read_env={"OPENCODE_PERMISSION": json.dumps(dict.fromkeys(_OPENCODE_TOOLS, "deny"))},
     pass_env=[
         "OPENCODE_CONFIG",
         "OPENCODE_CONFIG_CONTENT",
@@ -264,6 +267,7 @@ VIBE = Profile(
     model=ModelChoice(option="model"),
     version=rf"(?:\S+ )?{_NUMBER}",
     install="pip install mistral-vibe",
+    reports_usage=True,
 )
 
 CURSOR_ACP = Profile(

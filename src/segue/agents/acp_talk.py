@@ -17,6 +17,9 @@ Line = dict[str, Any]
 
 AUTH_REQUIRED = -32000
 _METHOD_NOT_FOUND = -32601
+_FOR_PEOPLE = (
+    *("user_message_chunk", "available_commands_update", "session_info_update", "config_option_update"),
+)
 _OPEN_TOOLS = 1000
 _TEXT_CHARS = 64 * 1024
 
@@ -62,10 +65,10 @@ class Talk:
             "plan": lambda update, _inner: self._tell(
                 {"type": "plan", "entries": bounded(update.get("entries"))}
             ),
-            # The prompt is known, and commands and titles are for people.
-            **dict.fromkeys(
-                ("user_message_chunk", "available_commands_update", "session_info_update"), _nothing
+            "current_mode_update": lambda update, _inner: self._tell(
+                {"type": "mode", "mode": bounded(update.get("currentModeId"))}
             ),
+            **dict.fromkeys(_FOR_PEOPLE, _nothing),
         }
 
     def run(self) -> None:
