@@ -1,36 +1,53 @@
-"""The work of `segue db push`: which runs go where, and what is said about each."""
+"""The work of `segue db push`: what was buffered first, then the runs of the SQLite file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from segue.app import App
 from segue.cli.output import Output, error_text
 from segue.domain.errors import SegueError, UsageError
-from segue.store.address import is_postgres, masked
+from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.database import Database, open_database
 from segue.store.migrate import migrate
 from segue.store.push import Pushed, push_run
+from segue.store.spool import spools_in
 from segue.store.store import SqlStore
 
 
-def push_all(app: App, to: str | None, run_ids: Sequence[str], output: Output) -> int:
+@dataclass(slots=True)
+class Report:
+    """What became of each run."""
+
+    replayed: list[str] = field(default_factory=list)
+    pushed: list[Pushed] = field(default_factory=list)
+    failed: list[tuple[str, SegueError]] = field(default_factory=list)
+
+    def attempt(self, run_id: str, work: Callable[[str], None]) -> None:
+        """Do one run's part; a failure does not keep the others from being pushed."""
+        try:
+            work(run_id)
+        except SegueError as error:
+            self.failed.append((run_id, error))
+
+
+def push_all(app: App, to: str | None, names: Sequence[str], output: Output) -> int:
     """Push the runs, say what was pushed, and end with the code of the first failure."""
-    source, target = _addresses(app, to)
-    pushed: list[Pushed] = []
-    failures: list[tuple[str, SegueError]] = []
-    here, there = _opened(source), _opened(target)
-    try:
-        for run_id in _chosen(source, run_ids):
-            try:
-                pushed.append(push_run(here, there, run_id))
-            except SegueError as error:
-                failures.append((run_id, error))
-    finally:
-        here.close()
-        there.close()
-    _tell(pushed, failures, target, output)
-    return failures[0][1].exit_code if failures else 0
+    local, target = _addresses(app, to)
+    report = Report()
+    with _opened(target) as there:
+        _replay(app, target, names, report)
+        known = [name for name in names if any(run.startswith(name) for run in report.replayed)]
+        if sqlite_path(local).exists():
+            with _opened(local) as here:
+                _push(here, there, _chosen(local, names, known), report)
+        elif len(known) < len(names):
+            raise _unknown(next(name for name in names if name not in known), local)
+    _tell(report, target, output)
+    return report.failed[0][1].exit_code if report.failed else 0
 
 
 def _addresses(app: App, to: str | None) -> tuple[str, str]:
@@ -45,50 +62,78 @@ def _addresses(app: App, to: str | None) -> tuple[str, str]:
     return local, target
 
 
-def _opened(address: str) -> Database:
+@contextmanager
+def _opened(address: str) -> Iterator[Database]:
     database = open_database(address)
     try:
         migrate(database)
-    except BaseException:
+        yield database
+    finally:
         database.close()
-        raise
-    return database
 
 
-def _chosen(source: str, run_ids: Sequence[str]) -> list[str]:
+def _replay(app: App, target: str, names: Sequence[str], report: Report) -> None:
+    """What was buffered while this database was away belongs into it before anything else."""
+    folder = app.state_dir / "runs"
+    waiting = [run for run in spools_in(folder) if not names or any(run.startswith(name) for name in names)]
+    if not waiting:
+        return
+    with SqlStore(target, spools=folder, patience=app.loaded.settings.store.patience or 1.0) as store:
+
+        def replay(run_id: str) -> None:
+            if store.run(run_id) is not None:  # else it belongs to another database
+                store.replay(run_id)
+                report.replayed.append(run_id)
+
+        for run_id in waiting:
+            report.attempt(run_id, replay)
+
+
+def _push(here: Database, there: Database, runs: Sequence[str], report: Report) -> None:
+    for run_id in runs:
+        report.attempt(run_id, lambda run: report.pushed.append(push_run(here, there, run)))
+
+
+def _chosen(local: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
     """The runs by id or a unique beginning of it; all of them, oldest first, when none is named."""
-    with SqlStore(source, read_only=True) as store:
-        if not run_ids:
+    with SqlStore(local, read_only=True) as store:
+        if not names:
             return [run.id for run in reversed(store.runs())]
-        found = [(name, store.run(name)) for name in run_ids]
-    unknown = [name for name, run in found if run is None]
-    if unknown:
-        raise UsageError(
-            f"There is no run {unknown[0]} in {source}.",
-            hint=f"List the runs: segue status --database-url {source}",
-        )
+        found = [(name, store.run(name)) for name in names]
+    for name, run in found:
+        if run is None and name not in known:
+            raise _unknown(name, local)
     return [run.id for _, run in found if run]
 
 
-def _tell(
-    pushed: Sequence[Pushed], failures: Sequence[tuple[str, SegueError]], target: str, output: Output
-) -> None:
-    news = [one for one in pushed if one.is_news]
+def _unknown(name: str, local: str | Path) -> UsageError:
+    hint = f"List the runs: segue status --database-url {local}"
+    return UsageError(f"There is no run {name} in {local}.", hint=hint)
+
+
+def _tell(report: Report, target: str, output: Output) -> None:
+    news = [one for one in report.pushed if one.is_news]
     if output.json:
+        told = [
+            {"run": one.run, "events": one.events, "steps": one.steps, "prompts": one.prompts} for one in news
+        ]
         output.data(
             {
                 "to": masked(target),
-                "pushed": [
-                    {"run": one.run, "events": one.events, "steps": one.steps, "prompts": one.prompts}
-                    for one in news
-                ],
-                "unchanged": [one.run for one in pushed if not one.is_news],
-                "failed": [{"run": run_id, "message": error.message} for run_id, error in failures],
+                "replayed": report.replayed,
+                "pushed": told,
+                "unchanged": [one.run for one in report.pushed if not one.is_news],
+                "failed": [{"run": run_id, "message": error.message} for run_id, error in report.failed],
             }
         )
     elif news:
-        rows = [(one.run, one.events, one.steps, one.prompts) for one in news]
-        output.table(["run", "events", "steps", "prompts"], rows)
-    for _, error in failures:
+        output.table(["run", "events", "steps", "prompts"], [_cells(one) for one in news])
+    for run_id in report.replayed:
+        output.text(f"Run {run_id}: what was buffered is in the database.")
+    for _, error in report.failed:
         output.warn(error_text(error))
-    output.note(f"{len(news)} of {len(pushed) + len(failures)} runs had something new for {masked(target)}.")
+    output.note(f"{len(news)} of {len(report.pushed)} runs had something new for {masked(target)}.")
+
+
+def _cells(one: Pushed) -> tuple[str, int, int, int]:
+    return one.run, one.events, one.steps, one.prompts

@@ -17,6 +17,7 @@ from segue.store.database import Database, Row, transact
 from segue.store.rows import EVENT, now
 from segue.system.files import private_folder, write_error
 
+_SUFFIX = ".spool"
 Statement = tuple[str, Sequence[object]]
 
 
@@ -48,7 +49,7 @@ class Spool:
     """One run's buffer. It is only ever appended to, and removed when all of it was replayed."""
 
     def __init__(self, folder: Path, run_id: str) -> None:
-        self.path = folder / f"{run_id}.spool"
+        self.path = folder / f"{run_id}{_SUFFIX}"
         self.run_id = run_id
         self._count = 0
 
@@ -114,6 +115,11 @@ class Spool:
         self.path.rename(aside)
         self._count = 0
         return aside
+
+
+def spools_in(folder: Path) -> list[str]:
+    """The runs of which something is buffered."""
+    return sorted(path.name.removesuffix(_SUFFIX) for path in folder.glob(f"*{_SUFFIX}"))
 
 
 def replay(database: Database, spool: Spool, owner: str, lease_ms: int) -> None:

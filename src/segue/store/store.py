@@ -201,6 +201,15 @@ class SqlStore:
         finally:
             database.close()
 
+    def replay(self, run_id: str) -> None:
+        """Write what was buffered of a run while the database was away, without driving it."""
+        import asyncio
+
+        async def pass_by() -> None:
+            await self.close(await self.open(run_id))
+
+        asyncio.run(pass_by())
+
     def disconnect(self) -> None:
         """Close all connections. Journals should be closed before."""
         if self._keeper is not None:
