@@ -13,6 +13,8 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from segue.agents.acp import AcpOptions
+from segue.agents.acp_profiles import Profile
 from segue.agents.claude import ClaudeOptions
 from segue.agents.codex import CodexOptions
 from segue.agents.cursor import CursorOptions
@@ -39,6 +41,8 @@ BLOCK = re.compile(
 
 
 OPTIONS: dict[str, type[BaseModel]] = {
+    "acp": Profile,
+    "agents.gemini": AcpOptions,
     "agents.claude": ClaudeOptions,
     "agents.codex": CodexOptions,
     "agents.cursor": CursorOptions,
@@ -120,7 +124,7 @@ def _default(field: FieldInfo) -> str:
 def _options_table(words: str) -> str:
     rows = [
         (f"`{name}`", _default(field), field.description or "")
-        for name, field in OPTIONS[words].model_fields.items()
+        for name, field in settings(OPTIONS[words])
     ]
     return _table(("option", "default", "meaning"), rows)
 

@@ -312,6 +312,7 @@ class TestFailures:
                 FailureKind.RATE_LIMIT,
             ),
             ('code = 429, message = "Slow down"', FailureKind.RATE_LIMIT),
+            ('code = -32603, message = "no", data = { errorName = "ProviderAuthError" }', FailureKind.AUTH),
             ('code = 500, message = "Something broke"', FailureKind.OUTAGE),
             ('code = -32603, message = "fetch failed"', FailureKind.OUTAGE),
             ('code = -32603, message = "connect ECONNREFUSED 127.0.0.1:9"', FailureKind.OUTAGE),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from segue.sim import acp_script as acp
 from segue.sim.cloud import script as cloud
 from segue.sim.cloud.app import cloud_app
 from segue.sim.llm import script as llm
@@ -40,3 +41,17 @@ def test_every_control_is_explained() -> None:
 def test_the_scripts_can_be_played(info: str, model: type[BaseModel]) -> None:
     [text] = re.findall(rf"^```toml {info}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     model.model_validate(tomllib.loads(text))
+
+
+def test_every_word_of_the_acp_script_is_explained() -> None:
+    words = {**acp.SETTINGS, **acp.SELECTORS, **acp.ACTIONS, **acp.FAULTS}
+    assert [word for word, text in words.items() if f"| `{word}` | {text} |" not in PAGE] == []
+
+
+def test_the_acp_script_can_be_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [text] = re.findall(r"^```toml acp\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    script = tmp_path / "script.toml"
+    script.write_text(text)
+    monkeypatch.setenv(acp.SCRIPT, str(script))
+    played = acp.load(tmp_path)
+    assert played.faults(played.entry(1, "default", "")) == {"error"}

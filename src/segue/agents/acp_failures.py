@@ -90,7 +90,7 @@ def _said(line: Mapping[str, Any]) -> str:
     """The message, and what stands beside it: some agents only say `Internal error` in the message."""
     data = line.get("data")
     more = data if isinstance(data, str) else ""
-    for key in ("details", "message", "error", "reason"):
+    for key in ("details", "message", "error", "reason", "errorName"):
         more = more or string(table(data).get(key)) or string(table(table(data).get("error")).get("message"))
     said = string(line.get("message"))
     return f"{said}: {more}" if more and more not in said else said
@@ -103,7 +103,7 @@ def _kind(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]:
         return known.kind, known.until
     found = _STATUS.search(said)
     status = code if isinstance(code, int) and 400 <= code < 600 else int(found[1]) if found else 0
-    if code == AUTH_REQUIRED or status in (401, 403):
+    if code == AUTH_REQUIRED or status in (401, 403) or "AuthError" in said:
         return FailureKind.AUTH, None
     if status == 429:
         return FailureKind.RATE_LIMIT, reset_time(said, now)

@@ -17,10 +17,10 @@ def sim() -> None:
 @sim.command("bin")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 def bin_(folder: Path) -> int:
-    """Write the stand-ins `agent`, `cursor-agent` and `stet` into DIR.
+    """Write stand-ins for the Cursor CLI, stet, Gemini, Copilot, OpenCode, Qwen and Vibe into DIR.
 
-    Put DIR first on the PATH and they are used instead of the real tools. See docs/rehearsing.md for
-    what they do and how to make them fail.
+    Put DIR first on the PATH and they are used instead of the real tools. See docs/rehearsing.md and
+    docs/simulators.md for what they do and how to make them fail.
 
     \b
     Examples:
