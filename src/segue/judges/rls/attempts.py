@@ -144,7 +144,8 @@ class Trial:
         row: Row = self._rows[whose.label]
         names = self._table.key or tuple(name for name, value in row.items() if value is not None)
         parts = [sql.SQL("{}::text = %s").format(sql.Identifier(name)) for name in names]
-        return sql.SQL(" AND ").join(parts), [str(row[name]) for name in names]
+        where = sql.SQL(" AND ").join(parts) if parts else sql.SQL("true").format()
+        return where, [str(row[name]) for name in names]
 
     def _try(
         self, actor: Actor, what: str, query: Composed, values: Sequence[str | None], after: Any = None

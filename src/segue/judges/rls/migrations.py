@@ -54,7 +54,8 @@ def read_migrations(project: Path) -> tuple[list[Migration], list[RlsFinding]]:
         if problem:
             findings.append(RlsFinding(Level.NOTICE, str(FOLDER / path.name), problem))
         elif path.suffix == ".sql":
-            text = path.read_bytes().decode("utf-8-sig", "replace")
+            # A NUL would end the text for the driver, and hide what follows.
+            text = path.read_bytes().decode("utf-8-sig", "replace").replace("\0", "\ufffd")
             found.append(Migration(path.name, tuple(split(text))))
     return found, findings
 

@@ -123,21 +123,38 @@ def fill(session: Connection[Any], tables: list[Table]) -> Filled:
 def in_order(tables: list[Table]) -> list[Table]:
     """The tables so that what a row must refer to comes before it, where that is possible."""
     known = {table.title: table for table in tables}
+    needs = {table.title: _needed(table) for table in tables}
     done: dict[str, Table] = {}
 
     def visit(table: Table, path: frozenset[str]) -> None:
         if table.title in done or table.title in path:
             return
-        needed = {c.name for c in table.columns if c.required}
-        keys = sorted(table.foreign_keys, key=lambda key: not needed.issuperset(key.columns))
-        for key in keys:
-            if key.target in known:
-                visit(known[key.target], path | {table.title})
+        wishes = {key.target for key in table.foreign_keys} - needs[table.title]
+        wishes = {title for title in wishes if table.title not in _all_needed(title, needs)}
+        for title in [*sorted(needs[table.title]), *sorted(wishes)]:
+            if title in known:
+                visit(known[title], path | {table.title})
         done[table.title] = table
 
     for table in tables:
         visit(table, frozenset())
     return list(done.values())
+
+
+def _needed(table: Table) -> set[str]:
+    """The tables that a row cannot do without."""
+    required = {column.name for column in table.columns if column.required}
+    return {key.target for key in table.foreign_keys if required.issuperset(key.columns)} - {table.title}
+
+
+def _all_needed(title: str, needs: Mapping[str, set[str]]) -> set[str]:
+    """The same through all steps."""
+    found, ahead = {title}, [title]
+    while ahead:
+        more = needs.get(ahead.pop(), set()) - found
+        found |= more
+        ahead += more
+    return found
 
 
 class _Maker:
