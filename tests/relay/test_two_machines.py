@@ -33,6 +33,17 @@ except OSError as error:
 """
 
 
+BRIDGE = """
+import asyncio, json, sys
+from segue.bridge.commands import LocalAction
+from segue.bridge.relay import run_action
+from segue.config.bridge import BridgeSettings
+settings = BridgeSettings.model_validate({"relay_url": sys.argv[1]})
+done = asyncio.run(run_action(settings, LocalAction(sys.argv[2]), sys.argv[3]))
+print(json.dumps({"status": done.status, **done.facts}))
+"""
+
+
 def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
@@ -93,6 +104,14 @@ def call(machine: str, url: str, token: str, cafile: str = "") -> dict[str, obje
     return answer
 
 
+def bridge(machine: str, url: str, action: str, token: str, **env: str) -> dict[str, object]:
+    """What the bridge's own client makes of an action on the other machine."""
+    argv = ["ip", "netns", "exec", machine, sys.executable, "-c", BRIDGE, url, action, token]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, env={**os.environ, **env})
+    told: dict[str, object] = json.loads(done.stdout)
+    return told
+
+
 def test_two_machines_with_tls_and_a_token(tmp_path: Path, machines: tuple[str, str]) -> None:
     here, there = machines
     cert, key = certificate(tmp_path)
@@ -105,9 +124,14 @@ def test_two_machines_with_tls_and_a_token(tmp_path: Path, machines: tuple[str, 
         assert call(there, relay.url, "wrong", str(cert)) == {"status": 401}
         assert "certificate verify failed" in str(call(there, relay.url, place.token)["failed"])
         assert "failed" in call(there, relay.url.replace("https:", "http:"), place.token)
+        env = {"SEGUE_RELAY_TOKEN": place.token, "SSL_CERT_FILE": str(cert)}
+        first = bridge(there, relay.url, "hello", "call-1", **env)
+        assert (first["status"], first["stdout"]) == ("done", "hi\n")
+        assert bridge(there, relay.url, "hello", "call-1", **env) == first
+        assert bridge(there, relay.url, "nothing", "call-2", **env)["status"] == "refused"
     finally:
         relay.stop()
-    assert [r["caller"] for r in place.audit() if r["event"] == "started"] == [THERE]
+    assert [r["caller"] for r in place.audit() if r["event"] == "started"] == [THERE] * 2
 
 
 def test_two_machines_through_a_tunnel(tmp_path: Path, machines: tuple[str, str]) -> None:

@@ -60,8 +60,11 @@ class RunNotices:
 
     def __call__(self, event: Recorded) -> None:
         """Take the event, if people should know of it."""
-        if not self._wanted or event.type not in _MAKERS:
-            return
+        if self._wanted and event.type in _MAKERS:
+            with contextlib.suppress(Exception):  # a notice is never worth a run
+                self._take(event)
+
+    def _take(self, event: Recorded) -> None:
         key, notice = _MAKERS[event.type](event, self._titles)
         if notice is None or (event.type == EventType.RUN_ENDED and self._said_already(event)):
             return
@@ -94,7 +97,7 @@ class RunNotices:
 
     def _work(self) -> None:
         while (notice := self._waiting.get()) is not None:
-            with contextlib.suppress(Exception):  # a notice is never worth a run
+            with contextlib.suppress(Exception):
                 sending = notify(self._options, notice, redactor=self._redactor)
                 self._problems += asyncio.run(sending)
 
