@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bridge": ("segue.cli.bridge:bridge", "Carry out the commands that an agent prints."),
     "relay": ("segue.cli.relay:relay", "Run white-listed actions on this machine for a bridge elsewhere."),
     "notify": ("segue.cli.notify:notify", "Try out how Segue tells you what happened."),
+    "experiment": ("segue.cli.experiment:experiment", "Compare agents and models on the same prompts."),
     "bench": ("segue.cli.bench:bench", "Measure how good the configured judge is."),
     "proxy": ("segue.cli.proxy:proxy", "Serve agents as models, through LiteLLM's proxy."),
     "demo": ("segue.cli.demo:demo", "See a whole run in a throw-away repository, without keys."),

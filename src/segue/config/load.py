@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -174,6 +175,18 @@ def _environment(environ: Mapping[str, str]) -> Tree:
         if ours and name not in NOT_SETTINGS and text != "":
             _put(values, name[len(PREFIX) :].lower().replace("__", "."), _parsed(name, text))
     return values
+
+
+def environment_of(values: Tree) -> dict[str, str]:
+    """Settings as the variables that another Segue reads them from."""
+    return {PREFIX + path.upper().replace(".", "__"): _written(value) for path, value in _leaves(values)}
+
+
+def _written(value: Any) -> str:
+    """A value as `_parsed` reads it: JSON's lists and texts are TOML's too."""
+    if isinstance(value, list):
+        return json.dumps(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _parsed(name: str, text: str) -> Any:
