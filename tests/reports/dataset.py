@@ -7,7 +7,7 @@ from typing import Any
 
 from segue.store import connect
 from segue.store.database import open_database
-from segue.store.encoding import encode
+from segue.store.encoding import encode, escape
 
 Row = tuple[Any, ...]
 
@@ -57,12 +57,17 @@ class Written:
         database = open_database(address)
         try:
             with database.transaction():
-                database.append("orchestrator_runs", RUN, self.runs)
-                database.append("orchestrator_steps", STEP, self.steps)
-                database.append("orchestrator_events", EVENT, self.events)
+                database.append("orchestrator_runs", RUN, storable(self.runs))
+                database.append("orchestrator_steps", STEP, storable(self.steps))
+                database.append("orchestrator_events", EVENT, storable(self.events))
         finally:
             database.close()
         return address
+
+
+def storable(rows: list[Row]) -> list[Row]:
+    """Text as the store writes it: Postgres refuses some of it; JSON is escaped already."""
+    return [tuple(escape(cell) if isinstance(cell, str) else cell for cell in row) for row in rows]
 
 
 @dataclass

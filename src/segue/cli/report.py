@@ -137,7 +137,7 @@ def _write(reports: Sequence[Report], html: str | None, sheet: str | None) -> No
         from segue.reports.page import page
 
         made = f"Made by Segue {__version__} on {time.strftime('%Y-%m-%d %H:%M')}."
-        _put(html, page(reports, reports[0].title if len(reports) == 1 else "Segue report", made))
+        _put(html, page(reports, "Segue report", made))
     if sheet is not None:
         from segue.reports.sheet import as_csv
 

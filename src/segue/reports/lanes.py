@@ -26,6 +26,9 @@ _WIDTH = 1000
 _LANE = 46
 _HEAD = 18
 _BAR = 18
+_THIN = 3
+"""However short a step was, it can be seen."""
+
 _LETTER = 6.6
 """How wide a letter is, about."""
 
@@ -62,9 +65,8 @@ def _lane(lane: Lane, top: float, length: float) -> str:
 
 
 def _step(bar: Bar, top: float, length: float) -> str:
-    x = bar.begin / length * _WIDTH
-    width = max(bar.seconds / length * _WIDTH, 3)
-    x = min(x, _WIDTH - width)
+    x = min(bar.begin / length * _WIDTH, _WIDTH - _THIN)
+    width = max(min(bar.end / length * _WIDTH, _WIDTH) - x, _THIN)
     kind = bar.phase if bar.phase in PHASES else "other"
     kind += " open" if bar.state == "started" else " bad" if bar.state == "failed" else ""
     label = _label(bar, width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,11 +14,15 @@ from segue.reports.wording import duration, heading, wording
 MOST_ROWS = 100
 """Rows of a table on the page; JSON and CSV have all."""
 
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What no page may hold, and what turns the direction of the text around it."""
+
 _MOST_RUNS = 8
 _WORD = 20
 """A single word of this length is not broken into two lines."""
 
 _MOST_TEXT = 600
+_MOST_SOURCE = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,7 @@ def page(reports: Sequence[Report], title: str, made: str) -> str:
         most_rows=MOST_ROWS,
     )
     source = (files("segue.reports") / "templates" / "report.html").read_text(encoding="utf-8")
-    text = environment.from_string(source).render(reports=reports, title=title, made=made)
-    return text.encode("utf-8", "replace").decode()
+    return _UNFIT.sub(" ", environment.from_string(source).render(reports=reports, title=title, made=made))
 
 
 def page_rows(table: Table) -> list[list[PageCell]]:
@@ -77,7 +81,7 @@ def _cell(name: str, cell: Cell, scale: float) -> PageCell:
     kind = "runs" if isinstance(cell, Runs) else "figure"
     if isinstance(cell, str):
         kind = "word" if len(cell) <= _WORD and " " not in cell else "text"
-    return PageCell(heading(name), _readable(_text(cell, name)), drawing, kind)
+    return PageCell(heading(name), _text(cell, name), drawing, kind)
 
 
 def _text(cell: Cell, name: str) -> str:
@@ -86,13 +90,8 @@ def _text(cell: Cell, name: str) -> str:
         return " ".join(cell.ids[:_MOST_RUNS]) + (f" and {more} more" if more > 0 else "")
     if name == "begin" and isinstance(cell, float):
         return duration(cell)
-    text = wording(cell, name)
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
-
-
-def _readable(text: str) -> str:
-    """Without characters that no page may hold."""
-    return "".join(char if char.isprintable() or char == "\n" else " " for char in text)
+    text, most = wording(cell, name), _MOST_SOURCE if name == "source" else _MOST_TEXT
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _scales(table: Table, place: int) -> dict[str, float]:

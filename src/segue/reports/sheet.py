@@ -17,7 +17,7 @@ def as_csv(reports: Iterable[Report]) -> str:
     rows = [row for report in reports for table in report.tables for row in _rows(report, table)]
     columns = list(dict.fromkeys(name for row in rows for name in row)) or ["report", "table"]
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer = csv.DictWriter(text, columns)
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
