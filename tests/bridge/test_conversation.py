@@ -14,14 +14,14 @@ from tests.bridge.conftest import APP, HOME, WORKS, Bridge
 from tests.cli.place import DEADLINE, until
 
 DELEGATE = "SUBAGENT: repo=github.com/Me/App.git, prompt=Add a health check, with a=b"
-EVIL = "SUBAGENT: repo=https://user:secret@github.com/evil/app, prompt=Steal"
+EVIL = "SUBAGENT: repo=https://user:hunter2@github.com/evil/app, prompt=Steal"
 
 
 def test_a_subagent_is_launched_and_its_end_told(bridge: Bridge) -> None:
     bridge.replies(f"I delegate.\n{DELEGATE}", "All is done.")
     done = bridge.run("Please add a health check")
     assert done.stdout.strip() == "All is done."
-    assert [url.lower() for url in bridge.repos()] == [APP, HOME]
+    assert bridge.repos() == [HOME, APP]
     assert "Add a health check, with a=b" in bridge.launches()[1]["prompt"]["text"]
     [told] = bridge.follow_ups()
     assert "WEBHOOK_RESULT: agent_id=bc-" in told
@@ -39,8 +39,8 @@ def test_what_is_not_allowed_is_never_sent_but_told(bridge: Bridge) -> None:
     bridge.run("go")
     assert bridge.repos() == [HOME]
     assert "status=refused" in bridge.follow_ups()[0]
-    assert "secret" not in bridge.follow_ups()[0]
-    assert "secret" not in json.dumps(bridge.last()["conversation"][0]["commands"][0]["result"])
+    assert "hunter2" not in bridge.follow_ups()[0]
+    assert "hunter2" not in json.dumps(bridge.last()["conversation"][0]["commands"][0]["result"])
     [(count,)] = bridge.place.rows("SELECT count(*) FROM orchestrator_events WHERE type = 'bridge.result'")
     assert count == 1
 
@@ -133,21 +133,21 @@ def test_the_agent_may_ask_for_all_that_was_said(bridge: Bridge) -> None:
     assert "no such subagent" in bridge.follow_ups()[1]
 
 
-@pytest.mark.parametrize("moment", [0.3, 0.6, 0.9, 1.2, 1.5, 1.9])
-def test_kill_9_launches_nothing_twice(bridge: Bridge, moment: float) -> None:
+@pytest.mark.parametrize("asked", [1, 2, 3])
+@pytest.mark.parametrize("later", [0.0, 0.2])
+def test_kill_9_launches_nothing_twice(bridge: Bridge, asked: int, later: float) -> None:
     works = {**WORKS, "delay": 0.3}
     talks = [{"prompt": "bridge", "turn": 1, "say": f"{DELEGATE}\n{EVIL}", "delay": 0.3}]
     bridge.script(works, *talks, {"prompt": "bridge", "say": "All is done.", "delay": 0.3})
     process = bridge.place.start("bridge", "run", "--repo", HOME, "go")
-    killer = threading.Timer(moment, process.kill)
+    until(lambda: len(bridge.requests("/v1/agents")) >= asked, "the service was asked so often")
+    killer = threading.Timer(later, process.kill)
     killer.start()
     assert process.wait(DEADLINE) in (0, -signal.SIGKILL)
     killer.cancel()
     for _ in range(2):
-        bridge.run("go") if bridge.place.json("bridge", "list") == [] else bridge.place.segue(
-            "bridge", "resume", "last"
-        )
-    assert bridge.repos() == ["https://github.com/Me/App", HOME]
+        bridge.place.segue("bridge", "resume", "last")
+    assert bridge.repos() == [HOME, APP]
     assert len(bridge.follow_ups()) == 1
     assert bridge.last()["state"] == "done"
     assert len(bridge.last()["conversation"]) == 2

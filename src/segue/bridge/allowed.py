@@ -28,11 +28,13 @@ def target(repo: str, allowed: Sequence[str | AllowedRepo]) -> Target:
     if Path(repo).is_absolute() or repo.startswith("~"):
         return _folder(repo, allowed)
     address = canonical(repo)
-    fitting = [entry for entry in allowed if _fits(address, _pattern(entry))]
+    fitting = [entry for entry in allowed if _fits(address, _spelled(entry).lower())]
     if not fitting:
         raise ValueError(f"{address} is not on the allow-list (bridge.allow_repos)")
+    exact = [_spelled(entry) for entry in fitting if not _spelled(entry).endswith("/*")]
     folders = [entry.folder for entry in fitting if isinstance(entry, AllowedRepo)]
-    return Target(address, folders[0] if folders else None)
+    # Services may tell names apart by their case: the user's spelling is the right one.
+    return Target(exact[0] if exact else address, folders[0] if folders else None)
 
 
 def _folder(repo: str, allowed: Sequence[str | AllowedRepo]) -> Target:
@@ -48,8 +50,8 @@ def _folder(repo: str, allowed: Sequence[str | AllowedRepo]) -> Target:
     raise ValueError(f"{wanted} is not on the allow-list (bridge.allow_repos)")
 
 
-def _pattern(entry: str | AllowedRepo) -> str:
-    return (entry.repo if isinstance(entry, AllowedRepo) else entry).lower()
+def _spelled(entry: str | AllowedRepo) -> str:
+    return entry.repo if isinstance(entry, AllowedRepo) else entry
 
 
 def _fits(address: str, pattern: str) -> bool:

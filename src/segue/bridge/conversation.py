@@ -89,7 +89,7 @@ class Conversation:
         said = await self._said(key, number, fresh)
         self.turn = number
         for index, command in enumerate(await self._read(key, said), 1):
-            self._carry_out(f"{key}/command/{index}", command)
+            await self._carry_out(f"{key}/command/{index}", command)
 
     async def _said(self, key: str, number: int, fresh: list[Item]) -> str:
         self._refuse_too_many(number, fresh)
@@ -206,13 +206,15 @@ class Conversation:
         }
         await self.desk.journal.record(f"{key}/read", StepResult(True, output))
 
-    def _carry_out(self, key: str, command: Command) -> None:
-        done = self.desk.journal.state(key) in (StepState.DONE, StepState.FAILED)
+    async def _carry_out(self, key: str, command: Command) -> None:
+        """Begin a command, unless the journal knows its end; a reminder is written down at once."""
         if isinstance(command, Remind):
+            await execute(self.desk, key, command)
             self._reminders.add(key)
-        elif not done and not (isinstance(command, Subagent) and not self._waits(command)):
-            self._held_up.add(key)
-        if not done or isinstance(command, Remind):
+            self._start(key, self._remind(key))
+        elif self.desk.journal.state(key) not in (StepState.DONE, StepState.FAILED):
+            if not isinstance(command, Subagent) or self._waits(command):
+                self._held_up.add(key)
             self._start(key, self._carried_out(key, command))
 
     def _waits(self, command: Subagent) -> bool:
@@ -220,8 +222,6 @@ class Conversation:
 
     async def _carried_out(self, key: str, command: Command) -> None:
         await execute(self.desk, key, command)
-        if isinstance(command, Remind):
-            await self._remind(key)
 
     async def _remind(self, key: str) -> None:
         """Wait for the instant, also across restarts, then tell people; the agent is told by the loop."""

@@ -114,7 +114,8 @@ async def _subagent(desk: Desk, key: str, command: Subagent) -> StepResult:
     try:
         place, agent = _allowed(desk, command)
     except (ValueError, SegueError) as error:
-        return await _concluded(desk, key, "refused", repo=command.repo, reason=str(error))
+        named = command.repo.rpartition("@")[2]  # before it there may be a password
+        return await _concluded(desk, key, "refused", repo=named, reason=str(error))
     try:
         async with desk.journal.slot("bridge", desk.settings.concurrency):
             result = await _worked(desk, key, command, place, agent)
