@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from segue.judges.rls.check import examine
+from segue.judges.rls import examine
 from segue.judges.rls.options import RlsOptions
 from segue.judges.rls.report import Attempt, Level, RlsFinding, RlsReport
 

