@@ -54,6 +54,15 @@ async def with_plan(folder: Path | None = None) -> Throwaway:
     return place
 
 
+async def with_build(folder: Path | None = None) -> Throwaway:
+    """A repository with nothing in it, and a script for the simulated agent beside it."""
+    place = _place(folder)
+    _copy("build.toml", place.folder / "build.toml")
+    await _git(place.repo, "init", "--quiet", "--initial-branch=main")
+    await _git(place.repo, *_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
+    return place
+
+
 async def with_feature(folder: Path | None = None) -> Throwaway:
     """A repository with a Spec Kit feature and a hosted twin, and scripts for the simulated services."""
     place = _place(folder)
