@@ -170,13 +170,14 @@ GEMINI = Profile(
     title="Gemini CLI",
     argv=["gemini", "--acp", "--skip-trust"],
     env={
-        # The file counts more than the user's and the project's; without relaunch there is one process less.
-        "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "{folder}/settings.json",
+        # The file is the one of the run's own home, and without such a home counts more than the user's.
+        # Without relaunch there is one process less.
+        "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "{folder}/.gemini/settings.json",
         "GEMINI_CLI_NO_RELAUNCH": "true",
         "GEMINI_TELEMETRY_ENABLED": "false",
     },
     own_env={"GEMINI_CLI_HOME": "{folder}"},
-    files=[OwnFile(path="settings.json", text=_QUIET_GEMINI)],
+    files=[OwnFile(path=".gemini/settings.json", text=_QUIET_GEMINI)],
     pass_env=[
         *("GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"),
         *("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_APPLICATION_CREDENTIALS", "GEMINI_CLI_HOME"),

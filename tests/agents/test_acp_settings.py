@@ -1,0 +1,88 @@
+"""Agents that only segue.toml knows: a table makes one, a wrong table is a clear error."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from segue.agents.acp_profiles import Profile
+from segue.sim.launchers import write_launchers
+from tests.cli.place import Place
+
+PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
+MINE = """
+agent = "mine"
+[acp.mine]
+argv = ["qwen", "--acp"]
+modes = { plan = "plan", edit = "default", ask = "plan" }
+permissions = { edit = "edits" }
+[agents.mine]
+extra_args = ["--debug"]
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    made = Place.make(tmp_path)
+    write_launchers(tmp_path / "bin")
+    made.env["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{made.env['PATH']}"
+    return made
+
+
+def test_a_plan_is_carried_by_an_agent_from_a_table(place: Place) -> None:
+    place.config(MINE)
+    listed = {agent["name"]: agent for agent in place.json("agent", "list")}
+    assert listed["mine"]["ready"] is True
+    assert listed["mine"]["can"] == ["edits", "plan_mode", "ask_mode", "follow_up", "streams"]
+    place.segue("run", "plan.md")
+    assert len(place.subjects()) == 3
+    argv = re.findall(r'"argv": (\[.*?\])', (place.root / "bin" / ".segue-sim-acp.jsonl").read_text())
+    assert argv == ['["--acp", "--debug"]'] * 3
+
+
+def test_a_built_in_agent_is_named_on_the_command_line(place: Place) -> None:
+    place.segue("run", "plan.md", "--agent", "opencode", "--flow", "plan")
+    assert len(place.subjects()) == 3
+
+
+def test_a_plan_that_changed_something_is_undone(place: Place) -> None:
+    place.segue(
+        "run", "plan.md", "--agent", "gemini", "--flow", "plan", code=3, SEGUE_SIM_ACP_FAULTS="plan_writes"
+    )
+    assert place.subjects() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[acp.gemini]\nargv = ['x']\n", "acp.gemini (from {file}) has the name of an agent that exists."),
+        ("[acp.mine]\ntitle = 'x'\n", "acp.mine.argv: Field required (from {file})"),
+        (
+            "[acp.mine]\nargv = ['x']\nmode = 'y'\n",
+            "acp.mine.mode: Extra inputs are not permitted (from {file})",
+        ),
+        (
+            "[agents.gemini]\nforce = true\n",
+            "agents.gemini.force: Extra inputs are not permitted (from {file})",
+        ),
+    ],
+)
+def test_a_wrong_table_is_a_clear_error(place: Place, text: str, complaint: str) -> None:
+    place.config(text)
+    said = place.segue("run", "plan.md", "--agent", "gemini", code=2).stderr
+    assert complaint.replace("{file}", str(place.root / "segue.toml")) in said
+    assert "Traceback" not in said
+
+
+def test_the_options_are_shown(place: Place) -> None:
+    assert '"permissions"' in place.segue("agent", "schema", "gemini").stdout
+
+
+def test_the_example_of_the_page_is_a_profile() -> None:
+    tables = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    (example,) = [tomllib.loads(text)["acp"] for text in tables if "[acp." in text]
+    assert [Profile.model_validate(profile).argv[0] for profile in example.values()] == ["goose"]
