@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from segue.domain.event import Event, EventType
@@ -66,23 +67,26 @@ class Witness:
         await self._kit.emit(EventType.ERROR, self._key, **named, **self._facts, **more)
 
 
-async def check_failed(kit: Kit, task: Task, key: str, check: CheckResult) -> None:
-    """A check that failed is an error too: its last words say which."""
+async def check_failed(
+    kit: Kit, task: Task, key: str, check: CheckResult, complaints: Sequence[str] = ()
+) -> None:
+    """A check that failed is an error too: what it complains about, or its last words."""
     lines = [line.strip() for line in check.output.splitlines() if line.strip()]
-    message = (lines[-1] if lines else f"exit code {check.exit_code}")[:_KEPT]
-    await kit.emit(
-        EventType.ERROR,
-        key,
-        kind="CHECK_ERROR",
-        message=message,
-        signature=signature(message),
-        task=task.key,
-        phase="verify",
-        build_phase=task.build_phase,
-        exit_code=check.exit_code,
-        stderr_tail=check.output[-_KEPT:],
-        commands_run=[check.command],
-    )
+    last = lines[-1] if lines else f"exit code {check.exit_code}"
+    for message in complaints or [last]:
+        await kit.emit(
+            EventType.ERROR,
+            key,
+            kind="CHECK_ERROR",
+            message=message[:_KEPT],
+            signature=signature(message[:_KEPT]),
+            task=task.key,
+            phase="verify",
+            build_phase=task.build_phase,
+            exit_code=check.exit_code,
+            stderr_tail=check.output[-_KEPT:],
+            commands_run=[check.command],
+        )
 
 
 def _command(data: Any) -> str | None:

@@ -18,7 +18,7 @@ from segue.flow.carried import Carried
 from segue.flow.errors import check_failed
 from segue.flow.evidence import verdict_of as verdict_after
 from segue.flow.kit import Kit, Verifying
-from segue.flow.launch import Conclusion, Launch, launched
+from segue.flow.launch import Conclusion, Launch, launched, recorded
 from segue.judges.answer import Unusable, read_answer
 from segue.judges.verdict import verdict_of
 from segue.ports import Judge, StepFacts, StepResult
@@ -62,6 +62,9 @@ async def _by_agent(
 
     async def attempt(now: Try) -> StepResult:
         key = f"task/{task.key}/verify/{now.number}"
+        known = await recorded(kit, key)
+        if known is not None:
+            return known
         evidence = await _evidence(kit, verifying, task, carried, key)
 
         async def conclude(outcome: Outcome) -> Conclusion:
@@ -113,7 +116,8 @@ async def _checked(
     facts = {"task": task.key, "build_phase": task.build_phase, "found": found}
     await kit.emit(EventType.CHECK, key, **asdict(check), **facts)
     if check.exit_code not in (0, None):
-        await check_failed(kit, task, key, check)
+        errors = [item for item in (found or {}).get("findings", ()) if item.get("level") == "error"]
+        await check_failed(kit, task, key, check, [str(item["message"]) for item in errors])
 
 
 def verdict_in(result: StepResult) -> Verdict:

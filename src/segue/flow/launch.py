@@ -81,6 +81,17 @@ def folder_of(task: Task) -> str:
     return f"task/{task.key}" if task.key else "run"
 
 
+async def recorded(kit: Kit, key: str) -> StepResult | None:
+    """What the journal knows of a step that has ended; None when there is still something to do."""
+    if kit.journal.state(key) in (None, StepState.STARTED):
+        return None
+
+    async def work(_token: str) -> StepResult:
+        raise AssertionError(f"{key} has ended before")
+
+    return await kit.journal.step(key, work)
+
+
 async def launched(kit: Kit, launch: Launch, conclude: Conclude) -> StepResult:
     """Launch the agent, or return what the journal knows of this launch."""
     used = ""
