@@ -12,6 +12,7 @@ from segue.cli.options import make_output, options
 
 if TYPE_CHECKING:
     from segue.app import App
+    from segue.cli.output import Output
     from segue.ports import Store
     from segue.reports.report import Report
     from segue.reports.selection import Selection
@@ -84,10 +85,17 @@ def report(
         data = [found.as_json() for found in reports]
         output.data(data[0] if name else {item["report"]: item for item in data})
     elif html is None and sheet is None:
-        from segue.cli.report_text import show
-
-        show(reports, output, max(1, limit))
+        _show(reports, output, limit, filtered=any((since, agent, model, source)))
     return 0
+
+
+def _show(reports: Sequence[Report], output: Output, limit: int, filtered: bool) -> None:
+    from segue.cli.report_text import show
+
+    if any(found.runs for found in reports):
+        show(reports, output, max(1, limit))
+    else:
+        output.text("No run matches." if filtered else "No runs yet. Try: segue demo")
 
 
 def _one_run(store: Store, app: App, run_id: str | None) -> Report:

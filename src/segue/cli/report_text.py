@@ -37,7 +37,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BAR = 8
 _NARROW = {"build_phases": 22}
 _SETTINGS_BESIDE = 4
-_LANE = 52
+_TIME = 11
 
 
 def show(reports: Sequence[Report], output: Output, limit: int) -> None:
@@ -67,7 +67,7 @@ def _show_report(report: Report, console: Console, limit: int) -> None:
     for note in report.notes:
         console.print(Text(clean(note)))
     if report.timeline is not None:
-        for line in timeline_lines(report.timeline):
+        for line in timeline_lines(report.timeline, console.width):
             console.print(Text(line), no_wrap=True, overflow="ellipsis")
     for table in report.tables:
         for part in _beside(table, limit) if table.name == "settings" else [table]:
@@ -136,21 +136,22 @@ def _beside(table: Table, limit: int) -> Iterable[Table]:
             yield Table(table.name, title, names, tuple(lines), more + table.note if last else "")
 
 
-def timeline_lines(timeline: Timeline) -> Iterable[str]:
+def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
     """A line per task: title, steps by the letters of their phases, how it ended, how long it took."""
     used = {bar.phase for lane in timeline.lanes for bar in lane.bars}
     legend = [f"{letter} {phase}" for phase, letter in LETTERS.items() if phase in used]
     if timeline.lanes:
         yield ""
         yield f"{', '.join(legend)}; x a failed step. The whole line is {duration(timeline.seconds)}."
+    left = width // 3
     for lane in timeline.lanes:
-        name = one_line(f"{lane.task} {lane.title}".strip(), 32).ljust(32)
+        name = one_line(f"{lane.task} {lane.title}".strip(), left).ljust(left)
         sign = {"done": "✓", "failed": "✗"}.get(lane.ended, "·")
         spent = duration(sum(step.seconds for step in lane.bars))
-        yield f"{name} {lane_text(lane, timeline.seconds)} {sign} {spent}"
+        yield f"{name} {lane_text(lane, timeline.seconds, width - left - _TIME)} {sign} {spent}"
 
 
-def lane_text(lane: Lane, seconds: float, width: int = _LANE) -> str:
+def lane_text(lane: Lane, seconds: float, width: int) -> str:
     """The steps of a task on a line; each is seen, however short it was."""
     line = ["·"] * width
     for step in lane.bars:
