@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import pytest
 
 from tests.provider.place import DROPPED, Asking, environment, prepare
 
+# Test modules import LiteLLM by themselves; it would fetch its list of prices from the network.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
 
 @pytest.fixture
 def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
     """This process asks; what it started has ended afterwards."""
-    import os
-
     import segue.provider
 
     prepare(tmp_path)

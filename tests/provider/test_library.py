@@ -93,6 +93,15 @@ def test_usage_that_nobody_reports_is_estimated_and_marked(asking: Asking) -> No
     assert response._hidden_params["segue"]["usage_estimated"] is True
 
 
+def test_prices_that_the_user_registers_make_the_cost(asking: Asking) -> None:
+    asking.script('[[on]]\nsay = "x"\nusage = { inputTokens = 10, outputTokens = 2 }\n')
+    price = {"input_cost_per_token": 0.5, "output_cost_per_token": 1.0, "litellm_provider": "composer-cli"}
+    litellm.register_model({"composer-cli/gpt-5.5": {**price, "mode": "chat"}})
+    response = litellm.completion(model="composer-cli/gpt-5.5", messages=HELLO)
+    assert litellm.completion_cost(response, model="composer-cli/gpt-5.5") == pytest.approx(7.0)
+    assert response._hidden_params["response_cost"] == pytest.approx(7.0)
+
+
 def test_ten_megabytes_go_in(asking: Asking) -> None:
     text = "0123456789" * 1_000_000
     litellm.completion(model=MODEL, messages=[{"role": "user", "content": text}])

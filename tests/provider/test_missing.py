@@ -1,0 +1,56 @@
+"""Without LiteLLM, every way in says what to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import segue
+
+NEEDED = (
+    "click",
+    "pydantic",
+    "pydantic_core",
+    "annotated_types",
+    "typing_extensions.py",
+    "typing_inspection",
+)
+NEEDED += ("platformdirs",)
+
+
+@pytest.fixture(scope="module")
+def without_litellm(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A Python that finds Segue and what Segue needs, and nothing else."""
+    library = tmp_path_factory.mktemp("library")
+    site = Path(sysconfig.get_path("purelib"))
+    for name in NEEDED:
+        (library / name).symlink_to(site / name)
+    (library / "segue").symlink_to(Path(segue.__file__).parent)
+    code = f"import sys; sys.path.insert(0, {str(library)!r}); "
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+def run(command: list[str], code: str, home: Path) -> subprocess.CompletedProcess[str]:
+    *python, setup = command
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    return subprocess.run([*python, setup + code], env=env, cwd=home, capture_output=True, text=True)
+
+
+def test_the_import_names_the_command(without_litellm: list[str], tmp_path: Path) -> None:
+    done = run(without_litellm, "import segue.provider", tmp_path)
+    assert done.returncode == 1
+    assert "pip install 'segue[litellm]'" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("words", [["proxy"], ["proxy", "config"]])
+def test_the_command_names_the_command(without_litellm: list[str], tmp_path: Path, words: list[str]) -> None:
+    code = f"from segue.cli.main import run; sys.exit(run({words!r}))"
+    done = run(without_litellm, code, tmp_path)
+    assert done.returncode == 5
+    assert "LiteLLM is not installed" in done.stderr
+    assert "pip install 'segue[proxy]'" in done.stderr
+    assert "Traceback" not in done.stderr

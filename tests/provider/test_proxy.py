@@ -1,0 +1,216 @@
+"""Agents behind the real LiteLLM proxy, asked by the real OpenAI client."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from tests.cli.place import until
+from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, environment, prepare
+
+CONFIG = f"""
+[limits]
+kill_grace = 0.3
+[[provider.models]]
+name = "fast"
+model = "{MODEL}"
+params = {{ input_cost_per_token = 0.5, output_cost_per_token = 1.0 }}
+[profiles.safe]
+kind = "fallback"
+models = ["composer-cli/nope", "fast"]
+"""
+START = 120.0
+
+
+@dataclass
+class Proxy:
+    """A proxy that runs, and the place it works in."""
+
+    asking: Asking
+    url: str
+    key: str
+    process: subprocess.Popen[bytes]
+
+    def client(self, **options: Any) -> openai.OpenAI:
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.key, **options)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """`segue proxy`, started once: it takes ten seconds."""
+    root = tmp_path_factory.mktemp("proxy")
+    prepare(root, CONFIG)
+    port = free_port()
+    command = [sys.executable, "-m", "segue", "proxy", "--port", str(port)]
+    with (root / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=root, env=environment(root), stdout=log, stderr=log)
+    url = f"http://127.0.0.1:{port}"
+    end = time.monotonic() + START
+    while not _answers(url):
+        assert process.poll() is None, (root / "log").read_text()
+        assert time.monotonic() < end, "the proxy does not start"
+        time.sleep(0.1)
+    asking = Asking(root)
+    key = (asking.state / "provider" / "proxy-key").read_text().strip()
+    yield Proxy(asking, url, key, process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert list((asking.state / "provider" / "processes").iterdir()) == []
+    assert list((root / "tmp").glob("segue-ask-*")) == []
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx2.get(f"{url}/health/liveliness", trust_env=False).status_code == 200
+    except httpx2.HTTPError:
+        return False
+
+
+def test_an_alias_answers_with_usage_and_cost(proxy: Proxy) -> None:
+    proxy.asking.script('[[on]]\nsay = "Good day!"\nusage = { inputTokens = 10, outputTokens = 2 }\n')
+    raw = proxy.client().chat.completions.with_raw_response.create(model="fast", messages=HELLO)  # type: ignore[arg-type]
+    answer = raw.parse()
+    assert answer.choices[0].message.content == "Good day!"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == 12
+    assert float(raw.headers["x-litellm-response-cost"]) == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize("model", [MODEL, "composite/profile/safe"])
+def test_models_and_profiles_answer_and_stream(proxy: Proxy, model: str) -> None:
+    proxy.asking.script('[[on]]\nsay = "Good day!"\n')
+    client = proxy.client()
+    answer = client.chat.completions.create(model=model, messages=HELLO)  # type: ignore[call-overload]
+    assert answer.choices[0].message.content == "Good day!"
+    stream = client.chat.completions.create(model=model, messages=HELLO, stream=True)  # type: ignore[call-overload]
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Good day!"
+
+
+def test_nobody_without_the_key_is_served(proxy: Proxy) -> None:
+    before = len(proxy.asking.launches())
+    client = openai.OpenAI(base_url=f"{proxy.url}/v1", api_key="sk-guess", max_retries=0)
+    with pytest.raises(openai.OpenAIError) as caught:
+        client.chat.completions.create(model="fast", messages=HELLO)  # type: ignore[call-overload]
+    assert getattr(caught.value, "status_code", 0) in (400, 401)
+    assert len(proxy.asking.launches()) == before
+
+
+FAILURES = {
+    'stderr = "broken"\nexit_code = 3': openai.UnprocessableEntityError,
+    'faults = ["quota"]': openai.RateLimitError,
+    'faults = ["bad_key"]': openai.AuthenticationError,
+}
+
+
+@pytest.mark.parametrize("entry", FAILURES)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_failure_has_its_status_and_a_default_client_launches_once(
+    proxy: Proxy, entry: str, stream: bool
+) -> None:
+    proxy.asking.script(f"[[on]]\n{entry}\n")
+    before = len(proxy.asking.launches())
+    with pytest.raises(FAILURES[entry]):
+        proxy.client().chat.completions.create(model=MODEL, messages=HELLO, stream=stream)  # type: ignore[call-overload]
+    assert len(proxy.asking.launches()) == before + 1
+
+
+def test_images_are_a_bad_request(proxy: Proxy) -> None:
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    with pytest.raises(openai.BadRequestError, match="image_url"):
+        proxy.client().chat.completions.create(
+            model=MODEL,
+            messages=[{"role": "user", "content": [part]}],  # type: ignore[list-item]
+        )
+
+
+def test_a_client_that_hangs_up_ends_the_agent(proxy: Proxy) -> None:
+    proxy.asking.script('[[on]]\nfaults = ["hang"]\n')
+    body = {"model": MODEL, "messages": HELLO, "stream": True}
+    headers = {"authorization": f"Bearer {proxy.key}"}
+    with httpx2.Client(trust_env=False) as client, pytest.raises(httpx2.ReadTimeout):
+        client.post(f"{proxy.url}/v1/chat/completions", json=body, headers=headers, timeout=3)
+    until(lambda: not agents_of(proxy.asking), "the agent to end")
+
+
+def test_eight_at_once(proxy: Proxy) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    proxy.asking.script('[[on]]\nsay = "x"\n')
+    client = proxy.client()
+
+    def ask(_: int) -> Any:
+        return client.chat.completions.create(model="fast", messages=HELLO)  # type: ignore[call-overload]
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(ask, range(16)))
+    assert [answer.choices[0].message.content for answer in answers] == ["x"] * 16
+
+
+def test_the_key_is_kept_private_and_shown_on_request(proxy: Proxy) -> None:
+    path = proxy.asking.state / "provider" / "proxy-key"
+    assert path.stat().st_mode & 0o777 == 0o600
+    root = proxy.asking.root
+    command = [sys.executable, "-m", "segue", "proxy", "key"]
+    shown = subprocess.run(
+        command, cwd=root, env=environment(root), capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == proxy.key
+    given = {**environment(root), "LITELLM_MASTER_KEY": "sk-mine"}
+    shown = subprocess.run(command, cwd=root, env=given, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "sk-mine"
+
+
+def test_the_configuration_is_what_litellm_reads(proxy: Proxy, tmp_path: Path) -> None:
+    import json
+
+    import yaml
+
+    root = proxy.asking.root
+    command = [sys.executable, "-m", "segue", "proxy", "config"]
+    env = environment(root)
+    text = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=True).stdout
+    as_json = subprocess.run(
+        [*command, "--json"], cwd=root, env=env, capture_output=True, text=True, check=True
+    ).stdout
+    config = yaml.safe_load(text)
+    assert config == json.loads(as_json)["data"]
+    assert config["litellm_settings"]["num_retries"] == config["router_settings"]["num_retries"] == 0
+    names = [entry["model_name"] for entry in config["model_list"]]
+    assert names == ["composer-cli/*", "claude-cli/*", "codex-cli/*", "composite/profile/safe", "fast"]
+
+
+KILLED = """
+import litellm, segue.provider
+litellm.completion(model={model!r}, messages=[{{"role": "user", "content": "hello"}}])
+"""
+
+
+def test_the_agent_of_a_killed_caller_is_ended(tmp_path: Path) -> None:
+    """No proxy here, but the same question: nobody is left who wants the answer."""
+    prepare(tmp_path, "[limits]\nkill_grace = 0.3\n", '[[on]]\nfaults = ["hang"]\n')
+    asking = Asking(tmp_path)
+    caller = subprocess.Popen(
+        [sys.executable, "-c", KILLED.format(model=MODEL)], env=environment(tmp_path), cwd=tmp_path
+    )
+    at_work(asking)
+    caller.kill()
+    caller.wait()
+    until(lambda: not agents_of(asking), "the agent to end")

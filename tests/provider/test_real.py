@@ -1,0 +1,64 @@
+"""Real Claude Code and Codex as models, against the scripted model on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+import httpx2
+import litellm
+import pytest
+
+from segue.sim.http_server import serve
+from segue.sim.llm.app import llm_app
+from tests.e2e.conftest import BIN, provider
+from tests.e2e.install import PACKAGES, installed
+from tests.provider.place import Asking
+
+pytestmark = pytest.mark.skipif(
+    bool(PACKAGES.keys() - installed()), reason="the real command lines are not installed; run `make e2e`"
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[str]:
+    url, stop = serve(llm_app())
+    entries = [
+        {"match": "What can you do", "reply": "I write code.", "usage": {"input": 40, "output": 4}},
+        {"match": "your name", "reply": "I am scripted.", "usage": {"input": 20, "output": 3}},
+    ]
+    assert httpx2.post(f"{url}/_sim/script", json=entries, trust_env=False).status_code == 200
+    yield url
+    stop()
+
+
+@pytest.fixture
+def real(asking: Asking, model: str, monkeypatch: pytest.MonkeyPatch) -> Asking:
+    monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789abcdef")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", model)
+    monkeypatch.setenv("SIM_KEY", "sim-0123456789abcdef")
+    asking.config(
+        "[agents.claude]\nmax_retries = 1\n"
+        f'[agents.codex]\npass_env = ["SIM_KEY"]\noffline_grace = 1\nconfig = {json.dumps(provider(model))}\n'
+    )
+    return asking
+
+
+@pytest.mark.parametrize("name", ["claude-cli/default", "codex-cli/gpt-5.5"])
+def test_two_turns_with_real_usage_and_cost(real: Asking, name: str) -> None:
+    messages = [{"role": "user", "content": "Hi! What's your name?"}]
+    first = litellm.completion(model=name, messages=messages)
+    assert first.choices[0].message.content == "I am scripted."
+    messages += [
+        {"role": "assistant", "content": "I am scripted."},
+        {"role": "user", "content": "What can you do?"},
+    ]
+    second = litellm.completion(model=name, messages=messages)
+    assert second.choices[0].message.content == "I write code."
+    assert second.usage.estimated is False
+    assert second.usage.completion_tokens == 4
+    if name.startswith("claude"):
+        assert second._hidden_params["response_cost"] > 0
+    assert real.leftovers() == []
