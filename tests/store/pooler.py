@@ -34,8 +34,7 @@ class Pooler:
         pumps: list[asyncio.Task[None]] = []
         with suppress(*_BROKEN):
             startup = await _startup(reader, writer)
-            for _ in range(2):
-                backends.append(await asyncio.open_unix_connection(str(self._socket)))
+            backends += [await asyncio.open_unix_connection(str(self._socket)) for _ in range(2)]
             greetings = [await _greeting(backend, startup) for backend in backends]
             writer.write(greetings[0])
             current = [0]
