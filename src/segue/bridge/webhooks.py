@@ -9,7 +9,8 @@ import hmac
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -93,51 +94,51 @@ def inbox_run(store: Store) -> Run:
 async def dispatch(app: App, store: Store, journal: Journal, ensure: Callable[[str], None]) -> None:
     """For ever: look each delivery up at the API and hand it to the conversation it concerns."""
     await journal.set_state(RunState.DONE, "holds the webhooks of `segue bridge serve`")
-    number = len([step for step in journal.steps("webhook/") if step.ended is not None])
-    while True:
-        number += 1
+    loop = asyncio.get_running_loop()
+
+    def on_loop(run_id: str) -> None:
+        loop.call_soon_threadsafe(ensure, run_id)
+
+    async with _api(app) as api:
 
         async def work(_token: str) -> StepResult:
             facts = await journal.wait("webhook")
             assert facts is not None, "there is no time limit"
-            outcome = await _outcome(app, store, facts, ensure)
+            problem = await _doubt(api, facts["agent_id"], facts["status"])
+            outcome = problem or await asyncio.to_thread(_handed_on, store, facts, on_loop)
             told = {name: facts[name] for name in ("delivery", "agent_id", "status")}
-            await journal.emit(
-                Event(EventType.BRIDGE_WEBHOOK, {**told, "direction": "in", "outcome": outcome})
-            )
+            data = {**told, "direction": "in", "outcome": outcome}
+            await journal.emit(Event(EventType.BRIDGE_WEBHOOK, data))
             return StepResult(True, {**told, "outcome": outcome})
 
-        await journal.step(f"webhook/{number}", work, facts=StepFacts(phase="webhook"))
+        number = sum(step.ended is not None for step in journal.steps("webhook/"))
+        while True:
+            number += 1
+            await journal.step(f"webhook/{number}", work, facts=StepFacts(phase="webhook"))
 
 
-async def _outcome(app: App, store: Store, facts: dict[str, Any], ensure: Callable[[str], None]) -> str:
-    problem = await _confirmed(app, facts["agent_id"], facts["status"])
-    if problem:
-        return problem
-    run = await asyncio.to_thread(_conversation, store, facts)
-    if run is None:
-        return "no conversation waits for it"
-    name = _digest(facts["agent_id"], facts["status"], facts["timestamp"])
-    payload = {**facts, "kind": "webhook", "status": facts["status"].lower()}
-    fresh = await asyncio.to_thread(store.send, run.id, "message", payload, f"webhook/{name}")
-    if run.state in _HEARING:
-        ensure(run.id)
-    return "delivered" if fresh else "told before"
-
-
-async def _confirmed(app: App, agent: str, status: str) -> str:
-    """Why the delivery is not believed; empty when the API says the same. Waits while there is no answer."""
+@asynccontextmanager
+async def _api(app: App) -> AsyncIterator[Http | None]:
+    """Cursor's API, as far as there is a key for it."""
     key = os.environ.get(KEY, "").strip()
     if not key:
-        return f"not confirmed: {KEY} is not set"
+        yield None
+        return
     options = CursorCloudOptions.model_validate(app.loaded.settings.agents.get("cursor-cloud", {}))
     basic = base64.b64encode(f"{key}:".encode()).decode()
     policy = Policy(timeout=20.0, pause=options.retry_pause)
-    pause = options.retry_pause
+    async with Http(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:
+        yield http
+
+
+async def _doubt(api: Http | None, agent: str, status: str) -> str:
+    """Why a delivery is not believed; empty when the API says the same. Waits while there is no answer."""
+    if api is None:
+        return f"not confirmed: {KEY} is not set"
+    pause = 1.0
     while True:
         try:
-            async with Http(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:
-                answer = await http.request("GET", f"/v0/agents/{quote(agent, safe='')}")
+            answer = await api.request("GET", f"/v0/agents/{quote(agent, safe='')}")
             break
         except HttpError:
             await asyncio.sleep(pause)
@@ -150,6 +151,18 @@ async def _confirmed(app: App, agent: str, status: str) -> str:
         said = None
     now = normalised(said.get("status")) if isinstance(said, dict) else None
     return "" if now is normalised(status) else f"stale: the API says {now}"
+
+
+def _handed_on(store: Store, facts: dict[str, Any], ensure: Callable[[str], None]) -> str:
+    run = _conversation(store, facts)
+    if run is None:
+        return "no conversation waits for it"
+    name = _digest(facts["agent_id"], facts["status"], facts["timestamp"])
+    payload = {**facts, "kind": "webhook", "status": facts["status"].lower()}
+    fresh = store.send(run.id, "message", payload, f"webhook/{name}")
+    if run.state in _HEARING:
+        ensure(run.id)
+    return "delivered" if fresh else "told before"
 
 
 def _conversation(store: Store, facts: dict[str, Any]) -> Run | None:

@@ -1,0 +1,238 @@
+"""`segue bridge serve`: messages, conversations, signed webhooks, reminders across restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.bridge.conftest import HOME, Bridge
+from tests.bridge.test_conversation import DELEGATE
+from tests.cli.place import DEADLINE, until
+
+SECRET = "whsec-of-the-test-and-long-enough-for-v0"
+TOKEN = "bridge-token-of-the-test"
+
+
+class Served:
+    """A served bridge in a process of its own."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+        bridge.place.env |= {"CURSOR_WEBHOOK_SECRET": SECRET, "SEGUE_BRIDGE_TOKEN": TOKEN}
+        self.process: subprocess.Popen[str] | None = None
+        self.url = ""
+
+    def start(self) -> None:
+        out = self.bridge.place.root / "serve.out"
+        with out.open("w") as file, (self.bridge.place.root / "serve.err").open("a") as errors:
+            command = self.bridge.place.command("bridge", "serve", "--port", "0", "--repo", HOME, "--json")
+            self.process = subprocess.Popen(
+                command,
+                cwd=self.bridge.place.repo,
+                env=self.bridge.place.env,
+                stdout=file,
+                stderr=errors,
+                text=True,
+            )
+        until(lambda: "\n" in out.read_text(), "the bridge listens")
+        self.url = json.loads(out.read_text())["url"]
+
+    def stop(self) -> None:
+        assert self.process is not None
+        self.process.terminate()
+        assert self.process.wait(DEADLINE) == 0
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(DEADLINE)
+
+    def ask(self, method: str, path: str, **kwargs: Any) -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {TOKEN}", **kwargs.pop("headers", {})}
+        return httpx2.request(method, f"{self.url}{path}", headers=headers, timeout=30, **kwargs)
+
+    def say(self, message: str, **more: str) -> str:
+        answer = self.ask("POST", "/messages", json={"message": message, **more})
+        assert answer.status_code == 202, answer.text
+        conversation: str = answer.json()["data"]["conversation"]
+        return conversation
+
+    def conversation(self, name: str) -> Any:
+        return self.ask("GET", f"/conversations/{name}").json()["data"]
+
+    def until_done(self, name: str, turns: int) -> Any:
+        def over() -> bool:
+            now = self.conversation(name)
+            return bool(now["state"] == "done" and len(now["conversation"]) >= turns)
+
+        until(over, f"{name} is done after {turns} turns")
+        return self.conversation(name)
+
+
+@pytest.fixture
+def served(bridge: Bridge) -> Iterator[Served]:
+    found = Served(bridge)
+    found.start()
+    yield found
+    if found.process is not None and found.process.poll() is None:
+        found.stop()
+
+
+def delivery(agent: str, status: str = "FINISHED", **more: str) -> bytes:
+    return json.dumps(
+        {"event": "statusChange", "id": agent, "status": status, "timestamp": "t1", **more}
+    ).encode()
+
+
+def signed(body: bytes, name: str, secret: str = SECRET) -> dict[str, str]:
+    mac = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return {"X-Webhook-Signature": f"sha256={mac}", "X-Webhook-ID": name}
+
+
+def test_messages_are_carried_out_and_conversations_shown(served: Served) -> None:
+    served.bridge.replies(DELEGATE, "All is done.", "And hello again.")
+    name = served.say("Add a health check")
+    seen = served.until_done(name, 2)
+    assert seen["conversation"][1]["reply"] == "All is done."
+    assert served.say("Still there?", conversation=name) == name
+    assert served.until_done(name, 3)["conversation"][2]["reply"] == "And hello again."
+    [listed] = served.ask("GET", "/conversations").json()["data"]
+    assert (listed["id"], listed["turns"]) == (name, 3)
+
+
+def test_who_is_no_friend_is_refused(served: Served) -> None:
+    assert httpx2.get(f"{served.url}/conversations").status_code == 401
+    assert served.ask("GET", "/conversations", headers={"Host": "evil.example"}).status_code == 403
+    assert served.ask("GET", "/conversations", headers={"Origin": "http://evil.example"}).status_code == 403
+    assert served.ask("GET", "/messages").status_code == 405
+    assert served.ask("GET", "/conversations/nothing").status_code == 404
+    assert served.ask("POST", "/messages", content=b"{" * 1_100_000).status_code == 413
+    assert httpx2.get(f"{served.url}/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        "{",
+        '{"message": ""}',
+        '{"message": 1}',
+        '{"message": "x", "repo": "nowhere"}',
+        '{"message": "x", "agent": "nobody"}',
+        '{"message": "x", "conversation": "none"}',
+    ],
+)
+def test_wrong_messages_are_refused(bridge: Bridge, body: str) -> None:
+    served = Served(bridge)
+    served.start()
+    answer = served.ask("POST", "/messages", content=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]
+    served.stop()
+
+
+def test_webhooks_must_be_signed(served: Served) -> None:
+    body = delivery("bc-1")
+    url = f"{served.url}/webhooks/cursor"
+    assert httpx2.post(url, content=body).status_code == 401
+    assert httpx2.post(url, content=body, headers=signed(body, "1", "wrong")).status_code == 401
+    assert httpx2.post(url, content=body + b" ", headers=signed(body, "1")).status_code == 401
+    assert httpx2.post(url, content=b"{", headers=signed(b"{", "1")).status_code == 400
+    assert httpx2.post(url, content=body, headers=signed(body, "1")).json()["data"]["taken"] is True
+    assert httpx2.post(url, content=body, headers=signed(body, "1")).json()["data"]["taken"] is False
+    assert served.ask("POST", "/webhooks/cursor", content=body).status_code == 401, (
+        "the token is no signature"
+    )
+
+
+def test_a_real_webhook_is_confirmed_and_told(served: Served) -> None:
+    """An agent that somebody else has launched through v0, which tells us twice."""
+    served.bridge.replies("Hello.", "Thank you.")
+    name = served.say("Hi")
+    served.until_done(name, 1)
+    served.bridge.script(
+        {"prompt": "Elsewhere", "say": "Built it.", "faults": ["webhook_duplicate"]},
+        {"prompt": "bridge", "say": "Thank you."},
+    )
+    body = {
+        "prompt": {"text": "Elsewhere"},
+        "source": {"repository": HOME},
+        "webhook": {"url": f"{served.url}/webhooks/cursor?conversation={name}", "secret": SECRET},
+    }
+    key = httpx2.BasicAuth("crsr_test_key_1234", "")
+    answer = httpx2.post(f"{served.bridge.url}/v0/agents", json=body, auth=key)
+    assert answer.status_code == 201, answer.text
+    told = served.until_done(name, 2)["conversation"][1]
+    assert f"agent_id={answer.json()['id']}, status=finished" in told["results"]
+    assert "Built it." in told["results"]
+    assert len(served.conversation(name)["conversation"]) == 2
+    replayed = delivery(answer.json()["id"], "ERROR")
+    headers = signed(replayed, "replay")
+    assert httpx2.post(f"{served.url}/webhooks/cursor", content=replayed, headers=headers).status_code == 200
+    until(lambda: any("stale" in outcome for outcome in outcomes(served)), "the API is asked")
+
+
+def outcomes(served: Served) -> list[str]:
+    sql = "SELECT data FROM orchestrator_events WHERE type = 'bridge.webhook'"
+    return [json.loads(data)["outcome"] for (data,) in served.bridge.place.rows(sql)]
+
+
+def test_five_hundred_webhooks_with_duplicates(served: Served) -> None:
+    """Each is written down before it is answered: none is lost, also when the process is killed."""
+
+    async def flood() -> list[int]:
+        async with httpx2.AsyncClient(limits=httpx2.Limits(max_connections=20), timeout=60) as client:
+
+            async def post(number: int) -> int:
+                body = delivery(f"bc-{number % 400}")
+                answer = await client.post(
+                    f"{served.url}/webhooks/cursor", content=body, headers=signed(body, f"d{number % 400}")
+                )
+                return answer.status_code
+
+            return list(await asyncio.gather(*(post(number) for number in range(500))))
+
+    assert set(asyncio.run(flood())) == {200}
+    served.kill()
+    sql = "SELECT count(*), count(DISTINCT id) FROM orchestrator_signals WHERE topic = 'webhook'"
+    assert served.bridge.place.rows(sql) == [(400, 400)]
+    served.start()
+    until(lambda: len(outcomes(served)) == 400, "every delivery is looked at once")
+    assert {outcome.split(":")[0] for outcome in outcomes(served)} == {"not confirmed"}
+
+
+def test_reminders_and_conversations_survive_kill_9(served: Served) -> None:
+    served.bridge.replies("REMIND: in 3s, look at the build", "I looked.")
+    name = served.say("Remind yourself")
+    until(lambda: served.conversation(name)["state"] == "parked", "the reminder is set")
+    served.kill()
+    served.start()
+    told = served.until_done(name, 2)["conversation"]
+    assert "status=due" in told[1]["results"]
+    assert len(told) == 2
+    assert len(served.bridge.launches()) == 1
+
+
+def test_the_end_of_a_subagent_is_told_to_a_url_of_the_user(served: Served) -> None:
+    """The receiver is another bridge's webhook door: it checks the same signature."""
+    served.bridge.place.env["SEGUE_COMPLETION_SECRET"] = SECRET
+    served.bridge.configure(completion_url=f"{served.url}/webhooks/cursor")
+    served.bridge.replies(DELEGATE, "ok")
+    served.bridge.run("go")
+    until(lambda: "delivered" in outcomes(served), "the completion is sent")
+    sql = "SELECT json_extract(payload, '$.agent_id') FROM orchestrator_signals WHERE topic = 'webhook'"
+    [(agent,)] = served.bridge.place.rows(sql)
+    assert agent in {body["agentId"] for body in served.bridge.launches()}
+
+
+def test_only_one_bridge_serves_a_store(served: Served) -> None:
+    served.bridge.place.segue("bridge", "serve", "--port", "0", code=6)
