@@ -11,16 +11,18 @@ import time
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from bench import cloud, events, journal, loop, memory, startup
+from bench import cloud, events, events_postgres, journal, loop, memory, reports, startup
 from bench.table import Figure, table
 
 GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "startup": startup.figures,
     "loop": loop.figures,
     "events": events.figures,
+    "postgres": events_postgres.figures,
     "journal": journal.figures,
     "memory": memory.figures,
     "cloud": cloud.figures,
+    "reports": reports.figures,
 }
 
 

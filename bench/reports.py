@@ -1,0 +1,225 @@
+"""How long the reports take on a thousand runs with a million events, on SQLite."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.table import Figure, seconds
+from segue.ports import Store
+from segue.reports.answers import REPORTS, answers, run_report
+from segue.reports.page import page
+from segue.reports.selection import Selection
+from segue.store import connect
+
+TARGET = 2.0
+STEPS = (
+    ("setup", "Create the project"),
+    ("schema", "Create tables"),
+    ("schema", "Row level security"),
+    ("backend", "Sign up"),
+    ("backend", "Todo API"),
+    ("frontend", "Pages"),
+    ("testing", "Tests"),
+    ("deployment", "Deploy"),
+)
+ACTIONS = ("RETRY", "RETRY", "WEB_SEARCH", "RUN_DIAGNOSTIC", "MODIFY_PLAN")
+TOOLS = ("Read", "Read", "Grep", "Bash", "Bash", "Edit", "Write", "WebSearch")
+HOSTS = ("supabase.com", "stackoverflow.com", "github.com", "nextjs.org")
+WORDS = (
+    "supabase",
+    "realtime",
+    "policy",
+    "security",
+    "auth",
+    "session",
+    "cookie",
+    "migration",
+    "type",
+    "build",
+)
+AGENTS = (("claude", "opus"), ("claude", "sonnet"), ("cursor", "auto"), ("codex", "gpt-5"))
+CODE = "const { data } = await supabase.from('todos').select('*') " * 4
+RUN = (
+    "INSERT INTO orchestrator_runs (id, source_key, spec, state, created, updated) VALUES (?, ?, ?, ?, ?, ?)"
+)
+STEP = (
+    "INSERT INTO orchestrator_steps (run_id, key, gen, seq, task, phase, attempt, agent, model, state, token,"
+    " input, output, started, ended, tries, owner, build_phase)"
+    " VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, 't', '{}', ?, ?, ?, 1, 'o', ?)"
+)
+EVENT = "INSERT INTO orchestrator_events (run_id, seq, ts, step, type, data) VALUES (?, ?, ?, ?, ?, ?)"
+
+
+def figures(quick: bool) -> Iterator[Figure]:
+    """Make the data set once, then ask each question three times."""
+    with tempfile.TemporaryDirectory(prefix="segue-bench-") as folder:
+        path = Path(folder) / "segue.db"
+        count = build(path, 100 if quick else 1000)
+        scan = _scan(path)
+        with connect(path, read_only=True) as store:
+            for name, ask in _questions(store).items():
+                took = median(_timed(ask) for _ in range(3))
+                whole = name.startswith("all three")
+                yield Figure(
+                    f"{name}, {count:,} events",
+                    seconds(took),
+                    f"reading all events once {seconds(scan)}",
+                    f"× {took / scan:.1f}",
+                    f"≤ {seconds(TARGET)}" if whole else "",
+                    took <= TARGET if whole and not quick else None,
+                )
+
+
+def _questions(store: Store) -> dict[str, Callable[[], object]]:
+    def about(*names: str) -> Callable[[], object]:
+        return lambda: answers(store, names, Selection())
+
+    each: dict[str, Callable[[], object]] = {f"report {name}": about(name) for name in REPORTS}
+    each["report run"] = lambda: run_report(store, "run-000001")
+    each["all three reports as a page"] = lambda: page(
+        answers(store, tuple(REPORTS), Selection()), "t", "now"
+    )
+    return each
+
+
+def _timed(ask: Callable[[], object]) -> float:
+    before = time.perf_counter()
+    ask()
+    return time.perf_counter() - before
+
+
+def _scan(path: Path) -> float:
+    with closing(sqlite3.connect(path)) as connection:
+        return _timed(
+            lambda: connection.execute("SELECT sum(length(data)) FROM orchestrator_events").fetchone()
+        )
+
+
+def build(path: Path, runs: int, events_per_run: int = 1000) -> int:
+    """Make the data set and return the number of its events."""
+    connect(path).disconnect()
+    with closing(sqlite3.connect(path)) as connection:
+        chance = random.Random(1)
+        for number in range(runs):
+            MadeUpRun(number, chance, events_per_run).write(connection)
+        connection.commit()
+        count: int = connection.execute("SELECT count(*) FROM orchestrator_events").fetchone()[0]
+    return count
+
+
+class MadeUpRun:
+    """One run of a made-up agent, written straight into the tables."""
+
+    def __init__(self, number: int, chance: random.Random, size: int) -> None:
+        self.name, self.size, self.seq = f"run-{number:06}", size, 0
+        self.source = f"Build app {number // 4 % 10}"
+        self.agent, self.model = AGENTS[number % len(AGENTS)]
+        self.chance = chance
+        self.began = self.clock = 1_790_000_000_000 + number * 3_600_000
+        self.steps: list[tuple[object, ...]] = []
+        self.events: list[tuple[object, ...]] = []
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Make it up and write it."""
+        done = all([self.carry(str(n), *step) for n, step in enumerate(STEPS, 1)])
+        while self.seq < self.size:
+            self.event(None, "agent.text", text=CODE)
+        titles = {str(n): title for n, (_, title) in enumerate(STEPS, 1)}
+        spec = {
+            "source_kind": "prompt",
+            "source": self.source,
+            "repo": "/r",
+            "flow": "build",
+            "titles": titles,
+        }
+        text = json.dumps({**spec, "agent": self.agent, "model": self.model})
+        state = "done" if done else "needs_human"
+        connection.execute(RUN, (self.name, self.source, text, state, self.began, self.clock))
+        connection.executemany(STEP, self.steps)
+        connection.executemany(EVENT, self.events)
+
+    def event(self, step: str | None, kind: str, /, **data: Any) -> None:
+        """Add one event."""
+        self.seq += 1
+        self.clock += 100
+        self.events.append((self.name, self.seq, self.clock, step, kind, json.dumps(data)))
+
+    def carry(self, task: str, build_phase: str, title: str) -> bool:
+        """Carry one task through up to three verdicts."""
+        self.launch(task, "execute", 1, build_phase)
+        likely = 0.35 if title == "Row level security" else 0.7
+        for number in (1, 2, 3):
+            passed = self.chance.random() < likely
+            action = "PROCEED" if passed else self.chance.choice(ACTIONS)
+            verdict = {
+                "result": "PASS" if passed else "FAIL",
+                "action": action,
+                "reason": f"Missing: {title}",
+            }
+            self.step(task, "verify", number, build_phase, passed, {"verdict": verdict, "failure": None})
+            if passed:
+                break
+            self.fail(task, number, build_phase, action)
+            self.launch(task, "resolve", number, build_phase)
+        self.step(task, "end", 1, build_phase, passed, {"done": passed, "reason": "done"})
+        return passed
+
+    def fail(self, task: str, number: int, build_phase: str, action: str) -> None:
+        """Add what is seen after a verdict that is not PASS."""
+        code = self.chance.randrange(300)
+        self.event(
+            f"task/{task}/verify/{number}",
+            "error",
+            kind="CHECK_ERROR",
+            message=f"error TS{code} in src/a.ts:{self.seq}",
+            signature=f"error ts{code} in <path>",
+            task=task,
+            phase="verify",
+            build_phase=build_phase,
+        )
+        if action == "WEB_SEARCH":
+            results = [{"title": "t", "url": f"https://{host}/x"} for host in self.chance.sample(HOSTS, 2)]
+            query = " ".join(self.chance.sample(WORDS, 4))
+            self.event(None, "search", task=task, query=query, source="agent", results=results)
+
+    def launch(self, task: str, phase: str, attempt: int, build_phase: str) -> None:
+        """Add one launch with all its tool calls."""
+        key = f"task/{task}/{phase}/{attempt}"
+        for n in range(self.size // 32):
+            given = {"file_path": f"/repo/src/file{n}.ts", "old_string": CODE}
+            call = {"name": self.chance.choice(TOOLS), "id": f"toolu_{n:020}", "input": given}
+            self.event(key, "agent.tool", **call, state="started")
+            self.event(key, "agent.tool", **call, state="completed", status="success")
+        usage = {"input_tokens": self.chance.randrange(50_000), "output_tokens": 900, "cost_usd": 0.25}
+        verdict = {"result": "PASS", "action": "PROCEED", "reason": "done"}
+        output = {"verdict": verdict, "failure": None, "usage": usage, "text": CODE * 20}
+        self.step(task, phase, attempt, build_phase, True, output)
+
+    def step(
+        self, task: str, phase: str, attempt: int, build_phase: str, ok: bool, output: dict[str, Any]
+    ) -> None:
+        """Add one step of five seconds."""
+        key, began = f"task/{task}/{phase}/{attempt}", self.clock
+        self.clock += 5000
+        self.event(key, "step.ended", ok=ok)
+        row = (
+            self.name,
+            key,
+            self.seq,
+            task,
+            phase,
+            attempt,
+            self.agent,
+            self.model,
+            "done" if ok else "failed",
+        )
+        self.steps.append((*row, json.dumps(output), began, self.clock, build_phase))
