@@ -258,6 +258,15 @@ class TestTalk:
         assert failure(events) is FailureKind.NOT_STARTED
         assert stage.log("prompt") == []
 
+    @pytest.mark.parametrize("fault", ["", "late_history"])
+    def test_the_past_of_a_session_is_not_taken_for_its_work(self, stage: Stage, fault: str) -> None:
+        first = outcome(stage.run(token="a"))
+        stage.faults(fault)
+        events = stage.run(token="b", session=first.session, permissions="read")
+        assert failure(events) is FailureKind.REFUSED
+        assert outcome(events).text == first.text
+        assert [tool["title"] for tool in of(events, EventType.AGENT_TOOL)] != ["Old"]
+
     def test_a_plan_that_comes_as_a_request_is_the_plan(self, stage: Stage) -> None:
         """Cursor's way; the other side of the wire is a few lines here."""
         program = stage.root / "bin" / "planner"

@@ -189,6 +189,7 @@ GEMINI = Profile(
     model=ModelChoice(args=["-m", "{model}"]),
     version=_NUMBER,
     install="npm install -g @google/gemini-cli",
+    reports_usage=True,
 )
 
 COPILOT = Profile(

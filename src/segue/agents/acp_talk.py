@@ -20,6 +20,7 @@ _METHOD_NOT_FOUND = -32601
 _FOR_PEOPLE = (
     *("user_message_chunk", "available_commands_update", "session_info_update", "config_option_update"),
 )
+_SILENCE = 1.0
 _OPEN_TOOLS = 1000
 _TEXT_CHARS = 64 * 1024
 
@@ -136,8 +137,22 @@ class Talk:
             self._session = wanted
             asked = {"sessionId": wanted, **where}
             answer = self._request(f"session/{how}", asked, self._job["start_timeout"])
+            if how == "load":
+                self._settle()
         self._tell({"type": "session", "id": self._session, "how": how, "replayed": self._replayed})
         return answer
+
+    def _settle(self) -> None:
+        """Wait for silence: some agents answer first and then tell the session's past, as if it were new."""
+        deadline = time.monotonic() + self._job["start_timeout"]
+        while time.monotonic() < deadline:
+            try:
+                message = self._wire.receive(_SILENCE)
+            except TimeoutError:
+                return
+            if message is None:
+                raise Gone("it closed its output")
+            self._heed(message)
 
     def _way_back(self) -> str:
         """How a session is gone on with; `load` also replays it, which nobody needs."""

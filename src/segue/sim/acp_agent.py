@@ -76,6 +76,8 @@ class Launch:
         while (message := _read()) is not None:
             if "method" in message and "id" in message:
                 self._answer(message)
+                if message["method"] == "session/load" and "late_history" in self.faults:
+                    self._tell_past()
         if "stay" in self.faults:
             _hang()
         return 0
@@ -125,10 +127,14 @@ class Launch:
         if not self.script.prompts(params["sessionId"]):
             raise Wrong(_WRONG, f"Session not found: {params['sessionId']}")
         self.session = params["sessionId"]
-        if params["method"] == "session/load":
-            self._update("user_message_chunk", content={"type": "text", "text": "what was asked before"})
-            self._update("agent_message_chunk", content={"type": "text", "text": "what was said before"})
+        if params["method"] == "session/load" and "late_history" not in self.faults:
+            self._tell_past()
         return self._state()
+
+    def _tell_past(self) -> None:
+        self._update("user_message_chunk", content={"type": "text", "text": "what was asked before"})
+        self._update("tool_call", toolCallId="old", kind="edit", title="Old", status="completed")
+        self._update("agent_message_chunk", content={"type": "text", "text": "what was said before"})
 
     def _gate(self) -> None:
         if self.faults & {"auth", "auth_fails"} and not self.authenticated:

@@ -29,6 +29,7 @@ FAULTS = {
     "noise": "prints a line that is no JSON",
     "unknown_update": "tells of something nobody knows",
     "unknown_request": "asks its client for a file and for things nobody knows",
+    "late_history": "answers that a session is loaded before it tells the session's past, as Gemini does",
     "late_tool": "tells of a tool call only when it has ended",
     "reject_cancels": "ends its turn when it is denied something",
     "plan_writes": "works in plan mode as if it were none, without asking",
