@@ -67,6 +67,21 @@ def test_triggers_and_policies_have_no_power_either(tmp_path: Path, rls_server: 
     assert not mark.exists()
 
 
+def test_migrations_cannot_blind_the_check(tmp_path: Path, rls_server: str) -> None:
+    """Defaults of the database, and a transaction left open, would keep rows from being made or seen."""
+    blind = """
+    do $$ begin
+      execute format('alter database %I set default_transaction_read_only = on', current_database());
+      execute format('alter database %I set role = anon', current_database());
+      execute format('alter database %I set row_security = off', current_database());
+    end $$;
+    begin;
+    """
+    report = checked(tmp_path, rls_server, blind + TODOS)
+    assert "anon delete" in allowed(report)
+    assert any("does not end it" in warning for warning in found(report, Level.WARNING))
+
+
 def test_nothing_is_left_on_a_server_that_is_not_ours(tmp_path: Path, rls_server: str) -> None:
     def inventory() -> tuple[set[str], set[str]]:
         with psycopg.connect(rls_server) as connection:

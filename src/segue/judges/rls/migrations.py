@@ -86,7 +86,19 @@ def apply(scratch: Scratch, session: Connection[Any], migrations: Sequence[Migra
                 done.findings.append(_failure(scratch, migration, statement, error, Level.ERROR))
                 return done
         done.files.append(migration.name)
+        done.findings += _closed(session, migration)
     return done
+
+
+def _closed(session: Connection[Any], migration: Migration) -> list[RlsFinding]:
+    """End a transaction that the file has left open, which would hide its work and keep its locks."""
+    from psycopg.pq import TransactionStatus
+
+    if session.info.transaction_status is TransactionStatus.IDLE:
+        return []
+    session.execute("COMMIT")
+    told = "the file begins a transaction and does not end it"
+    return [RlsFinding(Level.WARNING, str(FOLDER / migration.name), told)]
 
 
 def _run(scratch: Scratch, session: Connection[Any], sql: str) -> None:

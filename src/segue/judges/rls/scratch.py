@@ -24,7 +24,12 @@ _LOCK = 7_304_552_118
 """Checks on one server take turns: they share its roles."""
 
 _LOCK_SECONDS = 300
-_STATEMENT_SECONDS = 15
+_SESSION = (
+    *("SET ROLE NONE", "SET default_transaction_read_only = off", "SET row_security = on"),
+    "SET statement_timeout = '15s'",
+)
+"""How every session begins, whatever a migration has made the database's own defaults."""
+
 _CREATEROLE_SINCE = 160000
 """Before, whoever might make roles might give himself any of them, such as the one that runs programs."""
 
@@ -53,7 +58,8 @@ class Scratch:
             prepare_threshold=None,
             application_name="segue rls check",
         )
-        connection.execute(f"SET statement_timeout = '{_STATEMENT_SECONDS}s'")
+        for setting in _SESSION:
+            connection.execute(setting)
         return connection
 
     def stop(self) -> None:
