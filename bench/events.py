@@ -47,7 +47,7 @@ def figures(quick: bool) -> Iterator[Figure]:
         )
 
 
-def append(path: Path, count: int) -> tuple[str, float]:
+def append(address: str | Path, count: int) -> tuple[str, float]:
     """Seconds until all events of a run are stored, and the run."""
     events = [
         Event(EventType.AGENT_TEXT, {"text": f"Line {n} of what it says.", "n": n}) for n in range(count)
@@ -61,7 +61,7 @@ def append(path: Path, count: int) -> tuple[str, float]:
         await store.close(journal)
         return time.perf_counter() - before
 
-    with connect(path) as store:
+    with connect(address) as store:
         run = store.create("bench", RunSpec("planfile", "plan.md", ".", "command", "execute"))
         return run.id, asyncio.run(emit(run.id))
 
