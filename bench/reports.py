@@ -130,7 +130,7 @@ class MadeUpRun:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Make it up and write it."""
-        done = all([self.carry(str(n), *step) for n, step in enumerate(STEPS, 1)])
+        carried = [self.carry(str(n), *step) for n, step in enumerate(STEPS, 1)]
         while self.seq < self.size:
             self.event(None, "agent.text", text=CODE)
         titles = {str(n): title for n, (_, title) in enumerate(STEPS, 1)}
@@ -142,7 +142,7 @@ class MadeUpRun:
             "titles": titles,
         }
         text = json.dumps({**spec, "agent": self.agent, "model": self.model})
-        state = "done" if done else "needs_human"
+        state = "done" if all(carried) else "needs_human"
         connection.execute(RUN, (self.name, self.source, text, state, self.began, self.clock))
         connection.executemany(STEP, self.steps)
         connection.executemany(EVENT, self.events)

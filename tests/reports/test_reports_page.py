@@ -1,0 +1,34 @@
+"""The page about reports shows the very queries that the reports are made of."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from segue.reports.selection import QUESTIONS, sql
+from tests.reports.dataset import Written
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text("utf-8")
+
+
+def test_every_query_is_shown_as_it_is() -> None:
+    shown = re.findall(r"^### (\w+)\n.*?^```sql\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert [name for name, _ in shown] == list(QUESTIONS)
+    for name, text in shown:
+        assert text == sql(name), f"docs/reports.md shows another {name}.sql"
+
+
+def test_every_query_file_is_a_question() -> None:
+    folder = Path(__file__).parents[2] / "src" / "segue" / "reports" / "sql"
+    assert {path.stem for path in folder.glob("*.sql")} == set(QUESTIONS)
+    assert all("/* filters */" in sql(name) for name in QUESTIONS)
+
+
+def test_the_example_answers(tmp_path: Path) -> None:
+    (example,) = re.findall(r"^```sql example\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    data = Written()
+    data.run("one").execute(1, "RRE")
+    with closing(sqlite3.connect(data.write(str(tmp_path / "segue.db")))) as connection:
+        assert connection.execute(example).fetchall() == [("task/1/execute/1", 2.0, 1)]
