@@ -30,6 +30,9 @@ INBOX = "bridge-webhooks"
 
 _ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
 _LONGEST_PAUSE = 60.0
+_BATCH = 100
+"""How many deliveries are one step: a flood must not cost as many transactions."""
+
 _HEARING = (RunState.RUNNING, RunState.PARKED, RunState.DONE)
 """A conversation that was stopped, or needs a human, hears of it when somebody goes on with it."""
 
@@ -103,13 +106,17 @@ async def dispatch(app: App, store: Store, journal: Journal, ensure: Callable[[s
 
         async def work(_token: str) -> StepResult:
             facts = await journal.wait("webhook")
-            assert facts is not None, "there is no time limit"
-            problem = await _doubt(api, facts["agent_id"], facts["status"])
-            outcome = problem or await asyncio.to_thread(_handed_on, store, facts, on_loop)
-            told = {name: facts[name] for name in ("delivery", "agent_id", "status")}
-            data = {**told, "direction": "in", "outcome": outcome}
-            await journal.emit(Event(EventType.BRIDGE_WEBHOOK, data))
-            return StepResult(True, {**told, "outcome": outcome})
+            taken = 0
+            while facts is not None:
+                taken += 1
+                outcome = await _doubt(api, facts["agent_id"], facts["status"])
+                outcome = outcome or await asyncio.to_thread(_handed_on, store, facts, on_loop)
+                told = {name: facts[name] for name in ("delivery", "agent_id", "status")}
+                await journal.emit(
+                    Event(EventType.BRIDGE_WEBHOOK, {**told, "direction": "in", "outcome": outcome})
+                )
+                facts = await journal.wait("webhook", timeout=0) if taken < _BATCH else None
+            return StepResult(True, {"taken": taken})
 
         number = sum(step.ended is not None for step in journal.steps("webhook/"))
         while True:

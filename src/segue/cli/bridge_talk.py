@@ -27,15 +27,20 @@ def reopen(run_id: str, config: Path | None, settings: dict[str, Any]) -> tuple[
 
 def talk(app: App, run: Run, output: Output, *, wait_reminders: bool, verbose: bool) -> int:
     """Carry a conversation on in this process and say how it ended."""
+    return asyncio.run(talked(app, run, output, wait_reminders=wait_reminders, verbose=verbose))
+
+
+async def talked(app: App, run: Run, output: Output, *, wait_reminders: bool, verbose: bool = False) -> int:
+    """The same inside an event loop."""
     if output.json:
         output.record({"type": "launch", "schema": 1, "run": run.id, "pid": os.getpid()})
     display = JsonLines(output) if output.json else Silent() if output.quiet else Lines(verbose)
+    with app.store() as store, structured(app.loaded.settings.log) as logs:
+        ended = await carry_on(app, store, run, [display, *logs], wait_reminders=wait_reminders)
+    return _said(ended, output)
 
-    async def go_on() -> Ended:
-        with app.store() as store, structured(app.loaded.settings.log) as logs:
-            return await carry_on(app, store, run, [display, *logs], wait_reminders=wait_reminders)
 
-    ended = asyncio.run(go_on())
+def _said(ended: Ended, output: Output) -> int:
     code = ended.error.exit_code if ended.error else 0
     if output.json:
         facts = {"run": ended.run, "state": ended.state, "exit_code": code, "reminder": ended.reminder}

@@ -8,7 +8,7 @@ import click
 
 from segue.cli.options import make_output, options
 
-PARTS = ("plan", "feature", "build")
+PARTS = ("plan", "feature", "build", "bridge")
 
 
 @click.command()
@@ -27,6 +27,7 @@ def demo(part: str, folder: Path | None, as_json: bool, color: str) -> int:
     `plan`: one task fails its first attempt and is tried again, one meets a usage limit and waits.
     `feature`: a Spec Kit feature on simulated cloud agents, with a failed verification and its recovery.
     `build`: one prompt, planned and built step by step; one step is searched for, the plan is made anew.
+    `bridge`: an agent without keys prints commands; a subagent, the relay and a reminder carry them out.
 
     \b
     Examples:
@@ -35,7 +36,7 @@ def demo(part: str, folder: Path | None, as_json: bool, color: str) -> int:
     """
     import asyncio
 
-    from segue.cli import demo_build, demo_feature, demo_plan
+    from segue.cli import demo_bridge, demo_build, demo_feature, demo_plan
     from segue.cli.output import program
     from segue.domain.errors import UsageError
 
@@ -43,6 +44,7 @@ def demo(part: str, folder: Path | None, as_json: bool, color: str) -> int:
         raise UsageError(f"{folder} is not empty.", kept="Nothing was touched.", hint="Name a new folder")
     output = make_output(as_json, color=color)
     shows = {"plan": demo_plan.show, "feature": demo_feature.show, "build": demo_build.show}
+    shows["bridge"] = demo_bridge.show
     for name in PARTS if part == "all" else (part,):
         place = folder.absolute() / name if folder else None
         code = asyncio.run(shows[name](place, output))

@@ -48,6 +48,11 @@ def resume(
             output.record({"type": "done", "run": None, "state": "done", "exit_code": 0})
         output.text("Nothing to resume: every run is done.")
         return 0
+    if run.spec.source_kind == "bridge":
+        from segue.cli import bridge_talk
+
+        app, run = bridge_talk.reopen(run.id, config_file, settings)
+        return bridge_talk.talk(app, run, output, wait_reminders=False, verbose=verbose)
     config = config_file or (Path(run.spec.config) if run.spec.config else None)
     app = App.load(Path(run.spec.repo), config, settings, stored=run.spec.settings)
 
