@@ -1,4 +1,4 @@
-"""The model simulator answers as OpenAI and Anthropic do, by its script."""
+"""The model simulator answers as OpenAI, Anthropic and Google do, by its script."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from segue.sim.http_server import serve
 from segue.sim.llm.app import llm_app
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
-APIS = [CHAT, RESPONSES, MESSAGES]
+GEMINI = "/v1beta/models/m:generateContent"
+APIS = [CHAT, RESPONSES, MESSAGES, GEMINI]
 
 
 @pytest.fixture
@@ -37,6 +38,8 @@ def plays(http: httpx2.Client, *entries: dict[str, Any]) -> None:
 def body(path: str, text: str, **more: Any) -> dict[str, Any]:
     if path == RESPONSES:
         return {"model": "m", "input": text, **more}
+    if path == GEMINI:
+        return {"contents": [{"role": "user", "parts": [{"text": text}]}]}
     return {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 9, **more}
 
 
@@ -45,12 +48,19 @@ def said(path: str, answer: dict[str, Any]) -> str:
     if path == CHAT:
         text: str = answer["choices"][0]["message"]["content"]
         return text
+    if path == GEMINI:
+        return "".join(part["text"] for part in answer["candidates"][0]["content"]["parts"])
     blocks = answer["output"][0]["content"] if path == RESPONSES else answer["content"]
     return "".join(block["text"] for block in blocks)
 
 
+def streaming(path: str) -> str:
+    """Where a stream is asked for."""
+    return path.replace(":generateContent", ":streamGenerateContent?alt=sse")
+
+
 def stream(http: httpx2.Client, path: str, **more: Any) -> list[dict[str, Any]]:
-    answer = http.post(path, json=body(path, "hello there, whoever you are", stream=True, **more))
+    answer = http.post(streaming(path), json=body(path, "hello there, whoever you are", stream=True, **more))
     assert answer.headers["content-type"] == "text/event-stream"
     found = [line.removeprefix("data: ") for line in answer.text.split("\n") if line.startswith("data: ")]
     return [json.loads(data) for data in found if data != "[DONE]"]
@@ -60,9 +70,12 @@ def stream(http: httpx2.Client, path: str, **more: Any) -> list[dict[str, Any]]:
 def test_the_default_is_an_echo(http: httpx2.Client, path: str) -> None:
     answer = http.post(path, json=body(path, "hello")).json()
     assert said(path, answer) == "hello"
-    usage = answer["usage"]
-    assert usage.get("prompt_tokens", usage.get("input_tokens")) > 0
-    assert usage.get("completion_tokens", usage.get("output_tokens")) > 0
+    usage = answer.get("usage") or answer["usageMetadata"]
+    read, written = (
+        {"prompt_tokens", "input_tokens", "promptTokenCount"},
+        {"completion_tokens", "output_tokens", "candidatesTokenCount"},
+    )
+    assert all(usage[(names & usage.keys()).pop()] > 0 for names in (read, written))
 
 
 @pytest.mark.parametrize("path", APIS)
@@ -85,7 +98,8 @@ def test_entries_for_one_api_or_one_model(http: httpx2.Client) -> None:
 def test_a_key_is_needed_and_may_be_any(http: httpx2.Client, path: str) -> None:
     with httpx2.Client(base_url=http.base_url, trust_env=False) as client:
         assert client.post(path, json=body(path, "x")).status_code == 401
-        assert client.post(path, json=body(path, "x"), headers={"x-api-key": "k"}).status_code == 200
+        for header in ("x-api-key", "x-goog-api-key"):
+            assert client.post(path, json=body(path, "x"), headers={header: "k"}).status_code == 200
         assert client.get("/v1/models").status_code == 401
     assert "anything" not in http.get("/_sim/log").text
 
@@ -122,6 +136,14 @@ def test_messages_in_pieces(http: httpx2.Client) -> None:
     assert events[-2]["usage"]["output_tokens"] > 0
 
 
+def test_gemini_in_pieces(http: httpx2.Client) -> None:
+    documents = stream(http, GEMINI)
+    candidates = [document["candidates"][0] for document in documents]
+    assert "".join(said(GEMINI, document) for document in documents) == "hello there, whoever you are"
+    assert [candidate.get("finishReason") for candidate in candidates] == [None, None, "STOP"]
+    assert len({document["responseId"] for document in documents}) == 1
+
+
 CALL = {"name": "read", "arguments": {"path": "a.py", "lines": [1, 2]}}
 
 
@@ -139,6 +161,9 @@ def test_tool_calls_in_every_api(http: httpx2.Client) -> None:
     message = http.post(MESSAGES, json=body(MESSAGES, "x")).json()
     assert message["stop_reason"] == "tool_use"
     assert message["content"][0]["input"] == CALL["arguments"]
+    [candidate] = http.post(GEMINI, json=body(GEMINI, "x")).json()["candidates"]
+    [part] = candidate["content"]["parts"]
+    assert (part["functionCall"]["name"], part["functionCall"]["args"]) == ("read", CALL["arguments"])
 
 
 def test_tool_calls_in_pieces(http: httpx2.Client) -> None:
@@ -155,6 +180,8 @@ def test_tool_calls_in_pieces(http: httpx2.Client) -> None:
     assert json.loads("".join(parts)) == CALL["arguments"]
     done = [e for e in stream(http, RESPONSES) if e["type"] == "response.output_item.done"]
     assert [e["item"]["type"] for e in done] == ["message", "function_call"]
+    last = stream(http, GEMINI)[-1]["candidates"][0]
+    assert last["content"]["parts"][0]["functionCall"]["args"] == CALL["arguments"]
 
 
 def test_a_tool_loop_is_matched_by_what_the_tool_said(http: httpx2.Client) -> None:
@@ -170,6 +197,16 @@ def test_a_tool_loop_is_matched_by_what_the_tool_said(http: httpx2.Client) -> No
     assert said(MESSAGES, second) == "It is 42."
 
 
+def test_a_tool_loop_with_gemini(http: httpx2.Client) -> None:
+    plays(http, {"api": "gemini", "match": "file says 42", "reply": "It is 42."}, {"tool_calls": [CALL]})
+    question = {"role": "user", "parts": [{"text": "What is it?"}]}
+    first = http.post(GEMINI, json={"contents": [question]}).json()["candidates"][0]["content"]
+    call = first["parts"][0]["functionCall"]
+    result = {"id": call["id"], "name": call["name"], "response": {"output": "file says 42"}}
+    turns = [question, first, {"role": "user", "parts": [{"functionResponse": result}]}]
+    assert said(GEMINI, http.post(GEMINI, json={"contents": turns}).json()) == "It is 42."
+
+
 def test_errors_in_the_vendors_shapes(http: httpx2.Client) -> None:
     plays(http, {"status": 429, "reply": "Slow down", "headers": {"retry-after": "3"}})
     answer = http.post(CHAT, json=body(CHAT, "x"))
@@ -177,6 +214,9 @@ def test_errors_in_the_vendors_shapes(http: httpx2.Client) -> None:
     assert answer.json()["error"]["code"] == "rate_limit_exceeded"
     answer = http.post(MESSAGES, json=body(MESSAGES, "x"))
     assert answer.json() == {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down"}}
+    answer = http.post(streaming(GEMINI), json=body(GEMINI, "x"))
+    error = {"code": 429, "message": "Slow down", "status": "RESOURCE_EXHAUSTED"}
+    assert (answer.status_code, answer.json()) == (429, {"error": error})
 
 
 @pytest.mark.parametrize("path", APIS)
@@ -184,7 +224,8 @@ def test_errors_in_the_vendors_shapes(http: httpx2.Client) -> None:
 def test_a_cut_connection_is_no_end(http: httpx2.Client, path: str, streamed: bool) -> None:
     plays(http, {"reply": "a long answer " * 20, "cut": 2, "times": 1})
     got = bytearray()
-    with http.stream("POST", path, json=body(path, "x", stream=streamed)) as answer:
+    where = streaming(path) if streamed else path
+    with http.stream("POST", where, json=body(path, "x", stream=streamed)) as answer:
         pieces = answer.iter_raw()
         with pytest.raises(httpx2.RemoteProtocolError):
             deque(map(got.extend, pieces))
@@ -199,6 +240,8 @@ def test_a_cut_connection_is_no_end(http: httpx2.Client, path: str, streamed: bo
         (CHAT, {"model": "m"}),
         (CHAT, {"model": "m", "messages": []}),
         (RESPONSES, {"model": "m"}),
+        (GEMINI, {}),
+        (GEMINI, {"contents": ["hello"]}),
         (MESSAGES, {"model": "m", "messages": [{"role": "user", "content": "x"}]}),
         (
             CHAT,
@@ -225,6 +268,8 @@ def test_models_are_listed(http: httpx2.Client) -> None:
 
 def test_tokens_are_counted_and_usage_can_be_scripted(http: httpx2.Client) -> None:
     assert http.post(f"{MESSAGES}/count_tokens", json=body(MESSAGES, "x")).json()["input_tokens"] > 0
+    counted = http.post(GEMINI.replace("generateContent", "countTokens"), json=body(GEMINI, "x"))
+    assert counted.json()["totalTokens"] > 0
     plays(http, {"reply": "x", "usage": {"input": 7, "output": 3, "cached": 2}})
     usage = http.post(CHAT, json=body(CHAT, "x")).json()["usage"]
     assert (usage["prompt_tokens"], usage["total_tokens"]) == (7, 10)

@@ -75,7 +75,7 @@ def cursor(port: int, repos: tuple[str, ...], script: Path | None) -> int:
 def llm(port: int, script: Path | None) -> int:
     """Serve language models with scripted answers on loopback, until Ctrl-C.
 
-    It speaks OpenAI's and Anthropic's APIs. See docs/simulators.md.
+    It speaks OpenAI's, Anthropic's and Google's APIs. See docs/simulators.md.
 
     \b
     Example:

@@ -1,1 +1,1 @@
-"""A stand-in for language models behind the OpenAI and Anthropic APIs, with scripted answers."""
+"""A stand-in for language models behind the APIs of OpenAI, Anthropic and Google, with scripted answers."""

@@ -1,4 +1,4 @@
-"""Puts the model simulator together: three APIs, a key that may be any, and the controls under `/_sim/`."""
+"""Puts the model simulator together: four APIs, a key that may be any, and the controls under `/_sim/`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from starlette.routing import Route
 from segue.sim.http_log import RequestLog, Seen, from_a_web_page
 from segue.sim.http_script import complaint
 from segue.sim.http_server import drop
-from segue.sim.llm import chat, messages, responses
+from segue.sim.llm import chat, gemini, messages, responses
 from segue.sim.llm.script import Answer, Answers, Ask, Entry, Script, answer
 from segue.sim.llm.wire import BadRequest
 
@@ -35,6 +35,7 @@ class Dialect:
 CHAT = Dialect(chat.ask, chat.whole, chat.stream, chat.error)
 RESPONSES = Dialect(responses.ask, responses.whole, responses.stream, chat.error)
 MESSAGES = Dialect(messages.ask, messages.whole, messages.stream, messages.error)
+GEMINI = Dialect(gemini.ask, gemini.whole, gemini.stream, gemini.error)
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class Models:
         if not _key(request):
             return JSONResponse(dialect.error(401, "No API key was given."), 401)
         body = seen.body if isinstance(seen.body, dict) else _parsed(await request.body())
+        body = body | _in_path(request)
         try:
             asked = dialect.ask(body)
         except BadRequest as error:
@@ -70,9 +72,10 @@ class Models:
         return _spoken(request, dialect, entry, asked, body)
 
     async def count(self, request: Request) -> Response:
-        """`POST /v1/messages/count_tokens`."""
+        """`POST /v1/messages/count_tokens`, and Google's `countTokens`."""
         self.log.add(request, await request.body()).status = 200
-        return JSONResponse({"input_tokens": max(1, len(await request.body()) // 4)})
+        tokens = max(1, len(await request.body()) // 4)
+        return JSONResponse({"input_tokens": tokens, "totalTokens": tokens})
 
     async def list_models(self, request: Request) -> Response:
         """`GET /v1/models`."""
@@ -117,6 +120,9 @@ def llm_app(script: Script | None = None) -> Starlette:
             Route("/v1/responses", speak(RESPONSES), methods=["POST"]),
             Route("/v1/messages", speak(MESSAGES), methods=["POST"]),
             Route("/v1/messages/count_tokens", models.count, methods=["POST"]),
+            Route("/v1beta/models/{model}:generateContent", speak(GEMINI), methods=["POST"]),
+            Route("/v1beta/models/{model}:streamGenerateContent", speak(GEMINI), methods=["POST"]),
+            Route("/v1beta/models/{model}:countTokens", models.count, methods=["POST"]),
             Route("/v1/models", models.list_models),
             Route("/_sim/log", models.log.answer, methods=["GET", "DELETE"]),
             Route("/_sim/script", models.load, methods=["POST"]),
@@ -150,7 +156,17 @@ async def _sent(request: Request, whole: list[bytes], cut: int | None) -> AsyncI
 
 def _key(request: Request) -> str:
     bearer = request.headers.get("authorization", "").partition(" ")[2]
-    return bearer or request.headers.get("x-api-key", "")
+    return bearer or request.headers.get("x-api-key", "") or request.headers.get("x-goog-api-key", "")
+
+
+def _in_path(request: Request) -> dict[str, Any]:
+    """What Google's API says in the path, where the others have it in the body."""
+    if "model" not in request.path_params:
+        return {}
+    return {
+        "model": request.path_params["model"],
+        "stream": request.url.path.endswith(":streamGenerateContent"),
+    }
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

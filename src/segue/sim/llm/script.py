@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from segue.sim.http_script import compiles
 from segue.sim.llm.judge import JudgeRule, judged
 
-Api = Literal["chat", "responses", "messages"]
+Api = Literal["chat", "responses", "messages", "gemini"]
 
 
 class _Part(BaseModel):
@@ -33,7 +33,7 @@ class Entry(_Part):
     """One answer: when it applies, what it says, and what goes wrong."""
 
     match: str = Field(default="", description="a regular expression found in the last user message")
-    api: Api | None = Field(default=None, description="only `chat`, `responses` or `messages`")
+    api: Api | None = Field(default=None, description="only `chat`, `responses`, `messages` or `gemini`")
     model: str | None = Field(default=None, description="only models this regular expression is found in")
     times: int = Field(default=0, description="the entry serves so many requests; 0: any number")
     reply: Any = Field(default=None, description="the answer: a text, or any other value, sent as JSON")
@@ -78,7 +78,7 @@ class Script(_Part):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request in words all three APIs share."""
+    """A request in words all APIs share."""
 
     api: Api
     model: str
@@ -96,7 +96,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer in words all three APIs share."""
+    """An answer in words all APIs share."""
 
     model: str
     text: str

@@ -1,4 +1,4 @@
-"""What the three APIs have in common on the wire."""
+"""What the APIs have in common on the wire."""
 
 from __future__ import annotations
 

@@ -1,0 +1,86 @@
+"""Google's Gemini API: what is asked, and the answer whole or in pieces."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from segue.sim.llm.script import Answer, Ask
+from segue.sim.llm.wire import data_line, objects, pieces
+
+
+def ask(body: dict[str, Any]) -> Ask:
+    """Read the request, to which `model` and `stream` were added from its path; raises BadRequest."""
+    contents = objects(body, "contents")
+    users = tuple(_text(turn) for turn in contents if turn.get("role", "user") in ("user", "function"))
+    return Ask(
+        "gemini", str(body.get("model", "")), users, bool(body.get("stream")), len(json.dumps(contents))
+    )
+
+
+def whole(answer: Answer, _body: dict[str, Any]) -> dict[str, Any]:
+    """The answer in one document."""
+    texts = [answer.text] if answer.text or not answer.tool_calls else []
+    parts = [*({"text": text} for text in texts), *_calls(answer)]
+    return _document(answer, f"sim-{uuid.uuid4().hex}", parts, last=True)
+
+
+def stream(answer: Answer, _body: dict[str, Any]) -> Iterator[bytes]:
+    """The answer piece by piece; the last one says that it is."""
+    name = f"sim-{uuid.uuid4().hex}"
+    for piece in pieces(answer.text):
+        yield data_line(_document(answer, name, [{"text": piece}], last=False))
+    yield data_line(_document(answer, name, _calls(answer) or [{"text": ""}], last=True))
+
+
+def error(status: int, message: str) -> dict[str, Any]:
+    """An error in Google's shape."""
+    return {"error": {"code": status, "message": message, "status": _ERRORS.get(status, "INTERNAL")}}
+
+
+_ERRORS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+
+
+def _text(turn: dict[str, Any]) -> str:
+    """What a turn says; results of tools count as text."""
+    parts = turn.get("parts")
+    said = []
+    for part in parts if isinstance(parts, list) else []:
+        if isinstance(part, dict):
+            result = part.get("functionResponse")
+            said.append(json.dumps(result) if result else str(part.get("text") or ""))
+    return "\n".join(text for text in said if text)
+
+
+def _calls(answer: Answer) -> list[dict[str, Any]]:
+    return [
+        {"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}}
+        for call in answer.tool_calls
+    ]
+
+
+def _document(answer: Answer, name: str, parts: list[dict[str, Any]], last: bool) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
+    if last:
+        candidate["finishReason"] = "STOP"
+    used = answer.usage
+    return {
+        "candidates": [candidate],
+        "usageMetadata": {
+            "promptTokenCount": used["input"],
+            "cachedContentTokenCount": used["cached"],
+            "candidatesTokenCount": used["output"],
+            "totalTokenCount": used["input"] + used["output"],
+        },
+        "modelVersion": answer.model,
+        "responseId": name,
+    }
