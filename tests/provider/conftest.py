@@ -10,9 +10,6 @@ import pytest
 
 from tests.provider.place import DROPPED, Asking, environment, prepare
 
-# Test modules import LiteLLM by themselves; it would fetch its list of prices from the network.
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-
 
 @pytest.fixture
 def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from dataclasses import dataclass
@@ -10,6 +11,10 @@ from typing import Any
 
 from segue.sim.launchers import write_launchers
 from tests.cli.place import until
+
+# LiteLLM would fetch its list of prices from the network.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+litellm: Any = importlib.import_module("litellm")
 
 MODEL = "composer-cli/composer-2.5"
 HELLO = [{"role": "user", "content": "hello"}]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import litellm
 import pytest
 
-from tests.provider.place import HELLO, MODEL, Asking
+from tests.provider.place import HELLO, MODEL, Asking, litellm
 
 CASES = {
     "crash": ('stderr = "segmentation fault"\nexit_code = 3', litellm.UnprocessableEntityError),

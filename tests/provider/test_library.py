@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import litellm
 import pytest
 
 import segue.provider
 from segue.prompts.transcript import Message, Role, transcript
 from tests.cli.place import until
-from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work
+from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, litellm
 
 
 @pytest.fixture(autouse=True)

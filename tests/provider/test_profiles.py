@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx2
-import litellm
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ from segue.provider.catalogue import Catalogue
 from segue.provider.options import read_profiles
 from segue.sim.http_server import serve
 from segue.sim.llm.app import llm_app
-from tests.provider.place import HELLO, MODEL, Asking
+from tests.provider.place import HELLO, MODEL, Asking, litellm
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,13 @@ import os
 from collections.abc import Iterator
 
 import httpx2
-import litellm
 import pytest
 
 from segue.sim.http_server import serve
 from segue.sim.llm.app import llm_app
 from tests.e2e.conftest import BIN, provider
 from tests.e2e.install import PACKAGES, installed
-from tests.provider.place import Asking
+from tests.provider.place import Asking, litellm
 
 pytestmark = pytest.mark.skipif(
     bool(PACKAGES.keys() - installed()), reason="the real command lines are not installed; run `make e2e`"

@@ -7,7 +7,6 @@ import sys
 import threading
 from typing import Any
 
-import litellm
 import pytest
 from litellm.integrations.custom_logger import CustomLogger
 from opentelemetry import trace as otel_trace
@@ -16,7 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import segue.provider
-from tests.provider.place import HELLO, MODEL, Asking, environment
+from tests.provider.place import HELLO, MODEL, Asking, environment, litellm
 
 PANEL = f'[profiles.panel]\nkind = "fallback"\nmodels = ["{MODEL}", "composer-cli/gpt-5.5"]\n'
 SCRIPT = (
@@ -101,7 +100,9 @@ def test_spans_stand_under_the_callers_with_the_names_of_the_conventions(panel: 
     assert root.parent.span_id == mine.get_span_context().span_id
     assert failed.parent is not None
     assert answered.parent is not None
-    assert failed.parent.span_id == answered.parent.span_id == root.get_span_context().span_id
+    context = root.get_span_context()
+    assert context is not None
+    assert failed.parent.span_id == answered.parent.span_id == context.span_id
     assert answered.attributes is not None
     assert failed.attributes is not None
     assert answered.attributes["gen_ai.operation.name"] == "chat"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
 HANDLER = "segue.provider.handler"
 
+_PLAIN = re.compile(r"[a-z]+(?:_[a-z]+)+|model|provider")
+_PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
 _NEEDED = ("litellm", "fastapi", "uvicorn", "apscheduler", "backoff", "orjson")
 
 
@@ -34,7 +37,7 @@ def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     handlers = [{"provider": provider, "custom_handler": HANDLER} for provider in PROVIDERS]
     return {
         "model_list": models,
-        # A retry launches a paid agent again.
+        # Every retry would launch a paid agent again.
         "litellm_settings": {"num_retries": 0, "custom_provider_map": handlers},
         "router_settings": {"num_retries": 0},
         "general_settings": {"master_key": f"os.environ/{KEY_VARIABLE}"},
@@ -50,7 +53,7 @@ def _lines(value: Any, indent: str) -> Iterator[str]:
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             nested = isinstance(inner, dict | list) and inner
-            yield f"{indent}{_scalar(key)}:" + ("" if nested else f" {json.dumps(inner)}")
+            yield f"{indent}{_key(key)}:" + ("" if nested else f" {_scalar(inner)}")
             if nested:
                 yield from _lines(inner, indent + "  ")
     elif isinstance(value, list) and value:
@@ -59,11 +62,22 @@ def _lines(value: Any, indent: str) -> Iterator[str]:
             yield f"{indent}- {first.lstrip()}"
             yield from rest
     else:
-        yield f"{indent}{json.dumps(value)}"
+        yield f"{indent}{_scalar(value)}"
 
 
-def _scalar(key: str) -> str:
-    return key if key.replace("_", "").isalnum() and key[0].isalpha() else json.dumps(key)
+def _key(key: str) -> str:
+    """Plain only where it is certain to be read as a text: `on` and `no` are not."""
+    return key if _PLAIN.fullmatch(key) else _scalar(key)
+
+
+def _scalar(value: Any) -> str:
+    """As in JSON, but YAML writes characters beyond 16 bits in one piece."""
+    return _PAIR.sub(_long, json.dumps(value))
+
+
+def _long(pair: re.Match[str]) -> str:
+    character: str = json.loads('"' + pair[0] + '"')
+    return f"\\U{ord(character):08x}"
 
 
 def require_proxy() -> None:
