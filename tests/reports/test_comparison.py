@@ -51,6 +51,16 @@ def test_averages_of_a_setting(database: str) -> None:
     assert rows(found, 1) == []
 
 
+def test_what_a_person_had_to_decide_is_not_passed(database: str) -> None:
+    data = Written()
+    data.run("accepted").execute().verify(1, "FAIL", "STOP").end(True, "accepted by a person")
+    data.run("skipped").execute().verify(1, "FAIL", "SKIP").end(True, "skipped: too hard")
+    replaced = data.run("replaced").execute().verify(1, "FAIL", "MODIFY_PLAN")
+    replaced.step("end", 1, "failed", reason="planned anew: x", replanned=True).on("2").passes()
+    (row,) = rows(report(data, database), 0)
+    assert row["passed"] == Rate(1, 3)
+
+
 def test_what_an_agent_does_not_report_is_unknown_not_zero(database: str) -> None:
     data = Written()
     data.run("one").execute().verify(1, "PASS").end()

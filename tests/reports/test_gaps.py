@@ -132,6 +132,15 @@ def test_skipped_is_neither_done_nor_unfinished(database: str) -> None:
     assert (found[0]["failed"], found[0]["unfinished"]) == (Rate(1, 1), Rate(0, 1))
 
 
+def test_replaced_by_a_new_plan_is_not_unfinished_but_accepted_by_a_person_is(database: str) -> None:
+    data = Written()
+    run = data.run("one").on("1", "setup").execute().verify(1, "FAIL", "MODIFY_PLAN")
+    run.step("end", 1, "failed", reason="planned anew: x", replanned=True)
+    run.on("2", "schema").execute().verify(1, "FAIL", "STOP").end(True, "accepted by a person")
+    found = {row["build_phase"]: row["unfinished"] for row in rows(report(data, database), "build_phases")}
+    assert found == {"setup": Rate(0, 1), "schema": Rate(1, 1)}
+
+
 def test_titles_of_plans_made_by_an_agent(database: str) -> None:
     data = Written()
     run = data.run("one")

@@ -41,37 +41,48 @@ def comparison(dataset: Dataset) -> Report:
     """Who does better on the same source, with no ranking where the difference is noise."""
     runs = dataset.ask("runs")
     counted = [run for run in runs if run["state"] in _COUNTED]
-    tools = _tools(dataset.ask("tools"))
-    attempts: dict[str, list[bool]] = defaultdict(list)
-    for row in dataset.ask("recovery"):
-        attempts[row["run_id"]].append(bool(row["recovered"]))
+    seen = Seen.of(dataset)
     groups: dict[tuple[str, str], Rows] = defaultdict(list)
     for run in counted:
-        groups[str(run["source"]), " ".join(part for part in (run["agent"], run["model"]) if part)].append(
-            run
-        )
-    settings = [_setting(*key, group, tools, attempts) for key, group in sorted(groups.items())]
+        name = " ".join(part for part in (run["agent"], run["model"]) if part)
+        groups[str(run["source"]), name].append(run)
+    settings = [_setting(*key, group, seen) for key, group in sorted(groups.items())]
     left_out = len(runs) - len(counted)
     notes = [_left_out(left_out)] if left_out else []
     tables = (_settings(settings), _differences(settings))
     return Report("compare", "Comparison", len(counted), tables, (*_sentences(tables[1]), *notes))
 
 
-def _setting(
-    source: str,
-    name: str,
-    runs: Rows,
-    tools: Mapping[str, Mapping[str, float]],
-    attempts: Mapping[str, Sequence[bool]],
-) -> Setting:
-    known = [{**run, **tools.get(run["run_id"], {})} for run in runs]
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of each run beside its own row."""
+
+    incomplete: set[str]
+    """Runs with a task that the agents did not do, whatever their state says."""
+    tools: Mapping[str, Mapping[str, float]]
+    attempts: Mapping[str, Sequence[bool]]
+    """After each failed verdict: whether the next one was PASS."""
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Seen:
+        """Ask for it."""
+        attempts: dict[str, list[bool]] = defaultdict(list)
+        for row in dataset.ask("recovery"):
+            attempts[row["run_id"]].append(bool(row["recovered"]))
+        tasks = [task for task in dataset.ask("tasks") if task["ended"]]
+        incomplete = {task["run_id"] for task in tasks if not (task["done"] or task["replaced"])}
+        return cls(incomplete, _tools(dataset.ask("tools")), attempts)
+
+
+def _setting(source: str, name: str, runs: Rows, seen: Seen) -> Setting:
+    known = [{**run, **seen.tools.get(run["run_id"], {})} for run in runs]
     values = {
         measure: tuple(float(run[measure]) for run in known if run.get(measure) is not None)
         for measure in MEASURES
     }
-    passed = Rate(sum(run["state"] == "done" for run in runs), len(runs))
-    tried = [good for run in runs for good in attempts.get(run["run_id"], ())]
-    return Setting(source, name, passed, values, Rate(sum(tried), len(tried)))
+    passed = [run for run in runs if run["state"] == "done" and run["run_id"] not in seen.incomplete]
+    tried = [good for run in runs for good in seen.attempts.get(run["run_id"], ())]
+    return Setting(source, name, Rate(len(passed), len(runs)), values, Rate(sum(tried), len(tried)))
 
 
 def _tools(launches: Rows) -> dict[str, dict[str, float]]:
@@ -97,8 +108,8 @@ def _settings(settings: Sequence[Setting]) -> Table:
         "Agents and models on the same source",
         ("source", "setting", "passed", *MEASURES, "recovered"),
         tuple(setting.row() for setting in settings),
-        "Averages per run. Passed: every task was done. Recovered: of the failed verdicts, those after which"
-        " the next one was PASS.",
+        "Averages per run. Passed: the agents did every task. Recovered: of the failed verdicts,"
+        " those after which the next one was PASS.",
     )
 
 

@@ -108,7 +108,7 @@ def _failed(tasks: Rows) -> Rate:
 
 
 def _unfinished(tasks: Rows) -> Rate:
-    return Rate(sum(not (task["done"] or task["skipped"]) for task in tasks), len(tasks))
+    return Rate(sum(not (task["done"] or task["skipped"] or task["replaced"]) for task in tasks), len(tasks))
 
 
 def _launches(tasks: Rows) -> Cell:
