@@ -149,7 +149,12 @@ def check_profile(name: str, table: Mapping[str, Any], where: str, taken: bool) 
 _NUMBER = r"v?\d+\.\d+\.\d+\S*"
 _QUIET_GEMINI = json.dumps(
     {
-        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+        "general": {
+            "enableAutoUpdate": False,
+            "enableAutoUpdateNotification": False,
+            # When it tidies up it loses sessions that were gone on with once.
+            "sessionRetention": {"enabled": False},
+        },
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
     }
