@@ -34,6 +34,7 @@ from segue.domain.finding import DismissReason, Severity
 from segue.domain.run import RunState
 from segue.domain.task import Task, TaskStatus
 from segue.domain.verdict import Action, Result
+from segue.experiment import Experiment
 from segue.flow.kit import FLOWS, LAUNCHING
 from segue.ports import Capabilities
 from segue.prompts.execute import execute_prompt
@@ -61,7 +62,11 @@ usage = { input_tokens = 100, output_tokens = 10, cost_usd = 0.5 }
 """
 """Everything the queries ask about happens: a failure, a retry, a usage limit, tools and cost."""
 
-SCRIPTS: dict[str, type[BaseModel]] = {"toml cloud": CloudScript, "toml llm": ModelScript}
+SCRIPTS: dict[str, type[BaseModel]] = {
+    "toml cloud": CloudScript,
+    "toml llm": ModelScript,
+    "toml experiment": Experiment,
+}
 """Scripts of simulators, by the kind of block they stand in."""
 
 _FENCED = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import signal
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,9 +21,9 @@ from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.sources.prompt import pair_key
 from segue.system import identity
+from segue.system.background import run_segue
 from segue.system.files import private_folder
 from segue.system.git import Repository
-from segue.system.program import own_environment, segue_command
 
 _ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial has shown what it can: one that needs a human has failed, and counts."""
@@ -194,19 +193,9 @@ async def _run(app: App, experiment: Experiment, base: Path, trial: Trial, log: 
     chosen = ["--agent", trial.part.agent, *(["--model", trial.part.model] if trial.part.model else [])]
     given = {"SEGUE_DATABASE_URL": app.database(), "SEGUE_STATE_DIR": str(app.state_dir)}
     config = ["--config", str(app.config)] if app.config else []
-    with log.open("ab") as file:
-        child = await asyncio.create_subprocess_exec(
-            *[*segue_command(), "run", trial.prompt, "--repo", str(trial.repo), *chosen, *config],
-            cwd=base,
-            env=own_environment({**environment_of(experiment.settings), **given}),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-        )
-        try:
-            return await child.wait()
-        except asyncio.CancelledError:
-            with contextlib.suppress(ProcessLookupError):
-                child.send_signal(signal.SIGINT)
-            await child.wait()
-            raise
+    return await run_segue(
+        ["run", trial.prompt, "--repo", str(trial.repo), *chosen, *config],
+        log=log,
+        cwd=base,
+        variables={**environment_of(experiment.settings), **given},
+    )

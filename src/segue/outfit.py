@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 from segue.app import AnySource, App, make_agent, wrong_option
 from segue.domain.errors import ToolMissing, UsageError
-from segue.domain.evidence import CheckResult
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.role import ROLE_OF, Role
-from segue.flow.kit import FLOWS, Building, Cast, Examine, Player, Reviewing, RunCheck, Verifying
+from segue.flow.kit import FLOWS, Building, Cast, Examine, Examined, Player, Reviewing, RunCheck, Verifying
 from segue.flow.start import raise_problems
 from segue.ports import Agent, Judge, Problem, Reviewer, Workspace
 from segue.reviewers.triage import at_least, triage
@@ -130,13 +128,13 @@ def _make_judge(app: App, flow: str) -> Judge | None:
 def _examine_rls(app: App, folder: Path) -> Examine:
     """Tries out the row level security of a Supabase project."""
 
-    async def examine(project: Path) -> tuple[CheckResult, dict[str, Any]] | None:
+    async def examine(project: Path) -> Examined | None:
         if not (project / "supabase" / "migrations").is_dir():
             return None
         from segue.judges.rls import examine as examine_rls
 
         report = await examine_rls(project, app.loaded.settings.rls, folder)
-        return None if report is None else (report.as_check(), report.as_json())
+        return None if report is None else Examined(report.as_check(), report.as_json(), report.decides)
 
     return examine
 

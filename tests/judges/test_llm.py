@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from segue.domain.criterion import Criterion
-from segue.domain.errors import CredentialsError, JudgeFailed, ToolMissing
+from segue.domain.errors import CredentialsError, JudgeFailed
 from segue.domain.evidence import CheckResult, Evidence
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
@@ -23,6 +23,8 @@ from segue.judges.options import JudgeSettings
 from segue.sim.llm.script import Entry
 from segue.system.redact import Redactor
 from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, Endpoint, endpoint, reply
+from tests.provider.test_missing import bare_python
+from tests.provider.test_missing import run as run_bare
 
 Patch = pytest.MonkeyPatch
 
@@ -320,13 +322,28 @@ def test_a_litellm_name_goes_through_litellm(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == ["PASS", [], ["vendor/small"] * 3]
 
 
-def test_without_litellm_the_install_command_is_named() -> None:
-    judge = LlmJudge(JudgeSettings.model_validate({"model": "litellm/vendor/small"}), Redactor([]))
-    (problem,) = judge.check()
-    assert (problem.fix, problem.exit_code) == ("pip install 'segue[litellm]'", 5)
-    with pytest.raises(ToolMissing) as caught:
-        judged(judge)
-    assert "segue[litellm]" in caught.value.hint
+_CHECK = """
+import asyncio
+from segue.domain.errors import ToolMissing
+from segue.domain.evidence import Evidence
+from segue.domain.task import Task
+from segue.judges.llm import LlmJudge
+from segue.judges.options import JudgeSettings
+from segue.system.redact import Redactor
+judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), Redactor([]))
+(problem,) = judge.check()
+try:
+    asyncio.run(judge.judge(Task("1", "a", "b"), Evidence("")))
+except ToolMissing as missing:
+    print(problem.fix, problem.exit_code, missing.hint, sep=chr(10))
+"""
+
+
+def test_without_litellm_the_install_command_is_named(tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    done = run_bare(bare_python(tmp_path / "library"), _CHECK, tmp_path)
+    install = "pip install 'segue[litellm]'"
+    assert done.stdout.splitlines() == [install, "5", install], done.stderr
 
 
 def test_gateways_that_say_200_and_mean_an_outage_are_waited_out(monkeypatch: Patch) -> None:

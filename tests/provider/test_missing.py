@@ -11,21 +11,19 @@ import pytest
 
 import segue
 
-NEEDED = (
-    "click",
-    "pydantic",
-    "pydantic_core",
-    "annotated_types",
-    "typing_extensions.py",
-    "typing_inspection",
-)
-NEEDED += ("platformdirs",)
+NEEDED = [
+    *("click", "pydantic", "pydantic_core", "annotated_types", "platformdirs"),
+    *("typing_extensions.py", "typing_inspection"),
+]
 
 
 @pytest.fixture(scope="module")
 def without_litellm(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return bare_python(tmp_path_factory.mktemp("library"))
+
+
+def bare_python(library: Path) -> list[str]:
     """A Python that finds Segue and what Segue needs, and nothing else."""
-    library = tmp_path_factory.mktemp("library")
     site = Path(sysconfig.get_path("purelib"))
     for name in NEEDED:
         (library / name).symlink_to(site / name)

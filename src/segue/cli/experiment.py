@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--trials", type=click.IntRange(min=1), default=None, help="Instead of the file's number.")
 @click.option("--dry-run", is_flag=True, help="List the trials and what is known of them; run nothing.")
 @options("config", "database", "json", "color")

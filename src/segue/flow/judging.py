@@ -102,9 +102,8 @@ async def _evidence(kit: Kit, verifying: Verifying, task: Task, carried: Carried
                 await _checked(kit, task, key, checks[-1])
             examined = await verifying.examine(folder) if verifying.examine else None
         if examined is not None:
-            check, found = examined
-            await _checked(kit, task, key, check, found)
-            checks += [check] if check.exit_code is not None else []
+            await _checked(kit, task, key, examined.check, examined.found)
+            checks += [examined.check] if examined.decides else []
     context = kit.redact(kit.source.context(task)) if kit.building else ""
     return Evidence(kit.redact(diff), files, tuple(checks), carried.summary, context)
 

@@ -122,8 +122,18 @@ RunCheck = Callable[[Sequence[str], Path], Awaitable[tuple[int | None, str]]]
 """Runs a command in a folder: its exit code (None: it could not be run) and its output."""
 
 
-Examine = Callable[[Path], Awaitable[tuple[CheckResult, dict[str, Any]] | None]]
-"""Examines a folder: what a judge is shown of it, and all that was found; None when it does not apply."""
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What was found out about a whole project."""
+
+    check: CheckResult
+    found: dict[str, Any]
+    decides: bool
+    """Whether a verdict may rest on it; if not, it could not be tried out here."""
+
+
+Examine = Callable[[Path], Awaitable[Examined | None]]
+"""Examines a folder; None when it does not apply."""
 
 
 @dataclass(frozen=True, slots=True)
