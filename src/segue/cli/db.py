@@ -101,9 +101,10 @@ def export(
 )
 @options("repo", "json")
 def supabase(folder: Path | None, repo: Path | None, as_json: bool) -> int:
-    """Write the tables and views as migrations of a Supabase project; safe to repeat.
+    """Write the schema as migrations of a Supabase project.
 
-    Row level security is on, and only the service role is let in.
+    Row level security is on, and only the service role is let in. Safe to repeat: only what is missing is
+    written.
 
     \b
     Examples:
@@ -136,9 +137,10 @@ def push(
     as_json: bool,
     **settings: Any,
 ) -> int:
-    """Push runs from the SQLite file, and what was buffered while the database was away, into Postgres.
+    """Push runs that began offline, on SQLite, into Postgres.
 
-    What is there already is not pushed again: a push that was killed goes on where it stopped.
+    What was buffered while the database was away comes first. What is there already is not pushed again,
+    and a push that was killed goes on where it stopped.
 
     \b
     Examples:
