@@ -48,8 +48,12 @@ def list_(
         warnings = [{"line": notice.line, "text": notice.text} for notice in listing.notices]
         output.data({"source": plan.kind, "tasks": tasks, "warnings": warnings})
         return 0
-    rows = [(task.key, one_line(task.title, 70), task.status, task.line) for task in listing.tasks]
-    output.table(["task", "title", "status", "line"], rows)
+    planned = any(task.build_phase for task in listing.tasks)
+    rows = [
+        (task.key, one_line(task.title, 70), task.status, task.build_phase if planned else task.line)
+        for task in listing.tasks
+    ]
+    output.table(["task", "title", "status", "build phase" if planned else "line"], rows)
     for notice in listing.notices:
         output.warn(f"{plan.path}:{notice.line}: {notice.text}")
     return 0
