@@ -16,19 +16,22 @@ from segue.flow.kit import LAUNCHING
 from segue.ports import Journal, StepFacts, StepResult
 from segue.system.git import Repository
 from segue.system.lock import RepoLock
+from segue.system.worktree import workplace
 
 Mark = Callable[[Task, Completion], None]
 
 
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> None:
     """Write the decision into the source and the journal. Refused while the run is being driven."""
-    repo = await Repository.open(Path(run.spec.repo))
-    source = app.source(run.spec.source, repo.root)
+    home = await Repository.open(Path(run.spec.repo))
+    source = app.source(run.spec.source, home.root)
     task = next((task for task in source.tasks().tasks if task.key == key), None)
     if task is None:
         raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
     if task.status is TaskStatus.DONE:
         raise UsageError(f"Task {key} is done already.", kept="Nothing was changed.")
+    with app.store(read_only=True) as known:
+        repo = await workplace(home, run, begun=bool(known.steps(run.id)))
     lock = RepoLock.take(repo.git_dir, run.id)
     try:
         with app.store() as store:

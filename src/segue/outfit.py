@@ -194,10 +194,15 @@ def unready(cast: Cast) -> dict[str, list[Problem]]:
     return problems
 
 
-def make_workspace(app: App, source: AnySource, cloud: bool, repo: Repository) -> Workspace:
-    """Where the work happens: on remote branches, on a local branch per task, or where the user stands."""
+def make_workspace(
+    app: App, source: AnySource, cloud: bool, repo: Repository, apart: bool = False
+) -> Workspace:
+    """Where the work happens: on remote branches, on a local branch per task, or where the user stands.
+
+    A run with a work tree of its own (`apart`) has a branch of its own there, for all its tasks.
+    """
     if cloud:
         return RemoteBranches(repo, "origin", app.state_dir / "worktrees")
-    if isinstance(source, PlanFile | PromptSource):
+    if apart or isinstance(source, PlanFile | PromptSource):
         return repo
     return LocalBranches(repo, f"segue/{source.folder.name}")

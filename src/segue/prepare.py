@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from segue.app import AnySource, App
@@ -19,10 +19,12 @@ from segue.ports import Store
 from segue.sources import planstate
 from segue.sources.planfile import PlanFile
 from segue.sources.prompt import PromptSource
+from segue.system.files import exclusive, private_folder
 from segue.system.git import Repository, new_repository
 from segue.system.lock import RepoLock
 from segue.system.process import Processes
 from segue.system.redact import Redactor
+from segue.system.worktree import Worktree, branch_of, no_commit, unmerged
 
 _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have its last words to write."""
@@ -40,12 +42,15 @@ class Prepared:
     run: Run
     spec: RunSpec
     repo: Repository
+    """The work tree that is worked in."""
     source: AnySource
     lock: RepoLock
     fresh: bool
     warning: str = ""
     without: tuple[str, ...] = ()
     """Agents that cannot work here; others play their roles."""
+    tree: Worktree | None = None
+    """The run's own work tree, if it has one."""
 
 
 @asynccontextmanager
@@ -57,34 +62,126 @@ async def prepared(
     found.look()
     if found.kind == "prompt":
         await new_repository(app.repo)
-    repo = await Repository.open(app.repo)
-    source = app.source(named, repo.root)
-    keep_score(repo, source)
+    home = await Repository.open(app.repo)
+    source = app.source(named, home.root)
+    keep_score(home, source)
     _check_source(source, app.loaded.settings.plan_changed)
     listing = source.tasks()
     chosen = select(listing, only, start)
     with app.store(read_only=True) as known:
-        run = _unfinished(known, source.key)
+        last = _last(known, source.key)
+        run = _unfinished(last)
     unplanned = isinstance(source, PromptSource) and not source.planned()
     if not unplanned and not pending(listing, chosen) and not (run and run.state in _CUT_OFF):
         yield None
         return
-    spec = _spec(app, source, repo, chosen, _titles(listing, chosen, run))
-    cloud, without, warning = await _checked_parts(app, spec, repo, source)
-    with app.store() as store, _locked(repo, run.id if run else "") as lock:
+    spec = _spec(app, source, home, chosen, _titles(listing, chosen, run))
+    cloud, without, warning = await _checked_parts(app, spec, home, source)
+    spec, said = await _where(app, spec, home, last, cloud)
+    with app.store() as store:
+        taken = _apart if spec.worktree else _in_place
+        async with taken(app, store, home, source, spec, run, cloud) as ready:
+            words = "\n".join(filter(None, (warning, said, ready.warning)))
+            yield replace(ready, warning=words, without=without)
+
+
+async def _where(
+    app: App, spec: RunSpec, home: Repository, last: Run | None, cloud: bool
+) -> tuple[RunSpec, str]:
+    """Where the run works: where it began, else where the settings want it; with what to say about that."""
+    wanted, run = app.loaded.settings.worktree, _unfinished(last)
+    if run is not None:
+        stays = wanted and run.spec.worktree is None and not cloud
+        said = f"Run {run.id} began in your own work tree and goes on there." if stays else ""
+        return replace(spec, worktree=run.spec.worktree, onto=run.spec.onto), said
+    if cloud:
+        said = f"{spec.agent} never touches your work tree: --worktree changes nothing."
+        return spec, said if wanted else ""
+    if not wanted:
+        return spec, await _elsewhere(home, last)
+    now = await home.snapshot()
+    if not now.head:
+        raise no_commit(home)
+    spec = replace(spec, worktree=str(app.state_dir.absolute() / "worktrees"), onto=now.branch)
+    names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
+    return spec, f"Your uncommitted changes are not part of the run: {names}" if now.dirty else ""
+
+
+async def _elsewhere(home: Repository, last: Run | None) -> str:
+    """Warn when what was done before lies on a branch that this run does not see."""
+    if last is None or last.spec.worktree is None or not await unmerged(home, branch_of(last.id)):
+        return ""
+    branch = branch_of(last.id)
+    return f"What run {last.id} did is not here but on branch {branch}. Merge it with: git merge {branch}"
+
+
+@asynccontextmanager
+async def _in_place(
+    app: App,
+    store: Store,
+    home: Repository,
+    source: AnySource,
+    spec: RunSpec,
+    run: Run | None,
+    cloud: bool,
+) -> AsyncIterator[Prepared]:
+    """Take the user's own work tree."""
+    with _locked(home, run.id if run else "") as lock:
         fresh = run is None
         if run is None:
             if not cloud:
-                check_clean(await repo.snapshot(), app.loaded.settings.allow_dirty)
+                check_clean(await home.snapshot(), app.loaded.settings.allow_dirty)
             run = store.create(source.key, spec)
             lock.sign(run.id)
-        yield Prepared(app, run, spec, repo, source, lock, fresh, warning, without)
+        yield Prepared(app, run, spec, home, source, lock, fresh)
 
 
-def keep_score(repo: Repository, source: AnySource) -> None:
-    """Ticks and state of a feature lie in the work tree; they are ours, not evidence of an agent's work."""
+@asynccontextmanager
+async def _apart(
+    app: App,
+    store: Store,
+    home: Repository,
+    source: AnySource,
+    spec: RunSpec,
+    run: Run | None,
+    cloud: bool,  # noqa: ARG001 - cloud agents work in place
+) -> AsyncIterator[Prepared]:
+    """Take a work tree of the run's own; the same source is one run, also when two begin at once."""
+    assert spec.worktree is not None
+    with ExitStack() as held:
+        with exclusive(private_folder(Path(spec.worktree)) / f"{source.key}.lock"):
+            last = _last(store, source.key)
+            run = run or _unfinished(last)
+            fresh = run is None
+            starts = [source.head_branch(), branch_of(last.id) if last else None] if fresh else []
+            run = run or store.create(source.key, spec)
+            tree, repo, said = await _entered(store, home, run, starts)
+            lock = held.enter_context(_locked(repo, run.id))
+        keep_score(home, source, repo)
+        spec = replace(spec, worktree=run.spec.worktree, onto=run.spec.onto)
+        yield Prepared(app, run, spec, repo, source, lock, fresh, said, tree=tree)
+
+
+async def _entered(
+    store: Store, home: Repository, run: Run, starts: Sequence[str | None] = ()
+) -> tuple[Worktree | None, Repository, str]:
+    """Open the work tree of a run, its own or the user's."""
+    tree = Worktree.of(home, run)
+    if tree is None:
+        return None, home, ""
+    repo, said = await tree.enter(begun=bool(store.steps(run.id)), starts=starts)
+    return tree, repo, said
+
+
+def keep_score(home: Repository, source: AnySource, place: Repository | None = None) -> None:
+    """Ticks and state of a feature lie in the work tree; they are ours, not evidence of an agent's work.
+
+    In a work tree of the run's own, `place`, the same files are left out: yours are the ones that count.
+    """
     if not isinstance(source, PlanFile | PromptSource):
-        repo.keep_out([source.path, source.state_path])
+        home.keep_out([source.path, source.state_path])
+    if place is not None:
+        place.own = home.own
 
 
 def _titles(listing: TaskList, chosen: Sequence[str], run: Run | None) -> dict[str, str]:
@@ -96,14 +193,16 @@ def _titles(listing: TaskList, chosen: Sequence[str], run: Run | None) -> dict[s
 @asynccontextmanager
 async def reopened(app: App, run: Run) -> AsyncIterator[Prepared]:
     """Prepare a run that exists, with the settings it was started with."""
-    repo = await Repository.open(Path(run.spec.repo))
-    source = app.source(run.spec.source, repo.root)
-    _, without, warning = await _checked_parts(app, run.spec, repo, source)
+    home = await Repository.open(Path(run.spec.repo))
+    source = app.source(run.spec.source, home.root)
+    _, without, warning = await _checked_parts(app, run.spec, home, source)
+    with app.store(read_only=True) as known:
+        tree, repo, said = await _entered(known, home, run)
     with _locked(repo, run.id) as lock:
-        keep_score(repo, source)
-        warning = _mended(source) or warning
+        keep_score(home, source, repo)
+        warning = "\n".join(filter(None, (_mended(source) or warning, said)))
         _check_source(source, app.loaded.settings.plan_changed)
-        yield Prepared(app, run, run.spec, repo, source, lock, False, warning, without)
+        yield Prepared(app, run, run.spec, repo, source, lock, False, warning, without, tree)
 
 
 def _check_source(source: AnySource, choice: str) -> None:
@@ -201,6 +300,9 @@ def _place(source: AnySource) -> str:
     return str(source.path if isinstance(source, PlanFile) else source.folder)
 
 
-def _unfinished(store: Store, key: str) -> Run | None:
-    runs = store.runs(source_key=key, limit=1)
-    return runs[0] if runs and runs[0].state is not RunState.DONE else None
+def _last(store: Store, key: str) -> Run | None:
+    return next(iter(store.runs(source_key=key, limit=1)), None)
+
+
+def _unfinished(last: Run | None) -> Run | None:
+    return last if last and last.state is not RunState.DONE else None

@@ -24,6 +24,7 @@ from segue.sources.prompt import PromptSource
 from segue.system import identity
 from segue.system.interrupts import on_interrupt
 from segue.system.process import Processes, capture, child_environment, end_orphans
+from segue.system.worktree import Farewell
 
 _STOP_TIMEOUT = 60.0
 
@@ -37,6 +38,8 @@ class Ended:
     done: int
     error: SegueError | None = None
     final: tuple[FinalReport, ...] = ()
+    farewell: Farewell | None = None
+    """What became of the run's own work tree, when it is done."""
 
     @property
     def exit_code(self) -> int:
@@ -59,8 +62,10 @@ async def _watched(ready: Prepared, store: Store, journal: Journal) -> Ended:
     before = _done(journal)
     error: SegueError | None = None
     final: list[FinalReport] = []
+    farewell: Farewell | None = None
     try:
         final = await _until_stopped(ready, store, journal)
+        farewell = await _part(ready, journal)
     except LeaseLost as lost:
         return Ended(ready.run.id, RunState.RUNNING, 0, lost)
     except SegueError as caught:
@@ -70,7 +75,19 @@ async def _watched(ready: Prepared, store: Store, journal: Journal) -> Ended:
         raise
     state = _state_after(error)
     await _close(journal, state, error.message if error else "")
-    return Ended(ready.run.id, state, _done(journal) - before, error, tuple(final))
+    if ready.tree and farewell and farewell.merged:
+        await ready.tree.forget()
+    return Ended(ready.run.id, state, _done(journal) - before, error, tuple(final), farewell)
+
+
+async def _part(ready: Prepared, journal: Journal) -> Farewell | None:
+    """Merge or keep what a run has done in a work tree of its own."""
+    if ready.tree is None:
+        return None
+    merge = ready.app.loaded.settings.worktree_end == "merge"
+    farewell = await ready.tree.part(ready.spec.onto, merge, ready.lock.release)
+    await journal.emit(Event(EventType.NOTICE, {"text": farewell.words}))
+    return farewell
 
 
 def _done(journal: Journal) -> int:
@@ -139,7 +156,7 @@ def _kit(ready: Prepared, store: Store, journal: Journal, processes: Processes) 
         journal=journal,
         source=ready.source,
         cast=cast,
-        workspace=make_workspace(app, ready.source, cloud, ready.repo),
+        workspace=make_workspace(app, ready.source, cloud, ready.repo, apart=ready.tree is not None),
         policy=Policy(
             flow=ready.spec.flow,
             attempts=settings.limits.attempts,

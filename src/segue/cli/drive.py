@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 
@@ -91,6 +92,8 @@ async def start(
             output.note(f"Run {ready.run.id} did not finish; it goes on.")
         if not detach:
             return await show_session(ready, output, verbose)
+        if ready.warning:
+            output.warn(ready.warning)
         ready.lock.release()
         return await _detach(ready, output)
 
@@ -142,7 +145,7 @@ async def _detach(ready: Prepared, output: Output) -> int:
     pid = start_in_background(
         ["resume", ready.run.id],
         log=folder / "segue.log",
-        cwd=ready.repo.root,
+        cwd=Path(ready.spec.repo),
         variables={"SEGUE_DATABASE_URL": ready.app.database(), "SEGUE_STATE_DIR": str(ready.app.state_dir)},
     )
     if output.json:

@@ -20,5 +20,9 @@ def latest(store: Store, app: App, unfinished: bool = False) -> Run | None:
     """The newest run, one of this repository first."""
     runs = [r for r in store.runs() if not unfinished or r.state is not RunState.DONE]
     here = str(app.repo)
-    near = [r for r in runs if here == r.spec.repo or here.startswith(r.spec.repo.rstrip("/") + "/")]
+    near = [r for r in runs if _inside(here, r.place) or _inside(here, r.spec.repo)]
     return next(iter([*near, *runs]), None)
+
+
+def _inside(here: str, folder: str) -> bool:
+    return here == folder or here.startswith(folder.rstrip("/") + "/")

@@ -30,6 +30,12 @@ from segue.cli.options import make_output, options
 @click.option("--from", "start", default=None, metavar="KEY", help="This task and all after it.")
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch nothing, write nothing.")
 @click.option("--detach", is_flag=True, help="Work in the background; follow with `segue logs -f`.")
+@click.option(
+    "--worktree",
+    is_flag=True,
+    default=None,
+    help="Work in a git worktree of the run's own, on a branch of its own.",
+)
 @click.option("--allow-dirty", is_flag=True, default=None, help="Start with uncommitted changes.")
 @click.option("--allow-no-change", is_flag=True, default=None, help="A task may change nothing.")
 @click.option(
@@ -80,6 +86,7 @@ def run(
       segue run plan.md --dry-run                    see every prompt
       segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
       segue run plan.md --detach && segue logs -f    in the background
+      segue run plan.md --worktree                   leave my own work tree alone
       segue run "Build a todo app" --repo todo --agent claude      planned, built, verified step by step
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another one to plan
     """

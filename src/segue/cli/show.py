@@ -77,6 +77,7 @@ def run_data(run: Run, views: list[TaskView]) -> dict[str, Any]:
         "model": run.spec.model,
         "source": run.spec.source,
         "repo": run.spec.repo,
+        "worktree": run.place if run.spec.worktree else None,
         "created": run.created,
         "updated": run.updated,
         "wake": run.wake,

@@ -50,7 +50,7 @@ def status(
     if as_json:
         output.data(show.run_data(run, views))
         return 0
-    show.task_table(output, views, f"Run {run.id}: {show.state_of(run)} · {run.spec.agent} · {run.spec.repo}")
+    show.task_table(output, views, f"Run {run.id}: {show.state_of(run)} · {run.spec.agent} · {run.place}")
     if run.note:
         output.text(run.note)
     for view in views:

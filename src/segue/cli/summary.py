@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from segue.cli.output import Output, clean, error_text
@@ -29,6 +30,8 @@ def summarise(ready: Prepared, ended: Ended, output: Output) -> None:
     elif not output.quiet:
         task_table(output, views, f"Run {run.id}: {ended.state}")
         _final(ended, output)
+        if ended.farewell:
+            output.text(f"\n{clean(ended.farewell.words)}")
         output.note(f"Summary: {path}")
     if ended.error:
         output.warn(error_text(ended.error))
@@ -45,6 +48,8 @@ def _ending(ended: Ended) -> dict[str, Any]:
     if ended.final:
         names = ("label", "command", "exit_code", "output")
         data["final"] = [{name: getattr(report, name) for name in names} for report in ended.final]
+    if ended.farewell:
+        data["worktree"] = asdict(ended.farewell)
     if ended.error:
         error = ended.error
         data["error"] = {"message": error.message, "kept": error.kept, "hint": error.hint}

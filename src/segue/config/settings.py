@@ -148,6 +148,16 @@ class DiagnosticSettings(BaseModel):
         return value
 
 
+class GcSettings(BaseModel):
+    """What `segue gc` removes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keep_days: float = Field(
+        30, ge=0, description="Days for which the files of a run that is done or failed are kept."
+    )
+
+
 class StoreSettings(BaseModel):
     """How runs get along with their database."""
 
@@ -182,6 +192,14 @@ class Settings(BaseModel):
         "task", description="When Segue commits what the agent changed."
     )
     allow_dirty: bool = Field(False, description="Start although the work tree has uncommitted changes.")
+    worktree: bool = Field(
+        False, description="Work in a git worktree of the run's own; yours is not touched."
+    )
+    worktree_end: Literal["keep", "merge"] = Field(
+        "keep",
+        description="What becomes of the branch of such a run when it is done: it stays, or it is merged "
+        "into yours if that goes without a conflict.",
+    )
     allow_no_change: bool = Field(False, description="A task may succeed without changing anything.")
     plan_format: Literal["strict", "lenient"] = Field(
         "strict", description="`lenient` also reads headings such as `### Task 3: Title`."
@@ -224,6 +242,7 @@ class Settings(BaseModel):
     )
     roles: RoleSettings = RoleSettings()  # type: ignore[call-arg]
     store: StoreSettings = StoreSettings()  # type: ignore[call-arg]
+    gc: GcSettings = GcSettings()  # type: ignore[call-arg]
     limits: LimitSettings = LimitSettings()  # type: ignore[call-arg]
     review: ReviewSettings = ReviewSettings()  # type: ignore[call-arg]
     judge: JudgeSettings = JudgeSettings()  # type: ignore[call-arg]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Any
 
 
@@ -44,6 +45,10 @@ class RunSpec:
     """The configuration file named with `--config`."""
     settings: dict[str, Any] = field(default_factory=dict)
     """The settings given on the command line or in the environment, so that `resume` uses them too."""
+    worktree: str | None = None
+    """The folder in which the run has a work tree of its own, named after it; None: it works in `repo`."""
+    onto: str = ""
+    """The branch the user was on when a run with its own work tree began; empty when on none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,11 @@ class Run:
     updated: int
     wake: int | None = None
     note: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the work is done: the user's work tree, or the run's own."""
+        return self.spec.repo if self.spec.worktree is None else str(PurePath(self.spec.worktree) / self.id)
 
 
 @dataclass(frozen=True, slots=True)
