@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from segue.cli.report_text import lane_text
+from segue.reports.timeline import Bar, Lane
 from tests.cli.place import Place
 from tests.reports.dataset import Written
 
@@ -121,6 +123,21 @@ def test_the_timeline_of_a_run(place: Place) -> None:
         ("verify", 30.0, "PASS"),
     ]
     assert "<svg" in place.segue("report", "run", "last", "--html", "-").stdout
+
+
+def line(width: int, *steps: tuple[str, str, float, float]) -> str:
+    bars = [Bar(phase, 1, begin, end, state, "", "", "", "") for phase, state, begin, end in steps]
+    return lane_text(Lane("1", "t", "", tuple(bars), "done"), 100.0, width)
+
+
+def test_every_step_of_a_lane_is_seen() -> None:
+    long = line(20, ("execute", "done", 0, 50), ("verify", "failed", 50, 60), ("resolve", "done", 60, 100))
+    assert long == "EEEEEEEEEExxRRRRRRRR"
+    short = [("execute", "done", 10, 10.1), ("verify", "failed", 10.1, 10.2), ("search", "done", 10.2, 10.3)]
+    assert line(20, *short) == "··ExS···············"
+    late = [(phase, state, 99.9, 100.0) for phase, state, _, _ in short]
+    assert line(20, *late) == "·················ExS"
+    assert len(line(2, *late)) == 2
 
 
 @pytest.mark.parametrize(

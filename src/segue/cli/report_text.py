@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from segue.cli.output import Output, clean, one_line
-from segue.reports.report import Cell, Report, Table
+from segue.reports.report import Cell, Report, Runs, Table
 from segue.reports.statistics import Rate
 from segue.reports.timeline import Bar, Lane, Timeline
 from segue.reports.wording import duration, heading, wording
@@ -21,7 +21,7 @@ WIDTH = 100
 
 SHOWN: dict[str, tuple[str, ...]] = {
     "tasks": ("task", "build_phase", "failed", "runs"),
-    "errors": ("signature", "kind", "build_phases", "times", "seen_in", "runs"),
+    "errors": ("signature", "kind", "build_phases", "seen_in", "runs"),
     "steps": ("task", "phase", "attempt", "seconds", "result", "action", "reason"),
 }
 """The columns that have room; tables that are not named show all of theirs."""
@@ -35,7 +35,7 @@ LONG = ("tasks", "errors", "searches_by_topic", "searches_by_source", "differenc
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BAR = 8
-_NARROW = {"build_phases": 22}
+_NARROW = {"build_phases": 22, "signature": 90, "reason": 90}
 _SETTINGS_BESIDE = 4
 _TIME = 11
 
@@ -66,7 +66,9 @@ def _show_report(report: Report, console: Console, limit: int) -> None:
     console.print(Text(f"{clean(report.title)}{rests}", style="bold"))
     for note in report.notes:
         console.print(Text(clean(note)))
-    if report.timeline is not None:
+    if report.timeline is not None and report.timeline.lanes:
+        console.print()
+        console.print(Text(_legend(report.timeline), style="dim"))
         for line in timeline_lines(report.timeline, console.width):
             console.print(Text(line), no_wrap=True, overflow="ellipsis")
     for table in report.tables:
@@ -89,7 +91,7 @@ def _show_table(table: Table, console: Console, limit: int) -> None:
         box=box.SIMPLE_HEAD, title=Text(clean(table.title)), title_justify="left", pad_edge=False
     )
     for place in places:
-        figure = any(isinstance(row[place], Rate) for row in table.rows)
+        figure = any(isinstance(row[place], Rate | Runs) for row in table.rows)
         drawn.add_column(Text(clean(heading(table.columns[place]))), no_wrap=figure, overflow="fold")
     for row in table.rows[:limit]:
         drawn.add_row(*(Text(_cell(row[place], table.columns[place])) for place in places))
@@ -103,7 +105,7 @@ def _show_table(table: Table, console: Console, limit: int) -> None:
 
 def _cell(cell: Cell, column: str) -> str:
     text = clean(wording(cell, column))
-    if isinstance(cell, Rate) and cell.value is not None:
+    if isinstance(cell, Rate) and cell.value is not None and column != "seen_in":
         return f"{bar(cell.value)} {text}"
     return one_line(text, _NARROW.get(column, 160))
 
@@ -138,11 +140,6 @@ def _beside(table: Table, limit: int) -> Iterable[Table]:
 
 def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
     """A line per task: title, steps by the letters of their phases, how it ended, how long it took."""
-    used = {bar.phase for lane in timeline.lanes for bar in lane.bars}
-    legend = [f"{letter} {phase}" for phase, letter in LETTERS.items() if phase in used]
-    if timeline.lanes:
-        yield ""
-        yield f"{', '.join(legend)}; x a failed step. The whole line is {duration(timeline.seconds)}."
     left = width // 3
     for lane in timeline.lanes:
         name = one_line(f"{lane.task} {lane.title}".strip(), left).ljust(left)
@@ -152,13 +149,23 @@ def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
 
 
 def lane_text(lane: Lane, seconds: float, width: int) -> str:
-    """The steps of a task on a line; each is seen, however short it was."""
+    """The steps of a task on a line; each is seen, however short it was, as long as there is room."""
     line = ["·"] * width
-    for step in lane.bars:
-        first = min(width - 1, int(step.begin / (seconds or 1) * width))
-        last = max(first, min(width, round(step.end / (seconds or 1) * width)) - 1)
-        line[first : last + 1] = [_letter(step)] * (last + 1 - first)
-    return "".join(line)
+    free = 0
+    for number, step in enumerate(lane.bars):
+        after = len(lane.bars) - number
+        first = min(max(free, int(step.begin / (seconds or 1) * width)), max(free, width - after))
+        free = min(
+            max(first + 1, round(step.end / (seconds or 1) * width)), max(first + 1, width - after + 1)
+        )
+        line[first:free] = [_letter(step)] * (free - first)
+    return "".join(line[:width])
+
+
+def _legend(timeline: Timeline) -> str:
+    used = {step.phase for lane in timeline.lanes for step in lane.bars}
+    letters = [f"{letter} {phase}" for phase, letter in LETTERS.items() if phase in used]
+    return f"{', '.join(letters)}; x a failed step. The whole line is {duration(timeline.seconds)}."
 
 
 def _letter(step: Bar) -> str:
