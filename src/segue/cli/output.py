@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,17 +13,10 @@ from typing import Any
 import click
 
 from segue.domain.errors import SegueError
+from segue.domain.plain import clean as clean
 
 AGENT_VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "VSCODE_AGENT", "CURSOR_AGENT")
 """When one of these is set, an agent reads the output: no animation, no colour."""
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-
-
-def clean(text: str) -> str:
-    """Text of an agent or a file, made safe for a terminal."""
-    return _CONTROL.sub("", _ESCAPES.sub("", text))
 
 
 def one_line(text: str, width: int = 100) -> str:

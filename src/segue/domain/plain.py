@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+
+_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+"""What neither a terminal nor a page may get, and what turns the direction of the text around it."""
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Categories that end lines, hide text, turn its direction round, or cannot be encoded."""
+
+
+def clean(text: str) -> str:
+    """Text of an agent or a file, made safe for a terminal or a page; its lines are kept."""
+    return _CONTROL.sub("", _ESCAPES.sub("", text))
 
 
 def plain(text: str, limit: int) -> str:

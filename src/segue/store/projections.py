@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from segue.domain.run import Run, RunState, Step, StepState
+from segue.system import identity
+
+_STARTING = 10.0
+"""Seconds a run may be without a process while one is being started in the background."""
+
+
+def state_of(run: Run) -> RunState:
+    """Where the run really stands: a run whose process is gone does not run."""
+    if run.state in (RunState.RUNNING, RunState.PARKED) and _abandoned(run):
+        return RunState.STOPPED
+    return run.state
+
+
+def _abandoned(run: Run) -> bool:
+    if run.owner is None:
+        return time.time() - run.updated / 1000 > _STARTING
+    return identity.is_dead(run.owner.split("#")[0])
 
 
 @dataclass(slots=True)

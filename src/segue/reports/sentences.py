@@ -1,0 +1,107 @@
+"""Events as sentences for people: the same words in the terminal, in logs and on the page."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from segue.domain.event import EventType, Recorded
+from segue.reports.wording import duration
+
+
+def sentence(event: Recorded) -> str | None:
+    """An event as one line for people; None when it is of no interest to them."""
+    make = _SENTENCES.get(event.type)
+    return make(event.data) if make else None
+
+
+def _diagnosed(data: Any) -> str:
+    ending = f"exit code {data['exit_code']}" if data["allowed"] else f"not allowed: {data['reason']}"
+    return f"diagnostic {data['command']}: {ending}"
+
+
+def _finished(data: Any) -> str:
+    if data.get("skipped"):
+        return f"task {data['task']} {data.get('reason', 'skipped')}"
+    if data.get("replanned"):
+        return f"task {data['task']} {data.get('reason', 'planned anew')}"
+    if data.get("done"):
+        commit = data.get("commit")
+        return f"task {data['task']} done" + (f" ({commit[:10]})" if commit else "")
+    return f"task {data['task']} needs a human: {data.get('reason', '')}"
+
+
+def _ended(data: Any) -> str:
+    failure = data.get("failure")
+    code = data.get("exit_code")
+    ending = failure["kind"] if failure else ("finished" if code is None else f"exit code {code}")
+    return f"agent ended: {ending}" + (" (adopted)" if data.get("adopted") else "")
+
+
+def _verdict(data: Any) -> str:
+    if data["result"] == "PASS":
+        return "PASS"
+    asked = f" → {data['action']} {data['request']}".rstrip() if data.get("request") else ""
+    return f"{data['result']}: {data['reason']}{asked}"
+
+
+def _reviewed(data: Any) -> str:
+    if data.get("failure"):
+        return f"reviewer failed: {data['failure']}"
+    dismissed = f", {data['dismissed']} dismissed" if data.get("dismissed") else ""
+    return f"{data['findings']} findings{dismissed}"
+
+
+def _traced(data: Any) -> str:
+    """A call of a model: what it asked on the way is indented."""
+    part = f" ({data['part']})" if data["part"] else ""
+    tokens = data["input_tokens"] + data["output_tokens"]
+    used = f", {tokens} tokens{' (estimated)' if data['estimated'] else ''}" if tokens else ""
+    cost = f", ${data['cost_usd']:.4f}" if data["cost_usd"] else ""
+    ending = "" if data["ok"] else f": {data['failure'] or 'failed'}: {data['error']}"
+    return f"{'› ' * data['depth']}{data['model']}{part} {duration(data['seconds'])}{used}{cost}{ending}"
+
+
+def place(event: Recorded) -> str:
+    """Where in a run an event belongs: `3 execute 1`."""
+    parts = (event.step or "").split("/")
+    if parts[0] in ("task", "final", "run", "turn"):
+        return " ".join(parts[1:])
+    return str(event.data.get("task", ""))
+
+
+_SENTENCES: dict[str, Any] = {
+    EventType.RUN_STARTED: lambda d: f"run started: {d['source']} with {d['agent']}",
+    EventType.RUN_RESUMED: lambda d: f"run goes on: {d['source']} with {d['agent']}",
+    EventType.RUN_PARKED: lambda d: (
+        f"usage limit: task {d['task']} waits until {time.strftime('%H:%M:%S', time.localtime(d['until']))}"
+    ),
+    EventType.RUN_ENDED: lambda d: f"run ended: {d['state']}",
+    EventType.STATE_IMPORTED: lambda d: f"state adopted: {d['text']}",
+    EventType.NOTICE: lambda d: f"line {d['line']}: {d['text']}" if "line" in d else d["text"],
+    EventType.TASK_STARTED: lambda d: f"task {d['task']} started: {d['title']}",
+    EventType.TASK_ENDED: _finished,
+    EventType.STEP_ADOPTED: lambda _: "goes on where it was interrupted",
+    EventType.PLAN_REVISED: lambda d: f"plan of {len(d['new'])} steps: {d['reason']}",
+    EventType.FALLBACK: lambda d: f"{d['agent']} cannot work ({d['reason']}): {d['next']} takes over",
+    EventType.CHECK: lambda d: f"check {d['command']}: exit code {d['exit_code']}",
+    EventType.SEARCH: lambda d: f"searched {d['query']!r}: {d['failure'] or len(d['results'])} results",
+    EventType.DIAGNOSTIC: _diagnosed,
+    EventType.COMMIT: lambda d: f"committed {d['commit'][:10]}",
+    EventType.AGENT_STARTED: lambda d: f"agent started: {Path(str(d.get('argv0', ''))).name}",
+    EventType.AGENT_TEXT: lambda d: f"agent: {d.get('text', '')}",
+    EventType.AGENT_TOOL: lambda d: f"agent uses {d.get('name')} {d.get('input', '')}",
+    EventType.AGENT_OUTPUT: lambda d: f"agent prints: {d.get('text', '')}" if d.get("text") else None,
+    EventType.AGENT_ENDED: _ended,
+    EventType.VERDICT: _verdict,
+    EventType.REVIEW: _reviewed,
+    EventType.TRACE_SPAN: _traced,
+    EventType.BRIDGE_TURN: lambda d: f"turn {d['turn']} of the conversation",
+    EventType.BRIDGE_COMMAND: lambda d: f"command: {d['line']}",
+    EventType.BRIDGE_SKIPPED: lambda d: f"line {d['line']} is no command: {d['reason']}",
+    EventType.BRIDGE_RESULT: lambda d: f"{d['status']} {d.get('reason') or d.get('branch') or ''}".rstrip(),
+    EventType.BRIDGE_REMINDER: lambda d: f"reminder {'sent' if d['told'] else 'set'}: {d['message']}",
+    EventType.BRIDGE_WEBHOOK: lambda d: f"webhook {d['direction']}: {d['agent_id']} {d['outcome']}",
+    EventType.FINAL: lambda d: f"{d['command']}: exit code {d['exit_code']}",
+}
