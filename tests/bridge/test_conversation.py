@@ -45,23 +45,14 @@ def test_what_is_not_allowed_is_never_sent_but_told(bridge: Bridge) -> None:
     assert count == 1
 
 
-@pytest.mark.parametrize(
-    ("allowed", "repo", "good"),
-    [
-        ("me/*", "git@github.com:Me/app.git", True),
-        ("github.com/me/*", "http://github.com/me/app/", True),
-        ("gitlab.com/me/*", "github.com/me/app", False),
-        ("me/*", "github.com/me2/app", False),
-        ("me/*", "github.com/me/app/../../evil/x", False),
-        ("me/*", "me/app", False),
-        ("github.com/me/app", "github.com/me/app2", False),
-    ],
-)
-def test_the_allow_list(bridge: Bridge, allowed: str, repo: str, good: bool) -> None:
-    bridge.configure(allow_repos=[allowed])
-    bridge.replies(f"SUBAGENT: repo={repo}, prompt=x", "ok")
+def test_no_more_subagents_than_allowed_work_at_once(bridge: Bridge) -> None:
+    """The service takes one run at a time: a second one beside it would be refused."""
+    bridge.configure(concurrency=1)
+    many = "\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(4))
+    on = [WORKS, {"prompt": "bridge", "turn": 1, "say": many}, {"prompt": "bridge", "say": "ok"}]
+    httpx2.post(f"{bridge.url}/_sim/script", json={"on": on, "active_limit": 1}).raise_for_status()
     bridge.run("go")
-    assert len(bridge.repos()) == 1 + good
+    assert [c["result"]["status"] for c in bridge.last()["conversation"][0]["commands"]] == ["done"] * 4
 
 
 def test_fences_and_prose_set_nothing_off(bridge: Bridge) -> None:

@@ -225,3 +225,14 @@ def test_the_token_of_the_relay_may_lie_in_a_file(desk: Desk, tmp_path: Path) ->
     desk.replies("LOCAL_ACTION: backup")
     desk.run()
     assert "token is not set" in desk.asked()[1]
+
+
+def test_the_demo_shows_all_of_it(place: Place) -> None:
+    done = place.segue("demo", "bridge", "--dir", str(place.root / "demo"))
+    assert done.stdout.strip() == "Time to look at the health check: its branch is ready."
+    state = str(place.root / "demo" / "bridge" / "state")
+    [first, second, third] = place.json("bridge", "show", "last", SEGUE_STATE_DIR=state)["conversation"]
+    statuses = [command["result"]["status"] for command in first["commands"]]
+    assert statuses == ["done", "refused", "done", "set"]
+    assert "saved/home" in second["results"]
+    assert "status=due" in third["results"]

@@ -284,7 +284,7 @@ class Conversation:
                 self._start("inbox", self._inbox())
 
     async def _let_finish(self) -> None:
-        """Subagents at work are paid for: nothing new is begun, but they are not ended half-way."""
+        """Subagents at work are paid for: nothing more is said, but they are not ended half-way."""
         work = [task for key, task in self._tasks.items() if key != "inbox" and key not in self._reminders]
         await asyncio.gather(*work, return_exceptions=True)
 

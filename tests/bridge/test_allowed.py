@@ -1,0 +1,88 @@
+"""The allow-list: every spelling of what is allowed, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.bridge.allowed import target
+from segue.config.bridge import AllowedRepo, BridgeSettings, pattern
+
+
+def allowed(*entries: str | dict[str, str]) -> tuple[str | AllowedRepo, ...]:
+    return BridgeSettings.model_validate({"allow_repos": list(entries)}).allow_repos
+
+
+@pytest.mark.parametrize(
+    "repo",
+    [
+        "https://github.com/me/app",
+        "github.com/me/app",
+        "HTTP://GitHub.com/Me/App.git/",
+        "git@github.com:me/app.git",
+        "ssh://git@github.com:22/me/app",
+        "https://user:password@github.com/me/app?x=1#y",
+    ],
+)
+@pytest.mark.parametrize(
+    "entry", ["me/*", "github.com/me/*", "https://github.com/Me/app.git", "github.com/me/app"]
+)
+def test_every_spelling_of_what_is_allowed(entry: str, repo: str) -> None:
+    found = target(repo, allowed(entry)).name
+    assert found.lower() == "https://github.com/me/app"
+    assert entry.endswith("/*") or found == pattern(entry), "the user's own spelling is sent"
+
+
+@pytest.mark.parametrize(
+    "repo",
+    [
+        "github.com/me2/app",
+        "github.com/me/app2",
+        "gitlab.com/me/app",
+        "github.com.evil.example/me/app",
+        "github.com/me/app/../../evil/x",
+        "github.com/me/sub/app",
+        "evil.example/github.com/me/app",
+        "https://github.com@evil.example/me/app",
+        "me/app",
+        "app",
+        "",
+        "file:///me/app",
+        "/me/app",
+        "~/app",
+        "github.com/me/*",
+    ],
+)
+def test_everything_else_is_refused(repo: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        target(repo, allowed("github.com/me/app", "/somewhere/else"))
+
+
+@pytest.mark.parametrize(
+    "entry", ["*", "*/app", "*/*", "github.com/*/app", "app", "src/app/", "./app", "http://"]
+)
+def test_wrong_entries_are_refused(entry: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        allowed(entry)
+
+
+def test_folders_are_compared_after_links(tmp_path: Path) -> None:
+    (tmp_path / "app" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "app")
+    (tmp_path / "out").symlink_to("/")
+    entries = allowed({"repo": "github.com/me/app", "folder": str(tmp_path / "link")})
+    found = target(str(tmp_path / "app"), entries)
+    assert (found.repository, found.folder) == ("https://github.com/me/app", tmp_path / "app")
+    assert target("github.com/me/app", entries).folder == tmp_path / "link"
+    for other in ("app/inner", "out", ".", "app/inner/../.."):
+        with pytest.raises(ValueError, match="allow-list"):
+            target(str(tmp_path / other), entries)
+
+
+@given(st.text())
+def test_no_text_is_allowed_by_chance(repo: str) -> None:
+    with pytest.raises(ValueError, match=r".|^$"):
+        target(repo, allowed("github.com/a-name-nobody/guesses"))
