@@ -349,8 +349,8 @@ class Store(Protocol):
     def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
         """Leave a signal for a run; False if a signal with this id was left before."""
 
-    def wait_for_change(self, timeout: float) -> None:
-        """Return when somebody has written to the store, or after the timeout."""
+    def wait_for_change(self, timeout: float) -> bool:
+        """Return when somebody has written to the store, or after the timeout; whether somebody has."""
 
     def run(self, run_id: str) -> Run | None:
         """One run by its id or a unique beginning of it."""

@@ -161,12 +161,14 @@ class SqlStore:
             after = page[-1][1]
             left = None if left is None else left - len(page)
 
-    def wait_for_change(self, timeout: float) -> None:
+    def wait_for_change(self, timeout: float) -> bool:
         """Return when somebody has written to the store since the last call, or after the timeout."""
         deadline = time.monotonic() + timeout
         while (version := self._version()) == self._seen and time.monotonic() < deadline:
             time.sleep(self._database.poll_seconds)
+        changed = version != self._seen
         self._seen = version
+        return changed
 
     def version(self) -> int:
         """The number of the newest migration that was applied."""
