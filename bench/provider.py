@@ -25,7 +25,7 @@ case "$1" in
 esac
 while read -r line; do :; done
 echo '{"type":"assistant","message":{"content":[{"type":"text","text":"hi"}]}}'
-echo '{"type":"result","subtype":"success","is_error":false,"result":"hi","usage":{"inputTokens":1,"outputTokens":1}}'
+echo '{"type":"result","subtype":"success","result":"hi","usage":{"inputTokens":1,"outputTokens":1}}'
 """
 _CONFIG = """
 model_list:

@@ -67,7 +67,7 @@ class Handler:
 
     async def _await(self, asked: dict[str, Any], call: Call) -> Answer:
         try:
-            engine = await asyncio.to_thread(self._engine)
+            engine = self._engine()
             return await asyncio.wrap_future(engine.submit(engine.answer(call)))
         except Exception as error:
             raise _mapped(error, asked) from error

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["cli", "litellm", "profile"]
@@ -47,7 +47,7 @@ class Span:
 
     def data(self) -> dict[str, Any]:
         """The span as plain data, for the store and for callbacks."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 class Trace:

@@ -1,0 +1,25 @@
+"""The page about models says what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from segue.provider.catalogue import PROVIDERS
+from segue.provider.failures import _STATUS
+from segue.provider.options import KINDS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "litellm.md").read_text("utf-8")
+SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
+
+
+def test_every_kind_of_profile_and_its_options_are_explained() -> None:
+    words = {name for kind in KINDS for name in kind.model_fields} - {"kind"}
+    words |= {str(kind.model_fields["kind"].annotation.__args__[0]) for kind in KINDS}  # type: ignore[union-attr]
+    assert words - SPANS == set()
+
+
+def test_every_provider_and_every_exception_is_named() -> None:
+    assert {name.split("/")[0] for name in SPANS} >= set(PROVIDERS)
+    told = dict(re.findall(r"\| `(\w+)` \| (\d+) \|", PAGE))
+    assert told == {name: str(status) for name, status in _STATUS.items()}
