@@ -65,14 +65,16 @@ agent.add_command(try_)
 
 @agent.command("schema")
 @click.argument("name")
-def schema(name: str) -> int:
+@options("repo", "config")
+def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
     """Print the options of agent NAME as JSON Schema.
 
     \b
     Examples:
       segue agent schema command
     """
-    from segue.app import agent_class
+    from segue.app import App, agent_class
 
-    click.echo(json.dumps(agent_class(name).Options.model_json_schema(), indent=2))
+    settings = App.load(repo, config_file).loaded.settings
+    click.echo(json.dumps(agent_class(name, settings).Options.model_json_schema(), indent=2))
     return 0

@@ -31,6 +31,21 @@ _EXAMPLES = {
     "database_url": "postgresql://…",
     "reviewer": "stet",
     "file": "segue.log",
+    "judged_by": "agent",
+    "plan": "claude:opus",
+    "execute": "cursor,claude",
+    "address": "claude",
+    "verify": "codex",
+    "research": "claude",
+    "resolutions": 5,
+    "service": "searxng",
+    "base_url": "http://127.0.0.1:8080",
+    "api_key_env": "BRAVE_API_KEY",
+    "subagent": "cursor-cloud",
+    "relay_url": "http://127.0.0.1:8765",
+    "relay_token_file": "relay.token",
+    "completion_url": "https://example.com/done",
+    "url": "https://hooks.slack.com/services/…",
 }
 
 
