@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("segue.cli.status:status", "Show runs, or one run with its tasks."),
     "logs": ("segue.cli.logs:logs", "Show what was observed in a run."),
     "report": ("segue.cli.report:report", "Ask where agents fail, what helps, and who does better."),
+    "serve": ("segue.cli.serve:serve", "Look at runs, tasks and reports in a browser."),
     "check": ("segue.cli.check:check", "Run the project's checks without an agent."),
     "doctor": ("segue.cli.doctor:doctor", "Check this machine and name the fix for what is missing."),
     "init": ("segue.cli.init:init", "Write a commented segue.toml."),

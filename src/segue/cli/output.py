@@ -151,3 +151,16 @@ def _unexpected(error: Exception) -> int:
         err=True,
     )
     return 1
+
+
+def announce_page(output: Output, link: str, open_: bool = False) -> None:
+    """Say where the page is; the link lets one browser in, once."""
+    if output.json:
+        output.record({"type": "listening", "link": link})
+    else:
+        output.text(f"Look at it: {link}")
+        output.note("The link works once, for one browser. Ctrl-C ends the page.")
+    if open_:
+        import webbrowser
+
+        webbrowser.open(link)

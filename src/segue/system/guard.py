@@ -41,8 +41,12 @@ class Guard:
         max_body: int = 1_000_000,
         open_paths: Collection[str] = (),
         body_timeout: float = 10.0,
+        same_origin: bool = False,
     ) -> None:
-        """`open_paths` need no token: they check a signature of their own, or tell nothing."""
+        """`open_paths` need no token: they check a signature of their own, or tell nothing.
+
+        With `same_origin`, pages that came from the very host and port that is asked may ask, too.
+        """
         self._app = app
         self._token = token
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -50,6 +54,7 @@ class Guard:
         self._max_body = max_body
         self._open_paths = frozenset(open_paths)
         self._body_timeout = body_timeout
+        self._same_origin = same_origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or hand it on with its whole body."""
@@ -73,7 +78,8 @@ class Guard:
         hosts = _values(scope, b"host")
         if len(hosts) != 1 or _without_port(hosts[0]).lower() not in self._hosts:
             raise Refused(403, "this server does not answer for that host")
-        if any(origin.lower() not in self._origins for origin in _values(scope, b"origin")):
+        own = {f"{scope.get('scheme', 'http')}://{hosts[0].lower()}"} if self._same_origin else set()
+        if any(origin.lower() not in self._origins | own for origin in _values(scope, b"origin")):
             raise Refused(403, "requests from that origin are refused")
         if self._token is not None and scope["path"] not in self._open_paths:
             given = _values(scope, b"authorization")

@@ -1,0 +1,53 @@
+"""`segue serve`: a page to look at runs, tasks and reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8787,
+    show_default=True,
+    help="The port; 0 is any free one.",
+)
+@click.option("--open", "open_", is_flag=True, help="Open the page in your browser.")
+@options("repo", "config", "database", "json", "quiet")
+def serve(
+    host: str,
+    port: int,
+    open_: bool,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
+) -> int:
+    """Serve a page that shows runs live, with their steps, tasks and reports, until Ctrl-C.
+
+    It prints a link that lets one browser in, once. Everything stays on this machine.
+
+    \b
+    Examples:
+      segue serve
+      segue serve --open
+      segue serve --port 0 --json
+    """
+    import asyncio
+
+    from segue.app import App
+    from segue.cli.output import announce_page
+    from segue.web.serve import serve as listen
+
+    output = make_output(as_json, quiet)
+    app = App.load(repo, config_file, settings)
+    asyncio.run(listen(app, host, port, lambda link: announce_page(output, link, open_)))
+    return 0

@@ -1,0 +1,149 @@
+// Keeps a page true: when the server says that something has changed, the parts marked `data-live` are fetched
+// again and replaced where they differ. Nothing is kept here that the server does not know.
+"use strict";
+
+const root = document.documentElement;
+root.classList.add("js");
+
+/* Light and dark */
+document.getElementById("theme")?.addEventListener("click", () => {
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem("segue-theme", root.dataset.theme); } catch { /* it holds for this page */ }
+});
+
+/* What was said */
+const said = document.getElementById("said");
+function say(text, bad) {
+  if (!said) return;
+  said.textContent = text;
+  said.classList.toggle("bad", Boolean(bad));
+  said.hidden = !text;
+}
+
+/* Times that go on */
+function ticking() {
+  const now = Date.now();
+  for (const element of document.querySelectorAll("time[data-ago]")) {
+    const seconds = Math.max(0, (now - Number(element.dataset.ago)) / 1000);
+    const [size, name] = [[86400, "d"], [3600, "h"], [60, "min"]].find(([size]) => seconds >= size) ?? [0, ""];
+    const text = size ? `${Math.floor(seconds / size)} ${name} ago` : "just now";
+    if (element.textContent !== text) element.textContent = text;
+  }
+  for (const element of document.querySelectorAll("time[data-since]")) {
+    const seconds = Math.max(0, (now - Number(element.dataset.since)) / 1000);
+    element.textContent = spoken(seconds);
+  }
+}
+function spoken(seconds) {
+  if (seconds < 60) return `${Math.floor(seconds)}s`;
+  const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
+  const two = (number) => String(number).padStart(2, "0");
+  return hours ? `${hours}h${two(minutes % 60)}m` : `${minutes}m${two(Math.floor(seconds % 60))}s`;
+}
+setInterval(ticking, 1000);
+ticking();
+
+/* Fetching parts */
+async function part(address) {
+  const answer = await fetch(address, { headers: { "x-segue-part": "content" }, cache: "no-store" });
+  if (answer.status === 401) throw new Error("This page was left open while Segue was started anew. Open the link that it has printed.");
+  const made = document.createElement("template");
+  made.innerHTML = await answer.text();
+  if (!answer.ok) throw new Error(made.content.querySelector("p")?.textContent || "The page could not be fetched.");
+  return made.content;
+}
+
+function replace(fresh) {
+  for (const element of fresh.querySelectorAll("[data-live]")) {
+    const old = document.getElementById(element.id);
+    if (!old || old.dataset.drawn === element.innerHTML || busy(old)) continue;
+    const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
+    const drawn = element.innerHTML;
+    old.replaceWith(element);
+    element.dataset.drawn = drawn;
+    if (focused) document.getElementById(focused)?.focus();
+    prepare(element);
+  }
+  ticking();
+}
+// What somebody is typing into is left alone until the next change.
+function busy(element) {
+  const at = document.activeElement;
+  return at && element.contains(at) && (at.tagName === "SELECT" || (at.tagName === "INPUT" && at.value !== ""));
+}
+
+let refreshing = false, again = false;
+async function refresh() {
+  if (!document.querySelector("[data-live]")) return;
+  if (document.hidden || refreshing) { again = true; return; }
+  refreshing = true;
+  again = false;
+  try {
+    replace(await part(location.pathname + location.search));
+    document.dispatchEvent(new CustomEvent("segue:fresh"));
+  } catch (error) {
+    if (!(error instanceof TypeError)) say(error.message, true);  // a TypeError is the network: the stream says so
+  } finally {
+    refreshing = false;
+    if (again && !document.hidden) setTimeout(refresh, 300);
+  }
+}
+document.addEventListener("visibilitychange", () => { if (!document.hidden) { look(); refresh(); } });
+
+/* The stream */
+const from = document.body.dataset.liveFrom;
+const sign = document.getElementById("live");
+let source = null, heard = Date.now(), last = "";
+
+function show(away) {
+  if (!sign) return;
+  sign.hidden = false;
+  sign.classList.toggle("away", away);
+  sign.lastElementChild.textContent = away ? "reconnecting" : "live";
+}
+function connect() {
+  source?.close();
+  const mark = last ? `${from.includes("?") ? "&" : "?"}after=${last}` : "";
+  source = new EventSource(from + mark);
+  source.onopen = () => { heard = Date.now(); show(false); };
+  source.onerror = () => show(true);
+  for (const kind of ["hello", "reset", "change", "events", "beat", "end"]) source.addEventListener(kind, (message) => {
+    heard = Date.now();
+    if (message.lastEventId) last = message.lastEventId;
+    if (kind === "events") document.dispatchEvent(new CustomEvent("segue:events", { detail: JSON.parse(message.data).events }));
+    if (kind === "reset") document.dispatchEvent(new CustomEvent("segue:reset"));
+    if (kind === "end") { source.close(); show(true); }
+    if (kind !== "beat" && kind !== "end" && kind !== "events") refresh();
+  });
+}
+// A stream that is closed, or that was not heard of for long (the machine slept), is opened again.
+function look() {
+  if (from && (source?.readyState === EventSource.CLOSED || Date.now() - heard > 45000)) { heard = Date.now(); connect(); }
+}
+if (from) { connect(); setInterval(look, 5000); }
+
+/* Acts: what a form says is done, and answered with a sentence */
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  event.preventDefault();
+  if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
+  const buttons = form.querySelectorAll("button");
+  const body = new URLSearchParams(new FormData(form));
+  buttons.forEach((button) => { button.disabled = true; });
+  say("Working…");
+  try {
+    const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "application/json" } });
+    const told = await answer.json();
+    if (answer.ok) { say(told.data.said); form.reset(); } else { say([told.error.message, told.error.kept, told.error.hint].filter(Boolean).join(" "), true); }
+  } catch { say("Segue could not be reached. Is `segue serve` still running?", true); }
+  buttons.forEach((button) => { button.disabled = false; });
+  refresh();
+});
+
+/* Forms that filter at once */
+document.addEventListener("change", (event) => { event.target.closest("form[data-auto]")?.requestSubmit(); });
+
+/* Hook for what belongs to one page only */
+function prepare(_element) {}
