@@ -6,25 +6,9 @@ import time
 from typing import Any
 
 from segue.cli.output import Output, one_line
-from segue.domain.run import Run, RunState
+from segue.domain.run import Run
 from segue.store.projections import TaskView
-from segue.system import identity
-
-_STARTING = 10.0
-"""Seconds a run may be without a process while one is being started in the background."""
-
-
-def state_of(run: Run) -> RunState:
-    """Where the run really stands: a run whose process is gone does not run."""
-    if run.state in (RunState.RUNNING, RunState.PARKED) and _abandoned(run):
-        return RunState.STOPPED
-    return run.state
-
-
-def _abandoned(run: Run) -> bool:
-    if run.owner is None:
-        return time.time() - run.updated / 1000 > _STARTING
-    return identity.is_dead(run.owner.split("#")[0])
+from segue.store.projections import state_of as state_of
 
 
 def duration(seconds: float | None) -> str:
