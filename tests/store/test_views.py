@@ -60,6 +60,7 @@ def test_a_command_is_listed_once_with_its_exit_code_and_its_time(database: str)
         (EventType.AGENT_TOOL, {"name": "Read", "input": {"path": "x"}}),
         (EventType.DIAGNOSTIC, {"command": "npx tsc", "exit_code": 2, "seconds": 1.5}),
         (EventType.CHECK, {"command": "pytest", "exit_code": 0}),
+        (EventType.DIAGNOSTIC, {"command": "rm -rf /", "exit_code": None, "allowed": False}),
     )
     with connect(database, read_only=True) as store:
         rows = store.query("SELECT * FROM orchestrator_commands ORDER BY seq")
@@ -72,9 +73,11 @@ def test_a_command_is_listed_once_with_its_exit_code_and_its_time(database: str)
         ("agent", "two", None),
         ("diagnostic", "npx tsc", 2),
         ("check", "pytest", 0),
+        ("diagnostic", "rm -rf /", None),
     ]
+    assert [row["status"] for row in rows] == ["failure", None, "success", None, None, None, None, "refused"]
     assert rows[0]["seconds"] >= 0
-    assert [row["seconds"] for row in rows[1:]] == [None] * 4 + [1.5, None]
+    assert [row["seconds"] for row in rows[1:]] == [None] * 4 + [1.5, None, None]
     assert [tool["input"] for tool in tools] == [{"path": "x"}]
 
 

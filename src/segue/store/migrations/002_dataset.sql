@@ -66,7 +66,9 @@ FROM (
 WHERE c.seq = c.last_seq
 UNION ALL
 SELECT e.run_id, e.seq, e.ts, {instant e.ts} AS at, e.step, e.type AS origin,
-       e.data->>'command' AS command, e.data->>'status' AS status, {number e.data exit_code} AS exit_code,
+       e.data->>'command' AS command,
+       CASE WHEN CAST(e.data->>'allowed' AS text) IN ('false', '0') THEN 'refused' END AS status,
+       {number e.data exit_code} AS exit_code,
        coalesce({number e.data seconds}, {number e.data duration}) AS seconds
 FROM orchestrator_events e
 WHERE e.type = 'diagnostic' OR e.type = 'check';
