@@ -23,8 +23,8 @@ from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, Settings
 from segue.judges.options import JudgeSettings
-from segue.relay.options import ActionSettings
 from segue.judges.rls.options import RlsOptions
+from segue.relay.options import ActionSettings
 from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.searchers.options import SearchSettings
 

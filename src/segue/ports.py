@@ -52,7 +52,7 @@ class Installation:
     """Where it was found; None when it was not, or when there is no program (a cloud service)."""
     version: str | None = None
     login: str | None = None
-    """How it is logged in (`ANTHROPIC_API_KEY`, `logged in`), in words; None when it is not, or needs none."""
+    """How it is logged in, in words (`ANTHROPIC_API_KEY`, `logged in`); None: it is not, or needs none."""
 
 
 class Agent(Protocol):
