@@ -33,14 +33,14 @@ _LETTER = 6.6
 """How wide a letter is, about."""
 
 
-def lanes(timeline: Timeline) -> str:
-    """The drawing; empty when no step was begun."""
+def lanes(timeline: Timeline, link: str = "") -> str:
+    """The drawing; empty when no step was begun. With a link, each bar leads there, with its number added."""
     if not timeline.lanes:
         return ""
     length = max(timeline.seconds, 0.001)
     height = _HEAD + _LANE * len(timeline.lanes)
     parts = [_axis(length, height)]
-    parts += [_lane(lane, _HEAD + number * _LANE, length) for number, lane in enumerate(timeline.lanes)]
+    parts += [_lane(lane, _HEAD + number * _LANE, length, link) for number, lane in enumerate(timeline.lanes)]
     return svg(_WIDTH, height, f"Timeline of run {timeline.run}", "".join(parts), "timeline")
 
 
@@ -56,12 +56,18 @@ def _axis(length: float, height: float) -> str:
     return "".join(parts)
 
 
-def _lane(lane: Lane, top: float, length: float) -> str:
+def _lane(lane: Lane, top: float, length: float, link: str) -> str:
     sign = {"done": "✓ ", "failed": "✗ "}.get(lane.ended, "")
     name = f"{lane.task}  {lane.title}" if lane.task else lane.title
     tag = f" · {lane.build_phase}" if lane.build_phase else ""
     text = f'<text class="name" x="2" y="{top + 15}">{sign}{clean(_cut(name, 110))}{clean(tag)}</text>'
-    return text + "".join(_step(bar, top + 21, length) for bar in lane.bars)
+    return text + "".join(_linked(bar, link, _step(bar, top + 21, length)) for bar in lane.bars)
+
+
+def _linked(bar: Bar, link: str, drawing: str) -> str:
+    if not link:
+        return drawing
+    return f'<a href="{clean(link)}{bar.seq}" aria-label="{clean(_cut(_told(bar), 400))}">{drawing}</a>'
 
 
 def _step(bar: Bar, top: float, length: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from segue.domain.run import Run
 from segue.ports import Store
 from segue.reports.selection import Dataset, Rows, Selection
 
@@ -26,6 +27,8 @@ class Bar:
     action: str
     reason: str
     who: str
+    seq: int = 0
+    """The number of the event with which it began: its name on pages."""
 
     @property
     def seconds(self) -> float:
@@ -62,14 +65,18 @@ def timeline(store: Store, run_id: str) -> Timeline | None:
     if run is None:
         return None
     dataset = Dataset(store, Selection(run=run.id))
-    steps = dataset.ask("timeline")
     names = titles(dataset.ask("titles")).get(run.id, {})
-    began = min([run.created, *(step["started"] for step in steps)])
-    ends = [step["ended"] or run.updated for step in steps] or [began]
-    order = dict.fromkeys(step["task"] for step in steps)
-    lanes = [
-        _lane(task, names, [s for s in steps if s["task"] == task], began, run.updated) for task in order
-    ]
+    return drawn(run, dataset.ask("timeline"), names, run.created, run.updated)
+
+
+def drawn(run: Run, steps: Rows, names: Mapping[str, str], began: int, last: int) -> Timeline:
+    """The timeline of these steps; what has not ended goes on until `last`."""
+    began = min([began, *(step["started"] for step in steps)])
+    ends = [step["ended"] or last for step in steps] or [began]
+    by_task: dict[str | None, Rows] = {}
+    for step in steps:
+        by_task.setdefault(step["task"], []).append(step)
+    lanes = [_lane(task, names, rows, began, last) for task, rows in by_task.items()]
     seconds = max(0.0, (max(ends) - began) / 1000)
     who = run.spec.agent + (f" {run.spec.model}" if run.spec.model else "")
     return Timeline(
@@ -112,4 +119,5 @@ def _bar(step: Mapping[str, Any], start: int, last: int) -> Bar:
         str(step["action"] or ""),
         str(step["reason"] or ""),
         who,
+        int(step["seq"]),
     )
