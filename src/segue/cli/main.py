@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("segue.cli.agent:agent", "Look at the agents."),
     "config": ("segue.cli.config:config", "Look at the settings and where they come from."),
     "db": ("segue.cli.db:db", "Look after the database."),
+    "gc": ("segue.cli.gc:gc", "Remove what ended runs have left in Segue's own folder."),
     "bridge": ("segue.cli.bridge:bridge", "Carry out the commands that an agent prints."),
     "relay": ("segue.cli.relay:relay", "Run white-listed actions on this machine for a bridge elsewhere."),
     "notify": ("segue.cli.notify:notify", "Try out how Segue tells you what happened."),
