@@ -8,7 +8,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -56,7 +56,7 @@ class Engine:
         self._cli = CliModels(app, redactor, self._folder)
         self._recorder = Recorder(app, redactor)
         self._thread.start()
-        self.submit(sweep(self._root))
+        self.submit(lambda: sweep(self._root))
         _at_exit(self.close)
 
     @property
@@ -64,7 +64,7 @@ class Engine:
         """Whether it can take calls: threads do not survive a fork."""
         return self._pid == os.getpid() and self._thread.is_alive() and not self._loop.is_closed()
 
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         """Start work on the engine's loop; cancelling the future cancels the work."""
         return asyncio.run_coroutine_threadsafe(self._noted(work), self._loop)
 
@@ -89,12 +89,12 @@ class Engine:
         self._loop.close()
         self._folder.remove()
 
-    async def _noted(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _noted(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         task = asyncio.current_task()
         assert task is not None
         self._working.add(task)
         try:
-            return await work
+            return await work()
         finally:
             self._working.discard(task)
 
@@ -105,6 +105,11 @@ class Engine:
             await asyncio.wait(self._working)
         await self._cli.close()
         await self._recorder.close()
+        # LiteLLM leaves workers of its own on every loop that it is used on.
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for other in rest:
+            other.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
         await self._loop.shutdown_default_executor()
 
 

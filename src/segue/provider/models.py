@@ -54,7 +54,7 @@ class Handler:
     def _wait(self, asked: dict[str, Any], call: Call) -> Answer:
         try:
             engine = self._engine()
-            future = engine.submit(engine.answer(call))
+            future = engine.submit(lambda: engine.answer(call))
             try:
                 return future.result()
             except BaseException:
@@ -68,7 +68,7 @@ class Handler:
     async def _await(self, asked: dict[str, Any], call: Call) -> Answer:
         try:
             engine = self._engine()
-            return await asyncio.wrap_future(engine.submit(engine.answer(call)))
+            return await asyncio.wrap_future(engine.submit(lambda: engine.answer(call)))
         except Exception as error:
             raise _mapped(error, asked) from error
         finally:
