@@ -22,13 +22,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from segue.agents.cursor_config import own_config_dir
 from segue.agents.cursor_lines import CursorLines
 from segue.agents.installed import PROBE_SECONDS, Examined, ProgramName, key_set, not_found
-from segue.agents.local import Ended, ended_event, environment, run_local
+from segue.agents.lingering import Patience, run_patiently
+from segue.agents.local import Ended, ended_event, environment
 from segue.domain.errors import CredentialsError, ToolMissing
 from segue.domain.event import Event
 from segue.domain.job import Job, Mode
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.probe import probe
-from segue.system.process import Command, Exit, Processes, child_environment
+from segue.system.process import Command, Processes, child_environment
 from segue.system.redact import Redactor
 
 INSTALL = "https://cursor.com/docs/cli/overview"
@@ -100,7 +101,10 @@ class CursorAgent:
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Run Cursor on the job and report what it prints."""
         lines = CursorLines(job.mode)
-        items = self._followed(job, lines)
+        patience = _time_after_result(lines, self._options.result_grace)
+        items = run_patiently(
+            self._processes, self._redactor, job.token, self._launch(job), lines.read, patience
+        )
         async with aclosing(items):
             async for item in items:
                 if isinstance(item, Ended):
@@ -112,34 +116,6 @@ class CursorAgent:
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
         self._processes.forget(token)
-
-    async def _followed(self, job: Job, lines: CursorLines) -> AsyncGenerator[Event | Ended, None]:
-        """What the process does until it has ended, or has had its time after the result and been ended."""
-        command = self._launch(job)
-        items = run_local(self._processes, self._redactor, job.token, command, lines.read)
-        deadline: float | None = None
-        async with aclosing(items):
-            while True:
-                if deadline is None and lines.finished:
-                    deadline = asyncio.get_running_loop().time() + self._options.result_grace
-                try:
-                    async with asyncio.timeout_at(deadline):
-                        item = await anext(items)
-                except TimeoutError:
-                    # The timeout has closed the iterator, which ended the process.
-                    yield Ended(await self._exit(job.token, command), "", "")
-                    return
-                yield item
-                if isinstance(item, Ended):
-                    return
-
-    async def _exit(self, token: str, command: Command) -> Exit:
-        """How the process that was ended has ended; the token of a launch can be asked for it at any time."""
-        found: Exit | None = None
-        async for item in self._processes.run(token, command):
-            found = item if isinstance(item, Exit) else None
-        assert found is not None, "the last thing a process yields is its exit"
-        return replace(found, adopted=False)
 
     def _launch(self, job: Job) -> Command:
         extra = {"NO_OPEN_BROWSER": "1"}
@@ -206,3 +182,17 @@ class CursorAgent:
         env = child_environment(self._passed(), {"NO_OPEN_BROWSER": "1"})
         answer = probe([program, *arguments], PROBE_SECONDS, env)
         return None if answer is None else answer.out.decode("utf-8", "replace")
+
+
+def _time_after_result(lines: CursorLines, grace: float) -> Patience:
+    """A process that has given its result is to end soon, whatever it still prints."""
+    deadline: float | None = None
+
+    def patience() -> float | None:
+        nonlocal deadline
+        now = asyncio.get_running_loop().time()
+        if deadline is None and lines.finished:
+            deadline = now + grace
+        return None if deadline is None else max(0.0, deadline - now)
+
+    return patience
