@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import Any
 
@@ -97,22 +98,25 @@ async def _evidence(kit: Kit, verifying: Verifying, task: Task, carried: Carried
     if commands or verifying.examine:
         async with kit.workspace.checkout(carried.head) as folder:
             for argv in commands:
+                began = time.monotonic()
                 code, output = await verifying.run_check(argv, folder)
                 checks.append(CheckResult(" ".join(argv), code, output[-_KEPT_OUTPUT:]))
-                await _checked(kit, task, key, checks[-1])
+                await _checked(kit, task, key, checks[-1], time.monotonic() - began)
+            began = time.monotonic()
             examined = await verifying.examine(folder) if verifying.examine else None
         if examined is not None:
-            await _checked(kit, task, key, examined.check, examined.found)
+            await _checked(kit, task, key, examined.check, time.monotonic() - began, examined.found)
             checks += [examined.check] if examined.decides else []
     context = kit.redact(kit.source.context(task)) if kit.building else ""
     return Evidence(kit.redact(diff), files, tuple(checks), carried.summary, context)
 
 
 async def _checked(
-    kit: Kit, task: Task, key: str, check: CheckResult, found: dict[str, Any] | None = None
+    kit: Kit, task: Task, key: str, check: CheckResult, seconds: float, found: dict[str, Any] | None = None
 ) -> None:
     """Store what a check said, and as an error what it complained about."""
-    facts = {"task": task.key, "build_phase": task.build_phase, "found": found}
+    known = {"task": task.key, "build_phase": task.build_phase, "seconds": round(seconds, 3)}
+    facts = {**known, "found": found}
     await kit.emit(EventType.CHECK, key, **asdict(check), **facts)
     if check.exit_code not in (0, None):
         errors = [item for item in (found or {}).get("findings", ()) if item.get("level") == "error"]

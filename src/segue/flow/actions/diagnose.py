@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from segue.domain.diagnostic import allowed, parse
 from segue.domain.event import EventType
 from segue.flow.resolution import Resolution, Round
@@ -16,8 +18,10 @@ async def diagnose(now: Round) -> Resolution:
     key = f"task/{task.key}/diagnostic/{now.number}"
 
     async def work(_token: str) -> StepResult:
+        began = time.monotonic()
         refused, code, output = await _run(now, command)
         said = {"command": command, "allowed": not refused, "reason": refused, "exit_code": code}
+        said["seconds"] = round(time.monotonic() - began, 3)
         told = {**said, "output": kit.redact(output)[-_KEPT:]}
         await kit.emit(EventType.DIAGNOSTIC, key, task=task.key, build_phase=task.build_phase, **told)
         return StepResult(not refused, told)
