@@ -90,6 +90,7 @@ def ended_event(ended: Ended, outcome: Outcome) -> Event:
         "adopted": ended.exit.adopted,
         "duration": round(outcome.duration, 3),
         "failure": asdict(outcome.failure) if outcome.failure else None,
+        "usage": asdict(outcome.usage) if outcome.usage else None,
     }
     return Event(EventType.AGENT_ENDED, data, outcome)
 

@@ -13,6 +13,7 @@ from segue.app import App
 from segue.cli.display import observer
 from segue.cli.log import structured
 from segue.cli.output import Output, animated, error_text
+from segue.cli.progress import Progress
 from segue.cli.summary import summarise
 from segue.domain.task import Task
 from segue.flow.kit import FLOWS
@@ -21,6 +22,7 @@ from segue.notify.observer import RunNotices
 from segue.prepare import PlanChanged, Prepared, prepared
 from segue.session import carry_out
 from segue.sources.prompt import PromptSource
+from segue.store.projections import task_views
 from segue.system.background import start_in_background
 from segue.system.files import private_folder
 
@@ -118,11 +120,21 @@ async def show_session(ready: Prepared, output: Output, verbose: bool) -> int:
         output.record(_launch(ready, os.getpid()))
     if ready.warning:
         output.warn(ready.warning)
-    display = observer(output, ready.spec.titles, ready.run.id, verbose)
+    display = observer(output, lambda: _progress(ready), ready.run.id, verbose)
     with display, structured(ready.app.loaded.settings.log) as logs, _notices(ready, output) as notices:
         ended = await carry_out(ready, [display, *logs, notices])
     summarise(ready, ended, output)
     return ended.exit_code
+
+
+def _progress(ready: Prepared) -> Progress:
+    """What is known of the run before it goes on."""
+    progress = Progress.of(ready.spec.titles, ready.app.loaded.settings.limits.budget())
+    if not ready.fresh:
+        with ready.app.store(read_only=True) as store:
+            steps = store.steps(ready.run.id)
+        progress.know(task_views(ready.run, steps), steps)
+    return progress
 
 
 def _notices(ready: Prepared, output: Output) -> RunNotices:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from segue.cli.output import Output, one_line
 from segue.domain.run import Run
 from segue.store.projections import TaskView
 from segue.store.projections import state_of as state_of
@@ -25,30 +24,6 @@ def duration(seconds: float | None) -> str:
 def moment(ms: int | None) -> str:
     """An instant in local time."""
     return "" if ms is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
-
-
-def task_table(output: Output, views: list[TaskView], title: str = "") -> None:
-    """The tasks of a run: phases, durations and verdicts."""
-    spends = any(view.tokens for view in views)
-    columns = ["task", "title", "state", "phase", "attempts", "time", "verdict", "commit"]
-    if spends:
-        columns += ["tokens", "cost"]
-    rows = [_row(view, spends) for view in views]
-    output.table(columns, rows, title)
-
-
-def _row(view: TaskView, spends: bool) -> list[object]:
-    row: list[object] = [
-        view.key,
-        one_line(view.title, 48),
-        view.state,
-        view.phase,
-        view.attempts or "",
-        duration(view.seconds),
-        view.verdict or "",
-        (view.commit or "")[:10],
-    ]
-    return [*row, view.tokens or "", f"${view.cost_usd:.4f}" if view.cost_usd else ""] if spends else row
 
 
 def run_data(run: Run, views: list[TaskView]) -> dict[str, Any]:

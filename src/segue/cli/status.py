@@ -33,6 +33,7 @@ def status(
     """
     from segue.app import App
     from segue.cli import find, show
+    from segue.cli.task_table import task_table
     from segue.store.projections import task_views
 
     output = make_output(as_json, color=color)
@@ -46,11 +47,13 @@ def status(
                 output.data(None)
             output.text(_NONE)
             return 0
-        views = task_views(run, store.steps(run.id))
+        steps = store.steps(run.id)
+        views = task_views(run, steps)
     if as_json:
         output.data(show.run_data(run, views))
         return 0
-    show.task_table(output, views, f"Run {run.id}: {show.state_of(run)} · {run.spec.agent} · {run.place}")
+    title = f"Run {run.id}: {show.state_of(run)} · {run.spec.agent} · {run.place}"
+    task_table(output, views, steps, title)
     if run.note:
         output.text(run.note)
     for view in views:

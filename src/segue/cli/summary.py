@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from segue.cli.output import Output, clean, error_text
-from segue.cli.show import run_data, task_table
+from segue.cli.show import run_data
+from segue.cli.task_table import task_table
 from segue.prepare import Prepared
 from segue.session import Ended
 from segue.store.projections import task_views
@@ -19,7 +20,8 @@ def summarise(ready: Prepared, ended: Ended, output: Output) -> None:
     with ready.app.store(read_only=True) as store:
         run = store.run(ended.run)
         assert run is not None
-        views = task_views(run, store.steps(run.id))
+        steps = store.steps(run.id)
+        views = task_views(run, steps)
     folder = ready.app.run_folder(ended.run)
     path = folder / "summary.json"
     private_folder(folder)
@@ -28,7 +30,7 @@ def summarise(ready: Prepared, ended: Ended, output: Output) -> None:
     if output.json:
         output.record({"type": "done", "run": ended.run, **_ending(ended)})
     elif not output.quiet:
-        task_table(output, views, f"Run {run.id}: {ended.state}")
+        task_table(output, views, steps, f"Run {run.id}: {ended.state}")
         _final(ended, output)
         if ended.farewell:
             output.text(f"\n{clean(ended.farewell.words)}")

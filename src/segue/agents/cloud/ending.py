@@ -104,6 +104,7 @@ def ended_event(outcome: Outcome, facts: Mapping[str, Any]) -> Event:
         "exit_code": None,
         "duration": round(outcome.duration, 3),
         "failure": asdict(outcome.failure) if outcome.failure else None,
+        "usage": asdict(outcome.usage) if outcome.usage else None,
         **facts,
     }
     return Event(EventType.AGENT_ENDED, data, outcome)

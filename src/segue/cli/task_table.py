@@ -1,0 +1,112 @@
+"""The tasks of a run as aligned plain text, with a row of totals: to read, and to paste elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+import click
+
+from segue.cli.output import STYLES, Output, animated, one_line
+from segue.cli.show import duration
+from segue.domain.run import Step, StepState
+from segue.flow.kit import Spent
+from segue.reports.wording import quantity
+from segue.store.projections import TaskView
+
+_COLUMNS = ("task", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
+_RIGHT = {"tries", "time", "tokens", "cost"}
+_DROPPED = ("commit", "phase", "verdict", "tries")
+"""Which columns a narrow terminal loses first."""
+_LEAST, _MOST = 16, 48
+"""The width of a title."""
+_GAP = "  "
+
+
+def task_table(output: Output, views: list[TaskView], steps: Sequence[Step], title: str = "") -> None:
+    """Print one line per task: phases, durations, verdicts, and what they used."""
+    rows = [_cells(view) for view in [*_planning(steps), *views]]
+    rows.append(_totals(views, steps))
+    columns = [name for name in _COLUMNS if name in ("task", "title") or any(row[name] for row in rows)]
+    width = shutil.get_terminal_size().columns if animated(sys.stdout) else None
+    columns, room = _fit(columns, rows, width)
+    for row in rows:
+        row["title"] = one_line(row["title"], room)
+    lines = _lines(columns, rows, output.colored())
+    rule = "─" * max(len(click.unstyle(line)) for line in lines)
+    output.text("\n".join(filter(None, [title, *lines[:-1], rule, lines[-1]])))
+
+
+def _cells(view: TaskView) -> dict[str, str]:
+    return {
+        "task": one_line(view.key, 40),
+        "title": view.title,
+        "state": view.state,
+        "phase": view.phase,
+        "tries": str(view.attempts or ""),
+        "time": duration(view.seconds),
+        "verdict": view.verdict or "",
+        "commit": (view.commit or "")[:10],
+        "tokens": f"{view.tokens:,}" if view.tokens else "",
+        "cost": quantity(view.cost_usd, "cost_usd") if view.cost_usd else "",
+    }
+
+
+def _planning(steps: Sequence[Step]) -> list[TaskView]:
+    """The planning before the first task, as a row of its own."""
+    outlines = [step for step in steps if step.phase == "outline" and step.ended]
+    if not outlines:
+        return []
+    spent, last = Spent.of(outlines), outlines[-1]
+    view = TaskView("plan", "Plan the steps", "done" if last.state is StepState.DONE else "failed", "outline")
+    view.attempts, view.started, view.ended = len(outlines), outlines[0].started, last.ended
+    view.tokens, view.cost_usd = spent.usage.tokens, spent.usage.cost_usd
+    return [view]
+
+
+def _totals(views: list[TaskView], steps: Sequence[Step]) -> dict[str, str]:
+    spent = Spent.of(list(steps))
+    counts = Counter(view.state for view in views)
+    said = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items())
+    launches = f"{spent.launches} launch{'' if spent.launches == 1 else 'es'}"
+    took = sum(view.seconds or 0 for view in [*_planning(steps), *views])
+    row = dict.fromkeys(_COLUMNS, "")
+    row |= {"task": "total", "title": f"{said}; {launches}", "time": duration(took)}
+    row["tokens"] = f"{spent.usage.tokens:,}" if spent.usage.tokens else ""
+    row["cost"] = quantity(spent.usage.cost_usd, "cost_usd") if spent.usage.cost_usd else ""
+    return row
+
+
+def _fit(columns: list[str], rows: list[dict[str, str]], width: int | None) -> tuple[list[str], int]:
+    """The columns that have room beside a title, and the room for the title."""
+    wanted = min(_MOST, max(len(row["title"]) for row in rows))
+    if width is None:
+        return columns, wanted
+    for dropped in (None, *_DROPPED):
+        columns = [name for name in columns if name != dropped]
+        others = [max(len(name), *(len(row[name]) for row in rows)) for name in columns if name != "title"]
+        room = width - sum(others) - len(_GAP) * len(others)
+        if room >= min(wanted, _LEAST + 14):
+            break
+    return columns, max(_LEAST, min(wanted, room))
+
+
+def _lines(columns: list[str], rows: list[dict[str, str]], colored: bool) -> list[str]:
+    head = {name: name.upper() for name in columns}
+    widths = {name: max(len(row[name]) for row in [head, *rows]) for name in columns}
+    lines = []
+    for row in [head, *rows]:
+        cells = []
+        for name in columns:
+            text = row[name].rjust(widths[name]) if name in _RIGHT else row[name].ljust(widths[name])
+            cells.append(_painted(text, STYLES.get(row[name], "")) if colored else text)
+        lines.append(_GAP.join(cells).rstrip())
+    return lines
+
+
+def _painted(text: str, style: str) -> str:
+    if not style:
+        return text
+    return click.style(text, dim=True) if style == "dim" else click.style(text, fg=style)

@@ -1,0 +1,135 @@
+"""What a person sees while a run works: a table on a terminal, lines elsewhere, and a summary to paste."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+
+import pytest
+
+from segue.cli.output import AGENT_VARIABLES
+from tests.cli.place import DEADLINE, Place
+
+_SCRIPT = """
+[[on]]
+task = "2"
+attempt = 1
+say = "I claim to be done."
+usage = { input_tokens = 900, output_tokens = 100, cost_usd = 0.25 }
+
+[[on]]
+task = "3"
+attempt = 1
+limit = "You've hit your usage limit. Try again in 1 seconds."
+
+[[on]]
+say = "Written."
+usage = { input_tokens = 1900, output_tokens = 100, cost_usd = 0.5 }
+delay = 0.3
+write = { "{task}.txt" = "x" }
+"""
+
+
+def shown(place: Place, columns: int, *args: str, code: int = 0, **env: str) -> str:
+    """Everything segue writes to a terminal of this width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    known = {name: value for name, value in place.env.items() if name not in (*AGENT_VARIABLES, "COLUMNS")}
+    with os.fdopen(ours, "rb", closefd=True) as terminal:
+        done = subprocess.Popen(
+            place.command(*args),
+            cwd=place.repo,
+            env={**known, "TERM": "xterm-256color", **env},
+            stdout=theirs,
+            stderr=theirs,
+            stdin=subprocess.DEVNULL,
+        )
+        os.close(theirs)
+        text = b""
+        while piece := _read(terminal.fileno()):
+            text += piece
+        assert done.wait(DEADLINE) == code, text.decode()
+    return text.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""  # what Linux says when the other end is closed
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of all frames, without colours; what moves the cursor parts them."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return [line.rstrip() for line in re.split(r"\x1b\[[?0-9]*[A-Za-z]|[\r\n]+", plain)]
+
+
+@pytest.fixture
+def busy(place: Place) -> Place:
+    place.script(_SCRIPT)
+    place.env |= {"SEGUE_LIMITS__ATTEMPTS": "3", "SEGUE_LIMITS__COST_USD": "10"}
+    return place
+
+
+@pytest.mark.parametrize("columns", [80, 100, 140])
+def test_the_table_fits_its_terminal_and_shows_what_matters(busy: Place, columns: int) -> None:
+    lines = lines_of(shown(busy, columns, "run", "plan.md"))
+    end = next(i for i, line in enumerate(lines) if re.match(r"Run .*: done$", line))
+    frames, summary = lines[:end], lines[end:]
+    assert max(map(len, frames)) <= columns
+    heads = [line.split() for line in frames if line.startswith("task ")]
+    assert {"task", "title", "state", "phase", "time", "cost", "last", "activity"} <= set(heads[-1])
+    assert ("tokens" in heads[-1]) == (columns >= 100)
+    assert any(re.match(r"3 .* until \d\d:\d\d:\d\d ", line) for line in frames), "parked, and until when"
+    assert any(re.match(r"2 .*execute 2", line) for line in frames), "the attempt"
+    assert any(re.match(r"\d\d:\d\d:\d\d usage limit: task 3", line) for line in frames)
+    used = [line for line in frames if "launches" in line][-1]
+    assert re.search(r"5 launches · [\d,]+ tokens · \$1\.75 of \$10\.00 \(18 %\)$", used), used
+    assert max(len(line) for line in summary if re.match(r"TASK|\d |total|─", line)) <= columns
+    assert "total  3 done; 5 launches" in "\n".join(summary)
+
+
+def test_a_run_that_goes_on_shows_what_was_done_before(busy: Place) -> None:
+    busy.segue("run", "plan.md", code=3, SEGUE_LIMITS__ATTEMPTS="1")
+    lines = lines_of(shown(busy, 120, "resume"))
+    first = next(i for i, line in enumerate(lines) if "launches" in line)
+    assert re.search(r"[23] launches · 3,000 tokens · \$0\.75 of", lines[first]), lines[first]
+    assert any(re.match(r"1 .* done +execute 1", line) for line in lines[:first])
+    assert any(re.match(r"2 .* running +execute 2", line) for line in lines)
+
+
+def test_planning_has_a_row_before_there_are_tasks(place: Place) -> None:
+    text = shown(place, 100, "demo", "build", "--dir", str(place.root / "demo"))
+    lines = lines_of(text)
+    first = next(
+        i for i, line in enumerate(lines) if re.match(r"plan  Plan the steps +running +outline 1", line)
+    )
+    assert not any(re.match(r"1 +Set the project up", line) for line in lines[:first])
+    assert any("1 search · 2 plans made" in line for line in lines)
+    assert any(re.match(r"\d\d:\d\d:\d\d searched ", line) for line in lines)
+    assert any(re.match(r"plan +Plan the steps +done", line) for line in lines), "in the summary"
+
+
+def test_colour_only_where_it_is_wanted(busy: Place) -> None:
+    colour = re.compile(r"\x1b\[(?:[0-9;]*;)?3[0-9]m")
+    assert colour.search(shown(busy, 100, "run", "plan.md", "--task", "1"))
+    assert not colour.search(shown(busy, 100, "run", "plan.md", "--task", "2", NO_COLOR="1"))
+    assert not colour.search(shown(busy, 100, "run", "plan.md", "--task", "3", "--color", "never"))
+    assert not colour.search(shown(busy, 100, "status", "last", NO_COLOR="1"))
+
+
+def test_quiet_says_nothing_and_no_terminal_gets_lines(busy: Place) -> None:
+    assert shown(busy, 100, "run", "plan.md", "--task", "1", "--quiet") == ""
+    done = busy.segue("run", "plan.md")
+    assert re.search(r"^\d\d:\d\d:\d\d 2 execute 1  agent started", done.stderr, re.MULTILINE)
+    assert "\x1b" not in done.stderr + done.stdout
+    rows = [line for line in done.stdout.splitlines() if re.match(r"TASK|\d |total", line)]
+    assert rows[0].split()[:3] == ["TASK", "TITLE", "STATE"]
+    assert len({row.index("done") for row in rows[1:3]} | {rows[0].index("STATE")}) == 1, "aligned"
+    assert rows[-1].split()[-1] == "$1.25"
