@@ -1,0 +1,217 @@
+"""A work tree is only used when it is the run's own; what a killed git left half made is made again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segue.domain.errors import SegueError, WorkspaceError
+from segue.domain.run import Run, RunSpec, RunState
+from segue.system.git import Repository
+from segue.system.sweep import NotOurs, belongs, delete, size_of
+from segue.system.worktree import Worktree, unmerged
+from tests.system.test_git import git, repo
+
+__all__ = ["repo"]
+
+
+def worktree(repo: Path, under: Path) -> Worktree:
+    spec = RunSpec("planfile", "plan.md", str(repo), "scripted", "execute", worktree=str(under))
+    run = Run("20261115-010203-abcd", "key", spec, RunState.RUNNING, None, 0, 0)
+    found = Worktree.of(asyncio.run(Repository.open(repo)), run)
+    assert found is not None
+    return found
+
+
+def enter(tree: Worktree, begun: bool = True) -> str:
+    return asyncio.run(tree.enter(begun))[1]
+
+
+def test_it_is_made_once_and_then_found(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    tree = worktree(repo, tmp_path_factory.mktemp("own folder ü"))
+    assert "works in" in enter(tree, begun=False)
+    (tree.folder / "work").write_text("x")
+    assert enter(tree) == ""
+    assert (tree.folder / "work").is_file()
+    assert git(tree.folder, "branch", "--show-current") == tree.branch
+
+
+def test_without_its_git_the_repository_around_it_is_not_taken(repo: Path) -> None:
+    tree = worktree(repo, repo / "state")
+    enter(tree, begun=False)
+    (tree.folder / ".git").unlink()
+    assert asyncio.run(tree.opened()) is None
+    with pytest.raises(WorkspaceError):
+        enter(tree)
+    assert (tree.folder / "file").is_file(), "what lies there is kept"
+
+
+def test_the_work_tree_of_another_repository_is_not_taken(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tree = worktree(repo, tmp_path_factory.mktemp("own"))
+    git(tree.folder.parent, "init", "--quiet", tree.folder.name)
+    assert asyncio.run(tree.opened()) is None
+
+
+def test_what_a_killed_git_left_half_made_is_made_again(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tree = worktree(repo, tmp_path_factory.mktemp("own"))
+    enter(tree, begun=False)
+    (tree.folder / "file").unlink()
+    (repo / ".git" / "worktrees" / tree.folder.name / "locked").write_text("initializing")
+    enter(tree, begun=False)
+    assert (tree.folder / "file").read_text() == "old\n"
+
+
+def test_a_missing_branch_is_made_only_for_a_run_that_has_not_begun(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tree = worktree(repo, tmp_path_factory.mktemp("own"))
+    with pytest.raises(WorkspaceError, match="is gone"):
+        enter(tree)
+    enter(tree, begun=False)
+    assert not asyncio.run(unmerged(tree.home, tree.branch))
+    git(tree.folder, "commit", "--quiet", "--allow-empty", "-m", "work")
+    assert asyncio.run(unmerged(tree.home, tree.branch))
+
+
+def part(tree: Worktree, merge: bool = True) -> tuple[str, bool, bool]:
+    said = asyncio.run(tree.part("main", merge, lambda: None))
+    return said.words, said.merged, said.removed
+
+
+def test_a_merge_of_the_user_is_not_taken_back(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    tree = worktree(repo, tmp_path_factory.mktemp("own"))
+    enter(tree, begun=False)
+    git(tree.folder, "commit", "--quiet", "--allow-empty", "-m", "work")
+    git(repo, "branch", "other")
+    git(repo, "commit", "--quiet", "--allow-empty", "-m", "mine")
+    git(repo, "switch", "--quiet", "other")
+    git(repo, "commit", "--quiet", "--allow-empty", "-m", "theirs")
+    git(repo, "switch", "--quiet", "main")
+    git(repo, "merge", "--quiet", "--no-commit", "other")
+    words, merged, _ = part(tree)
+    assert not merged
+    assert "middle of a merge" in words
+    assert (repo / ".git" / "MERGE_HEAD").is_file()
+
+
+def test_commits_on_another_branch_keep_the_work_tree(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tree = worktree(repo, tmp_path_factory.mktemp("own"))
+    enter(tree, begun=False)
+    git(tree.folder, "switch", "--quiet", "--detach")
+    git(tree.folder, "commit", "--quiet", "--allow-empty", "-m", "lost?")
+    words, merged, removed = part(tree)
+    assert (merged, removed) == (False, False)
+    assert "no branch" in words
+    assert tree.folder.is_dir()
+
+
+def test_ignored_files_of_the_user_are_not_overwritten(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (repo / ".gitignore").write_text("secret\n")
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "-m", "ignore")
+    (repo / "secret").write_text("mine")
+    tree = worktree(repo, tmp_path_factory.mktemp("own"))
+    enter(tree, begun=False)
+    (tree.folder / "secret").write_text("agent's")
+    git(tree.folder, "add", "--force", "secret")
+    git(tree.folder, "commit", "--quiet", "-m", "work")
+    _, merged, _ = part(tree)
+    assert not merged
+    assert (repo / "secret").read_text() == "mine"
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=40).filter(
+    lambda name: name not in (".", "..") and len(name.encode()) < 200
+)
+PARTS = st.one_of(NAMES, st.sampled_from([".", "..", "link", "loop", "inside", "runs", "outside"]))
+
+
+def furnished(folder: Path) -> tuple[Path, Path]:
+    """A folder of ours with links that lead out of it, and a folder of somebody else's."""
+    root, outside = folder / "segue", folder / "outside"
+    for place in (root / "runs" / "inside", outside / "inside"):
+        place.mkdir(parents=True)
+        (place / "file").write_text("precious")
+    (root / "link").symlink_to(outside)
+    (root / "runs" / "link").symlink_to(outside / "inside")
+    (root / "runs" / "inside" / "link").symlink_to(outside)
+    (root / "runs" / "loop").symlink_to(root / "runs")
+    (folder / "seguelike").mkdir()
+    return root, outside
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(parts=st.lists(PARTS, min_size=1, max_size=6), start=st.sampled_from(["root", "outside", "other"]))
+def test_nothing_outside_is_ever_deleted(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str], start: str
+) -> None:
+    folder = tmp_path_factory.mktemp("sweep")
+    root, outside = furnished(folder)
+    before = everything(outside)
+    named = {"root": root, "outside": outside, "other": folder / "seguelike"}[start].joinpath(*parts)
+    try:
+        delete(root, named)
+    except SegueError:
+        assert everything(root) == everything(furnished(tmp_path_factory.mktemp("same"))[0])
+    assert everything(outside) == before
+    assert (outside / "inside" / "file").read_text() == "precious"
+    assert root.is_dir()
+    assert (folder / "seguelike").is_dir()
+    shutil.rmtree(folder)
+
+
+def _link(root: Path, outside: Path) -> Path:
+    return root / "link"
+
+
+def _through_a_link(root: Path, outside: Path) -> Path:
+    return root / "link" / "inside"
+
+
+def _upwards(root: Path, outside: Path) -> Path:
+    return root / "runs" / ".." / ".." / "outside"
+
+
+def _the_root(root: Path, outside: Path) -> Path:
+    return root
+
+
+@pytest.mark.parametrize("place", [_link, _through_a_link, _upwards, _the_root])
+def test_places_that_only_look_like_ours(tmp_path: Path, place: Callable[[Path, Path], Path]) -> None:
+    root, outside = furnished(tmp_path)
+    with pytest.raises(NotOurs):
+        delete(root, place(root, outside))
+    assert (outside / "inside" / "file").is_file()
+    assert (root / "link").is_symlink()
+
+
+def test_ours_is_deleted_but_not_what_its_links_point_to(tmp_path: Path) -> None:
+    root, outside = furnished(tmp_path)
+    ours = root / "runs" / "inside"
+    assert belongs(root, ours)
+    assert size_of(ours) == len("precious") + len(os.fsencode(outside))
+    (ours / "cache").mkdir()
+    (ours / "cache" / "kept").write_text("read-only")
+    (ours / "cache").chmod(0o500)
+    delete(root, ours)
+    assert not ours.exists()
+    assert (outside / "inside" / "file").is_file()
