@@ -72,6 +72,11 @@ class AcpOptions(BaseModel):
     start_timeout: float = Field(
         default=120.0, gt=0, description="Seconds the agent may take to answer before the prompt is sent."
     )
+    retry_grace: float = Field(
+        default=120.0,
+        ge=0,
+        description="Seconds the agent may try again by itself while its service refuses; then it is ended.",
+    )
     end_grace: float = Field(
         default=2.0, gt=0, description="Seconds between the ways to end the agent after its turn."
     )
@@ -161,6 +166,8 @@ class AcpAgent:
             "answers": profile.answers,
             "plan_from": profile.plan_from if job.mode is Mode.PLAN else None,
             "prompt": job.prompt.text,
+            "retry_text": profile.retry_text,
+            "retry_grace": options.retry_grace,
             "start_timeout": options.start_timeout,
             "end_grace": options.end_grace,
         }

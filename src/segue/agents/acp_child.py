@@ -24,6 +24,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -37,7 +38,9 @@ from segue.system.process_group import startable
 
 _LINE_BYTES = 64 * 1024 * 1024
 _WAITING_LINES = 1000
+_STDERR_BYTES = 64 * 1024
 _CANCEL_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 0.5
 
 
 class Stopped(BaseException):
@@ -55,7 +58,7 @@ def main(_arguments: list[str]) -> int:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _stop)
     try:
-        agent = Agent(job["argv"], job["cwd"])
+        agent = Agent(job["argv"], job["cwd"], job["retry_text"])
     except OSError as error:
         _tell(
             {
@@ -76,6 +79,7 @@ def main(_arguments: list[str]) -> int:
         return 128 + stopped.number
     finally:
         agent.end(job["end_grace"])
+        agent.last_words()
 
 
 def _stop(number: int, _frame: object) -> None:
@@ -103,13 +107,21 @@ def _tell(line: Line) -> None:
 
 
 class Agent:
-    """The agent's process: a thread reads its lines, another one writes ours, so that neither waits."""
+    """The agent's process: threads read its lines and write ours, so that nobody waits.
 
-    def __init__(self, argv: list[str], cwd: str) -> None:
+    What it prints on stderr goes on to ours; a line that says that it tries again becomes a message.
+    """
+
+    def __init__(self, argv: list[str], cwd: str, retry_text: list[str]) -> None:
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(startable(argv, os.environ), cwd=cwd, stdin=pipe, stdout=pipe)
+        self._process = subprocess.Popen(
+            startable(argv, os.environ), cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        self._retries = [re.compile(pattern) for pattern in retry_text]
         self._incoming: queue.Queue[Line | None] = queue.Queue(_WAITING_LINES)
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._ear = threading.Thread(target=self._listen, daemon=True)
+        self._ear.start()
         for work in (self._read, self._write):
             threading.Thread(target=work, daemon=True).start()
 
@@ -130,6 +142,10 @@ class Agent:
             return self._process.wait(1.0)
         return None
 
+    def last_words(self) -> None:
+        """Wait a moment for what it has printed on stderr; something it left behind may hold that open."""
+        self._ear.join(_LAST_WORDS_SECONDS)
+
     def end(self, grace: float) -> None:
         """Close its stdin, then tell it to end, then kill it."""
         self._outgoing.put(None)
@@ -145,6 +161,17 @@ class Agent:
         for message in _messages(out):
             self._incoming.put(message)
         self._incoming.put(None)
+
+    def _listen(self) -> None:
+        pipe = self._process.stderr
+        assert pipe is not None
+        while line := pipe.readline(_STDERR_BYTES):
+            with contextlib.suppress(OSError):
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()
+            text = line.decode("utf-8", "replace").rstrip()
+            for found in filter(None, (pattern.match(text) for pattern in self._retries)):
+                self._incoming.put({"retrying": clip(found[found.lastindex or 0], 2000)})
 
     def _write(self) -> None:
         pipe = self._process.stdin

@@ -40,6 +40,8 @@ def refused(line: Mapping[str, Any], title: str, login: str, err_tail: str, now:
     kind, until = _kind(code, said, now)
     if stage == "authenticate":
         kind = FailureKind.AUTH
+    if kind is FailureKind.UNKNOWN and table(line.get("data")).get("retried"):
+        kind = FailureKind.OUTAGE  # agents try again when a service is not there, not when it says no
     if kind is FailureKind.UNKNOWN and stage in _STAGES:
         kind = FailureKind.NOT_STARTED
     where = f"{_STAGES[stage]}: " if stage in _STAGES else ""

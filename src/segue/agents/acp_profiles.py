@@ -117,6 +117,11 @@ class Profile(BaseModel):
     error_text: list[Pattern] = Field(
         default=[], description="Last words that mean failure though it says it is done: regular expressions."
     )
+    retry_text: list[Pattern] = Field(
+        default=[],
+        description="Lines on stderr by which it says that its service refused and it tries again: regular "
+        "expressions, whose first group is the reason.",
+    )
     answers: dict[str, dict[str, Any]] = Field(
         default={}, description="Requests of its own that it makes of its client, and what it is answered."
     )
@@ -192,6 +197,7 @@ GEMINI = Profile(
     auth_method="gemini-api-key",
     modes=ModeNames(plan="plan", edit="default", ask="plan"),
     model=ModelChoice(args=["-m", "{model}"]),
+    retry_text=[r"Attempt \d+ failed.*"],
     version=_NUMBER,
     install="npm install -g @google/gemini-cli",
     reports_usage=True,
@@ -222,7 +228,8 @@ COPILOT = Profile(
 
 OPENCODE = Profile(
     title="OpenCode",
-    argv=["opencode", "acp"],
+    # Only its log tells that a service refuses: it tries again for ever, without a word in the conversation.
+    argv=["opencode", "acp", "--print-logs", "--log-level", "ERROR"],
     env={
         "OPENCODE_PERMISSION": json.dumps(dict.fromkeys(_OPENCODE_TOOLS, "ask")),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -241,6 +248,8 @@ OPENCODE = Profile(
     modes=ModeNames(plan="plan", edit="build", ask="plan"),
     mode_option="mode",
     model=ModelChoice(option="model"),
+    # Not the requests for a title, which are `small`.
+    retry_text=[r'.*message="stream error".* small=false .*error="(?:AI_\w+: )?(.*)"'],
     version=_NUMBER,
     install="npm install -g opencode-ai",
 )

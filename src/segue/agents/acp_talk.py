@@ -56,6 +56,7 @@ class Talk:
         self._last_id = 0
         self._session = ""
         self._replayed = 0
+        self._retrying_since: float | None = None
         self._tools: dict[str, ToolCall] = {}
         self._updates: dict[str, Callable[[Line, bool], None]] = {
             "agent_message_chunk": self._text,
@@ -210,7 +211,10 @@ class Talk:
     def _heed(self, message: Line) -> None:
         """Tell or answer what the agent says of its own accord."""
         method, params = message.get("method"), table(message.get("params"))
-        if method == "session/update":
+        if "retrying" in message:
+            self._retried(str(message["retrying"]))
+        elif method == "session/update":
+            self._retrying_since = None
             self._update(params)
         elif message.get("id") is None or not isinstance(method, str):
             self._tell({"type": "raw", "line": bounded(message)})
@@ -218,6 +222,15 @@ class Talk:
             self._reply(message, {"outcome": self._permission(params)})
         else:
             self._foreign(message, method, params)
+
+    def _retried(self, text: str) -> None:
+        """Its service refuses and it tries again: for a while that is its own business."""
+        now = time.monotonic()
+        self._tell({"type": "retry", "text": text})
+        if self._retrying_since is None:
+            self._retrying_since = now
+        elif now - self._retrying_since >= self._job["retry_grace"]:
+            raise Refused(self.stage, text, data={"retried": True})
 
     def _foreign(self, message: Line, method: str, params: Mapping[str, Any]) -> None:
         """A request that only this agent makes, or one for something we do not offer."""

@@ -95,6 +95,8 @@ class ToolCall:
         given = self.facts.get("rawInput")
         if given:
             return bounded(given)
+        if self.kind == "execute" and self.title:
+            return bounded({"command": self.title})  # Gemini shows it to people and tells it to nobody
         locations = self.facts.get("locations")
         return bounded({"locations": locations}) if locations else {}
 

@@ -229,6 +229,10 @@ class Launch:
         if "error" in faults:
             error = {"code": 500, "message": "Internal error", **self.entry.get("error", {})}
             raise Wrong(error["code"], error["message"], error.get("data"))
+        while "retry" in faults:
+            sys.stderr.write("Attempt 1 failed with status 503. Retrying with backoff...\n")
+            sys.stderr.flush()
+            time.sleep(0.05)
         while "hang" in faults:
             self._heed(_read())
 
