@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from segue.app import App
@@ -47,8 +49,8 @@ class Answers:
         version = self._live.version
 
         def make() -> bytes:
-            drawn = self._draw(page, request, part)
-            return drawn.encode("utf-8", "replace")
+            with spoken():
+                return self._draw(page, request, part).encode("utf-8", "replace")
 
         body = self._shelf.get(address, version, make) if page.live and part else make()
         return HTMLResponse(body, headers={"x-segue-version": str(version)})
@@ -57,8 +59,8 @@ class Answers:
         """The twin of the page for programs."""
         from starlette.responses import Response
 
-        data = self._data(page, request)
-        body = json.dumps({"schema": 1, "data": data}, default=str)
+        with spoken():
+            body = json.dumps({"schema": 1, "data": self._data(page, request)}, default=str)
         return Response(body, media_type="application/json")
 
     def done(self, request: Request, done: Done) -> Response:
@@ -98,23 +100,42 @@ class Answers:
 
     def _draw(self, page: Page, request: Request, part: bool) -> str:
         data = self._data(page, request)
-        frame = {"page": page, "title": data.get("title", page.title), "data": data}
-        context = {**frame, **self._frame(page), "url": request.url, "version": self._live.version}
-        template = environment().get_template(page.template)
-        if not part:
-            return template.render(context)
-        return "".join(template.blocks["content"](template.new_context(context)))
+        return self._framed(
+            page.template,
+            page,
+            part,
+            title=data.get("title", page.title),
+            data=data,
+            url=request.url,
+            version=self._live.version,
+        )
 
     def _data(self, page: Page, request: Request) -> dict[str, Any]:
         with self._stores.lend() as store:
             return page.data(Asked(self._app, store, request.path_params, dict(request.query_params)))
 
-    def _framed(self, template: str, **values: Any) -> str:
-        return environment().get_template(template).render(**self._frame(None), **values)
-
-    def _frame(self, page: Page | None) -> Mapping[str, Any]:
+    def _framed(self, template: str, page: Page | None = None, part: bool = False, **values: Any) -> str:
         here = (page.section or page.path) if page else ""
-        return {"menu": [entry for entry in pages() if entry.menu], "here": here}
+        menu = [entry for entry in pages() if entry.menu]
+        frame = "part.html" if part else "base.html"
+        return environment().get_template(template).render(frame=frame, menu=menu, here=here, **values)
+
+
+@contextmanager
+def spoken() -> Iterator[None]:
+    """A bug of ours is named in a sentence, too; the traceback on request."""
+    try:
+        yield
+    except SegueError:
+        raise
+    except Exception as error:
+        if os.environ.get("SEGUE_TRACEBACK"):
+            raise
+        raise SegueError(
+            f"Unexpected {type(error).__name__}: {error}",
+            kept="Runs are not touched by that.",
+            hint="Start `segue serve` with SEGUE_TRACEBACK=1 and report what it prints.",
+        ) from error
 
 
 def draw(template: str, **values: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from segue.app import App
 from segue.system.guard import LOOPBACK_HOSTS, Guard
 from segue.system.guard import App as Asgi
-from segue.web.answers import Answers, draw, stranger
+from segue.web.answers import Answers, draw, spoken, stranger
 from segue.web.assets import assets
 from segue.web.door import ENTRY, Door, Keys
 from segue.web.live import Live
@@ -86,7 +86,9 @@ def _act(act: Act, app: App, answers: Answers) -> Route:
 
     async def post(request: Request) -> Response:
         form = _fields(await request.body())
-        return answers.done(request, await act.do(app, request.path_params, form))
+        with spoken():
+            done = await act.do(app, request.path_params, form)
+        return answers.done(request, done)
 
     return Route(act.path, post, methods=["POST"])
 

@@ -66,6 +66,8 @@ def environment() -> Environment:
         shortened=shortened,
         local=local,
         asset=asset,
+        drawing=_drawing,
+        legend=_legend,
     )
     return made
 
@@ -144,6 +146,21 @@ def asset(name: str) -> str:
     from segue.web.assets import assets
 
     return f"/static/{name}?v={assets()[name].digest}"
+
+
+def _drawing(data: Any) -> Any:
+    """The timeline of a run's page. The drawing has escaped what it shows."""
+    from markupsafe import Markup
+
+    from segue.web.run import drawing
+
+    return Markup(drawing(data))  # noqa: S704
+
+
+def _legend(data: Any) -> list[str]:
+    from segue.web.run import legend
+
+    return legend(data)
 
 
 def _duration(seconds: float | None) -> str:

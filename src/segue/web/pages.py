@@ -1,6 +1,6 @@
 """What a page is: one small module with a path, a template, and data that is also its `.json` twin.
 
-To add a page, write a module with `PAGES` (and `ACTS`, if it can do something) and name it in MODULES.
+To add a page, write a module with `PAGES`, or `ACTS` for what can be done, and name it in MODULES.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from segue.ports import Store
 Data = dict[str, Any]
 """What a page shows: values that JSON knows, so that the twin says the same."""
 
-MODULES = ("segue.web.runs",)
+MODULES = (
+    "segue.web.runs",
+    "segue.web.tasks",
+    "segue.web.run",
+    "segue.web.step",
+    "segue.web.acts",
+)
 """The modules with pages, in the order of the menu."""
 
 

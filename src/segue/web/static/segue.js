@@ -57,15 +57,31 @@ async function part(address) {
 function replace(fresh) {
   for (const element of fresh.querySelectorAll("[data-live]")) {
     const old = document.getElementById(element.id);
-    if (!old || old.dataset.drawn === element.innerHTML || busy(old)) continue;
-    const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
     const drawn = element.innerHTML;
+    if (!old || old.dataset.drawn === drawn || busy(old)) continue;
+    const focused = old.contains(document.activeElement) ? document.activeElement : null;
+    keepOpen(old, element);
     old.replaceWith(element);
     element.dataset.drawn = drawn;
-    if (focused) document.getElementById(focused)?.focus();
-    prepare(element);
+    if (focused) again_focus(focused, element);
   }
   ticking();
+}
+// Steps that are open stay open, with what was fetched for them; those that went on meanwhile are fetched anew.
+function keepOpen(old, fresh) {
+  for (const opened of old.querySelectorAll("details[id][open]")) {
+    const next = fresh.querySelector(`#${CSS.escape(opened.id)}`);
+    if (!next) continue;
+    next.open = true;
+    const body = opened.querySelector(":scope > .body");
+    if (body) next.querySelector(":scope > .body")?.replaceWith(body);
+    if (opened.dataset.loaded === next.dataset.mark && next.dataset.mark !== "started") next.dataset.loaded = next.dataset.mark;
+    else load(next);
+  }
+}
+function again_focus(focused, element) {
+  const place = focused.id ? `#${CSS.escape(focused.id)}` : focused.closest("details[id]") ? `#${CSS.escape(focused.closest("details[id]").id)} > summary` : "";
+  if (place) element.querySelector(place)?.focus({ preventScroll: true });
 }
 // What somebody is typing into is left alone until the next change.
 function busy(element) {
@@ -145,5 +161,55 @@ document.addEventListener("submit", async (event) => {
 /* Forms that filter at once */
 document.addEventListener("change", (event) => { event.target.closest("form[data-auto]")?.requestSubmit(); });
 
-/* Hook for what belongs to one page only */
-function prepare(_element) {}
+/* Steps: opened by their row or by their bar, fetched when they are opened */
+async function load(row) {
+  const body = row.querySelector(":scope > .body");
+  row.dataset.loaded = row.dataset.mark;
+  try {
+    const fresh = await part(row.dataset.src);
+    const inside = [...body.querySelectorAll("details")].map((one) => one.open);
+    body.replaceChildren(fresh);
+    [...body.querySelectorAll("details")].forEach((one, place) => { if (place in inside) one.open = inside[place]; });
+    ticking();
+  } catch (error) { body.textContent = error.message; }
+}
+document.addEventListener("toggle", (event) => {
+  const row = event.target;
+  if (row.matches?.("details[data-src]") && row.open && row.dataset.loaded === undefined) load(row);
+}, true);
+function unfold() {
+  const row = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+  if (row?.matches("details")) { row.open = true; row.scrollIntoView({ block: "start" }); row.querySelector("summary").focus({ preventScroll: true }); }
+}
+addEventListener("hashchange", unfold);
+unfold();
+
+/* The feed: new events are added at its end; after a gap the server draws it anew */
+const feed = document.getElementById("feed");
+const LINES = 100;
+function atEnd() { return feed.scrollHeight - feed.scrollTop - feed.clientHeight < 30; }
+if (feed) {
+  feed.scrollTop = feed.scrollHeight;
+  document.addEventListener("segue:events", (event) => {
+    const follow = atEnd();
+    for (const line of event.detail) {
+      if (!line.text || line.seq <= Number(feed.dataset.last)) continue;
+      feed.dataset.last = line.seq;
+      if (!feed.querySelector("[data-seq]")) feed.replaceChildren();
+      const item = document.createElement("li"), when = document.createElement("time"), where = document.createElement("span"), what = document.createElement("span");
+      item.dataset.seq = line.seq;
+      when.textContent = new Date(line.ts).toLocaleTimeString("en-GB");
+      where.className = "place";
+      where.textContent = line.place;
+      what.textContent = line.text;
+      item.append(when, " ", where, " ", what);
+      feed.append(item);
+    }
+    while (feed.childElementCount > LINES) feed.firstElementChild.remove();
+    if (follow) feed.scrollTop = feed.scrollHeight;
+  });
+  document.addEventListener("segue:reset", async () => {
+    const fresh = (await part(location.pathname + location.search).catch(() => null))?.querySelector("#feed");
+    if (fresh) { feed.replaceChildren(...fresh.children); feed.dataset.last = fresh.dataset.last; feed.scrollTop = feed.scrollHeight; }
+  });
+}
