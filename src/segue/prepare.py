@@ -150,12 +150,10 @@ async def _apart(
     assert spec.worktree is not None
     with ExitStack() as held:
         with exclusive(private_folder(Path(spec.worktree)) / f"{source.key}.lock"):
-            last = _last(store, source.key)
-            run = run or _unfinished(last)
+            run = run or _unfinished(_last(store, source.key))
             fresh = run is None
-            starts = [source.head_branch(), branch_of(last.id) if last else None] if fresh else []
             run = run or store.create(source.key, spec)
-            tree, repo, said = await _entered(store, home, run, starts)
+            tree, repo, said = await _entered(store, home, run, source)
             lock = held.enter_context(_locked(repo, run.id))
         keep_score(home, source, repo)
         spec = replace(spec, worktree=run.spec.worktree, onto=run.spec.onto)
@@ -163,12 +161,14 @@ async def _apart(
 
 
 async def _entered(
-    store: Store, home: Repository, run: Run, starts: Sequence[str | None] = ()
+    store: Store, home: Repository, run: Run, source: AnySource
 ) -> tuple[Worktree | None, Repository, str]:
-    """Open the work tree of a run, its own or the user's."""
+    """Open the work tree of a run: the user's, or its own, which builds on what was done before it."""
     tree = Worktree.of(home, run)
     if tree is None:
         return None, home, ""
+    before = [branch_of(known.id) for known in store.runs(run.source_key, limit=2) if known.id != run.id]
+    starts = [source.head_branch(), *before]
     repo, said = await tree.enter(begun=bool(store.steps(run.id)), starts=starts)
     return tree, repo, said
 
@@ -197,7 +197,7 @@ async def reopened(app: App, run: Run) -> AsyncIterator[Prepared]:
     source = app.source(run.spec.source, home.root)
     _, without, warning = await _checked_parts(app, run.spec, home, source)
     with app.store(read_only=True) as known:
-        tree, repo, said = await _entered(known, home, run)
+        tree, repo, said = await _entered(known, home, run, source)
     with _locked(repo, run.id) as lock:
         keep_score(home, source, repo)
         warning = "\n".join(filter(None, (_mended(source) or warning, said)))

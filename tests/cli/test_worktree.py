@@ -152,6 +152,56 @@ def test_runs_of_different_plans_work_side_by_side(place: Place) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
+def test_the_same_plan_started_twice_at_once_is_one_run(place: Place) -> None:
+    place.script("[[on]]\nhang = true\n")
+    grace = {"SEGUE_LIMITS__KILL_GRACE": "0.2"}
+    processes = [place.start("run", "plan.md", "--worktree", **grace) for _ in range(3)]
+    until(lambda: [p.poll() for p in processes].count(6) == 2, "two of them are refused")
+    until(lambda: at_work(place), "one of them works")
+    assert len(place.json("status")) == 1
+    place.segue("stop")
+    assert sorted(process.wait(DEADLINE) for process in processes) == [6, 6, 130]
+
+
+def test_a_run_in_place_is_not_disturbed_by_a_merge(place: Place) -> None:
+    place.script('[[on]]\ntask = "99"\nhang = true\n' + WORK)
+    other = place.root / "other.md"
+    other.write_text("## Task 99\nOther.\n")
+    process = place.start("run", str(other), SEGUE_LIMITS__KILL_GRACE="0.2")
+    until(lambda: at_work(place), "the run in place works")
+    said = merging(place)
+    assert not said["merged"]
+    assert "another run works in your work tree" in said["words"]
+    assert place.subjects() == []
+    (running,) = (listed["id"] for listed in place.json("status") if listed["state"] == "running")
+    place.segue("stop", running)
+    assert process.wait(DEADLINE) == 130
+
+
+def test_in_the_background(place: Place) -> None:
+    place.script(WORK)
+    run(place, "--detach")
+    until(lambda: place.json("status", "last")["state"] == "done", "the run is done")
+    assert files(place, f"segue/{place.last_run()}") == ["f1", "f2", "f3", "plan.md"]
+    assert place.git("status", "--porcelain") == ""
+
+
+def test_a_run_whose_work_tree_could_not_be_made_goes_on_with_it(place: Place) -> None:
+    place.script(WORK)
+    run(place)
+    first = f"segue/{place.last_run()}"
+    place.git("branch", "--move", first, "done")
+    place.git("branch", "segue")
+    with (place.repo / "plan.md").open("a") as plan:
+        plan.write("\n## Task 4\nWrite four.\n")
+    assert "worktree" in run(place, code=2).stderr
+    place.git("branch", "--delete", "segue")
+    place.git("branch", "--move", "done", first)
+    place.segue("resume")
+    assert files(place, f"segue/{place.last_run()}") == ["f1", "f2", "f3", "f4", "plan.md"]
+    assert len(place.json("status")) == 2
+
+
 def test_an_agent_at_work_is_adopted_after_kill_9(place: Place) -> None:
     place.script('[[on]]\nappend = { "started" = "{task}\\n" }\ndelay = 1\nwrite = { "f{task}" = "x" }\n')
     process = place.start("run", "plan.md", "--worktree")
