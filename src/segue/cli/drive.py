@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from segue.app import App
+from segue.cli.beside import NO_PAGE, Beside, page_beside
 from segue.cli.display import observer
 from segue.cli.log import structured
 from segue.cli.output import Output, animated, error_text
@@ -80,6 +81,7 @@ async def start(
     *,
     detach: bool,
     verbose: bool,
+    page: Beside = NO_PAGE,
 ) -> int:
     """Run a source from the command line."""
     async with prepared(app, named, only, start) as ready:
@@ -114,16 +116,22 @@ def choose(changed: PlanChanged, output: Output) -> str:
     return answer
 
 
-async def show_session(ready: Prepared, output: Output, verbose: bool) -> int:
+async def show_session(
+    ready: Prepared,
+    output: Output,
+    verbose: bool,
+    page: Beside = NO_PAGE,
+) -> int:
     """Drive a run in this process and show it."""
     if output.json:
         output.record(_launch(ready, os.getpid()))
     if ready.warning:
         output.warn(ready.warning)
     display = observer(output, lambda: _progress(ready), ready.run.id, verbose)
-    with display, structured(ready.app.loaded.settings.log) as logs, _notices(ready, output) as notices:
-        ended = await carry_out(ready, [display, *logs, notices])
-    summarise(ready, ended, output)
+    async with page_beside(ready, output, page):
+        with display, structured(ready.app.loaded.settings.log) as logs, _notices(ready, output) as notices:
+            ended = await carry_out(ready, [display, *logs, notices])
+        summarise(ready, ended, output)
     return ended.exit_code
 
 

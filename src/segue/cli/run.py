@@ -30,6 +30,8 @@ from segue.cli.options import make_output, options
 @click.option("--from", "start", default=None, metavar="KEY", help="This task and all after it.")
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch nothing, write nothing.")
 @click.option("--detach", is_flag=True, help="Work in the background; follow with `segue logs -f`.")
+@click.option("--serve", is_flag=True, help="Show the run live in a browser; the page ends with the run.")
+@click.option("--stay", is_flag=True, help="With --serve: the page stays until Ctrl-C.")
 @click.option(
     "--worktree",
     is_flag=True,
@@ -64,6 +66,8 @@ def run(
     start: str | None,
     dry_run: bool,
     detach: bool,
+    serve: bool,
+    stay: bool,
     verbose: bool,
     repo: Path | None,
     config_file: Path | None,
@@ -86,6 +90,7 @@ def run(
       segue run plan.md --dry-run                    see every prompt
       segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
       segue run plan.md --detach && segue logs -f    in the background
+      segue run plan.md --serve                      watch it in a browser
       segue run plan.md --worktree                   leave my own work tree alone
       segue run "Build a todo app" --repo todo --agent claude      planned, built, verified step by step
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another one to plan
@@ -94,6 +99,8 @@ def run(
 
     from segue.app import App
     from segue.cli import drive
+    from segue.cli.beside import Beside
+    from segue.domain.errors import UsageError
     from segue.prepare import PlanChanged
 
     output = make_output(as_json, quiet, color)
@@ -102,9 +109,14 @@ def run(
     app = App.load(repo, config_file, settings)
     if dry_run:
         return drive.dry_run(app, source, only, start, output)
+    if detach and serve:
+        raise UsageError("--serve shows a run of this process.", hint="With --detach, use: segue serve")
+    page = Beside(serve or stay, stay)
     while True:
         try:
-            return asyncio.run(drive.start(app, source, only, start, output, detach=detach, verbose=verbose))
+            return asyncio.run(
+                drive.start(app, source, only, start, output, detach=detach, verbose=verbose, page=page)
+            )
         except PlanChanged as changed:
             settings["plan_changed"] = drive.choose(changed, output)
             app = App.load(repo, config_file, settings)

@@ -116,12 +116,13 @@ def _enter(keys: Keys) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         from starlette.responses import RedirectResponse, Response
 
-        if not keys.use(request.query_params.get("key", "")):
+        where = keys.use(request.query_params.get("key", ""))
+        if where is None:
             if keys.known(request.scope):
                 return RedirectResponse(HOME, 303)
             return Response(draw("stranger.html", why="used"), 403, media_type="text/html")
         # Not a redirect: a browser sends no Strict cookie along a redirect that began elsewhere.
-        body = draw("entered.html", where=HOME)
+        body = draw("entered.html", where=where)
         return Response(body, 200, {"set-cookie": keys.cookie(request.scope)}, media_type="text/html")
 
     return endpoint

@@ -33,19 +33,20 @@ class Keys:
 
     def __init__(self, token: str) -> None:
         self._token = token
-        self._links: set[str] = set()
+        self._links: dict[str, str] = {}
 
-    def new_link(self) -> str:
-        """The path of a link that lets one browser in, once."""
+    def new_link(self, where: str) -> str:
+        """The path of a link that lets one browser in, once, and leads it to a page."""
         key = secrets.token_urlsafe(24)
-        self._links.add(key)
+        self._links[key] = where
         return f"{ENTRY}?key={key}"
 
-    def use(self, key: str) -> bool:
-        """Whether the key of a link is good; it is dead afterwards."""
-        found = [known for known in self._links if hmac.compare_digest(known.encode(), key.encode())]
-        self._links.difference_update(found)
-        return bool(found)
+    def use(self, key: str) -> str | None:
+        """Where the link with this key leads, if the key is good; it is dead afterwards."""
+        for known in list(self._links):
+            if hmac.compare_digest(known.encode(), key.encode()):
+                return self._links.pop(known)
+        return None
 
     def cookie(self, scope: Scope) -> str:
         """What the browser is given. Browsers share cookies between ports: the port is in its name."""

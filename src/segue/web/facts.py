@@ -70,16 +70,21 @@ def used(store: Store, run_id: str) -> dict[str, Any]:
 
 
 def task_order(store: Store, run: Run) -> dict[str, str]:
-    """The tasks of a run by key with their titles, in the order in which they are carried."""
-    named = titles(Dataset(store, Selection(run=run.id)).ask("titles")).get(run.id, {})
+    """The tasks of a run by key with their titles, in the order in which they are carried.
+
+    What a new plan has dropped before it was begun is not among them.
+    """
+    rows = Dataset(store, Selection(run=run.id)).ask("titles")
+    known = titles(rows).get(run.id, {})
+    planned = rows[-1]["data"] if rows and isinstance(rows[-1]["data"], dict) else {}
     begun = store.query(
         "SELECT task, min(seq) AS began FROM orchestrator_steps"
         " WHERE run_id = ? AND task IS NOT NULL GROUP BY task ORDER BY 2",
         [run.id],
     )
-    keys = [*run.spec.titles, *(str(row["task"]) for row in begun), *named]
-    known = {**run.spec.titles, **named}
-    return {key: known.get(key, f"Task {key}") for key in dict.fromkeys(keys)}
+    wanted = {*planned, *(str(row["task"]) for row in begun)}
+    keys = [*run.spec.titles, *(str(row["task"]) for row in begun), *planned]
+    return {key: known.get(key, f"Task {key}") for key in dict.fromkeys(keys) if key in wanted}
 
 
 def done_tasks(store: Store, run_id: str) -> int:

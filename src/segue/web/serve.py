@@ -10,19 +10,19 @@ from contextlib import asynccontextmanager
 from segue.app import App
 from segue.system.interrupts import on_interrupt
 from segue.system.listen import listening
-from segue.web.app import web_app
+from segue.web.app import HOME, web_app
 
 
 @asynccontextmanager
 async def serving(
     app: App, host: str, port: int, token: str | None = None
-) -> AsyncIterator[Callable[[], str]]:
-    """Serve the page while the block runs; gives a call that makes a link for one browser."""
+) -> AsyncIterator[Callable[[str], str]]:
+    """Serve while the block runs; gives a call that makes a link to a page, for one browser."""
     app.store().__exit__()  # a database that is not there yet would look empty to readers for ever
     web = web_app(app, token or secrets.token_urlsafe(32), (host,))
     async with listening(web.asgi, host, port) as url:
         try:
-            yield lambda: f"{url}{web.keys.new_link()}"
+            yield lambda where: f"{url}{web.keys.new_link(where)}"
         finally:
             await asyncio.to_thread(web.close)
 
@@ -32,5 +32,5 @@ async def serve(app: App, host: str, port: int, announce: Callable[[str], None])
     stopped = asyncio.Event()
     with on_interrupt(stopped.set):
         async with serving(app, host, port) as new_link:
-            announce(new_link())
+            announce(new_link(HOME))
             await stopped.wait()
