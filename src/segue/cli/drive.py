@@ -95,7 +95,7 @@ async def start(
         if not ready.fresh:
             output.note(f"Run {ready.run.id} did not finish; it goes on.")
         if not detach:
-            return await show_session(ready, output, verbose)
+            return await show_session(ready, output, verbose, page)
         if ready.warning:
             output.warn(ready.warning)
         ready.lock.release()
