@@ -401,17 +401,17 @@ class TestFailures:
 
     def test_an_agent_that_tries_again_for_ever_is_ended_by_its_reason(self, stage: Stage) -> None:
         stage.faults("retry")
-        found = outcome(stage.run(retry_grace=0.2)).failure
+        found = outcome(stage.run(acp.OPENCODE, retry_grace=0.2)).failure
         assert found is not None
-        assert (found.kind, "status 503" in found.message) == (FailureKind.OUTAGE, True)
+        assert (found.kind, found.message) == (FailureKind.OUTAGE, "OpenCode: Service Unavailable")
 
     def test_an_agent_that_tried_again_and_went_on_did_no_wrong(self, stage: Stage) -> None:
-        line = "Attempt 1 failed with status 429. Retrying with backoff..."
-        stage.script(f'[[on]]\nstderr = "{line}\\n{line}\\nThird."\n')
-        events = stage.run(retry_grace=60)
+        line = 'message="stream error" small=false agent=build error.error="AI_APICallError: slow down"'
+        stage.script(f"[[on]]\nstderr = '''{line}\n{line}\nThird.'''\n")
+        events = stage.run(acp.OPENCODE, retry_grace=60)
         assert outcome(events).failure is None
         told = [raw["line"] for raw in of(events, EventType.AGENT_RAW) if raw["type"] == "retry"]
-        assert told == [{"type": "retry", "text": line}] * 2
+        assert told == [{"type": "retry", "text": "slow down"}] * 2
 
     def test_a_plan_without_words_is_none(self, stage: Stage) -> None:
         stage.script('[[on]]\nplan = " "\n')

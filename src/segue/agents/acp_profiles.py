@@ -159,6 +159,8 @@ _QUIET_GEMINI = json.dumps(
             "enableAutoUpdateNotification": False,
             # When it tidies up it loses sessions that were gone on with once.
             "sessionRetention": {"enabled": False},
+            # Ten, its own, take minutes in which it does not say a word; Segue tries again too.
+            "maxAttempts": 3,
         },
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
@@ -197,7 +199,6 @@ GEMINI = Profile(
     auth_method="gemini-api-key",
     modes=ModeNames(plan="plan", edit="default", ask="plan"),
     model=ModelChoice(args=["-m", "{model}"]),
-    retry_text=[r"Attempt \d+ failed.*"],
     version=_NUMBER,
     install="npm install -g @google/gemini-cli",
     reports_usage=True,

@@ -230,7 +230,9 @@ class Launch:
             error = {"code": 500, "message": "Internal error", **self.entry.get("error", {})}
             raise Wrong(error["code"], error["message"], error.get("data"))
         while "retry" in faults:
-            sys.stderr.write("Attempt 1 failed with status 503. Retrying with backoff...\n")
+            where = "providerID=sim small=false agent=build"
+            said = 'error.error="AI_APICallError: Service Unavailable"'
+            sys.stderr.write(f'level=ERROR message="stream error" {where} {said}\n')
             sys.stderr.flush()
             time.sleep(0.05)
         while "hang" in faults:

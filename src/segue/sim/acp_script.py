@@ -23,7 +23,7 @@ FAULTS = {
     "die": "ends in the middle of its turn with exit code 1",
     "close_stdout": "closes its output in the middle of its turn and stays",
     "hang": "never ends its turn",
-    "retry": "tries again for ever because its service refuses, and says so on stderr as Gemini does",
+    "retry": "tries again for ever because its service refuses, and says so in its log as OpenCode does",
     "ignore_cancel": "goes on when its turn is cancelled",
     "stay": "does not end when its input ends, nor when it is told to",
     "long_line": "prints a line of 10 MB",
