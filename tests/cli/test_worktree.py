@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
+import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,10 @@ import pytest
 
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_build import GOAL, TWO
+from tests.cli.test_cloud import Cloud, cloud
 from tests.cli.test_spec import TASKS, feature, folder, state
 
-__all__ = ["feature"]
+__all__ = ["cloud", "feature"]
 
 WORK = '[[on]]\nwrite = { "f{task}" = "x" }\n'
 
@@ -215,6 +219,28 @@ def test_an_agent_at_work_is_adopted_after_kill_9(place: Place) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(3))
+def test_random_kills_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
+    place = Place.make(tmp_path, "".join(f"## Task {n}\nDo {n}.\n\n" for n in range(1, 7)))
+    place.script('[[on]]\nappend = { "started" = "{task}\\n" }\ndelay = 0.05\nwrite = { "f{task}" = "x" }\n')
+    dice = random.Random(seed)
+    for _ in range(60):
+        process = place.start("run", "plan.md", "--worktree", SEGUE_WORKTREE_END="merge")
+        killer = threading.Timer(dice.uniform(0.1, 1.2), process.kill)
+        killer.start()
+        code = process.wait(DEADLINE)
+        killer.cancel()
+        assert code in (0, -signal.SIGKILL), f"exit {code}"
+        if code == 0:
+            break
+    assert (place.repo / "started").read_text().split() == [str(n) for n in range(1, 7)]
+    assert place.subjects() == [f"Task {n}: Do {n}." for n in range(1, 7)]
+    assert place.git("status", "--porcelain") == ""
+    assert place.git("worktree", "list").count("\n") == 1
+    assert len(place.json("status")) == 1
+
+
 UNFINISHED = '[[on]]\ntask = "2"\nsay = "I claim to be done."\n'
 
 
@@ -296,3 +322,10 @@ def test_a_prompt_is_built_in_a_work_tree(place: Place) -> None:
     branch = f"segue/{place.last_run()}"
     assert place.git("status", "--porcelain") == ""
     assert int(place.git("rev-list", "--count", f"main..{branch}")) == 2
+
+
+def test_cloud_agents_need_no_work_tree(cloud: Cloud) -> None:
+    done = cloud.place.segue("run", "specs/001-greeting", "--worktree")
+    assert "--worktree changes nothing" in done.stderr
+    assert {task["status"] for task in cloud.state["tasks"].values()} == {"done"}
+    assert not [branch for branch in branches(cloud.place) if branch.startswith("segue/")]
