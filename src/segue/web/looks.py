@@ -68,6 +68,8 @@ def environment() -> Environment:
         asset=asset,
         drawing=_drawing,
         legend=_legend,
+        figures=_figures,
+        headings=_headings,
     )
     return made
 
@@ -155,6 +157,18 @@ def _drawing(data: Any) -> Any:
     from segue.web.run import drawing
 
     return Markup(drawing(data))  # noqa: S704
+
+
+def _figures(data: Any, table: Any) -> Any:
+    from segue.web.figures import figures
+
+    return figures(data, table)
+
+
+def _headings(table: Any) -> list[str]:
+    from segue.web.figures import headings
+
+    return headings(table)
 
 
 def _legend(data: Any) -> list[str]:

@@ -23,6 +23,11 @@ MODULES = (
     "segue.web.run",
     "segue.web.step",
     "segue.web.acts",
+    "segue.web.reports",
+    "segue.web.steps",
+    "segue.web.events",
+    "segue.web.bridge",
+    "segue.web.doctor",
 )
 """The modules with pages, in the order of the menu."""
 

@@ -1,0 +1,92 @@
+"""The pages of the bridge: conversations with agents, and what came of the commands they printed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from segue.bridge.session import KIND
+from segue.bridge.view import detail, summary
+from segue.ports import Store
+from segue.store.projections import state_of
+from segue.web import facts
+from segue.web.pages import Asked, Data, Missing, Page
+
+SIZE = 20
+"""Conversations on one page."""
+
+KINDS = {"SUBAGENT": "subagents", "LOCAL_ACTION": "actions", "REMIND": "reminders"}
+
+
+def conversations(asked: Asked) -> Data:
+    """The conversations, newest first."""
+    ids = _ids(asked.store)
+    pages = max(1, -(-len(ids) // SIZE))
+    number = min(asked.number("page", 1) or 1, pages)
+    runs = [asked.store.run(run) for run in ids[(number - 1) * SIZE : number * SIZE]]
+    return {
+        "title": "Bridge",
+        "conversations": [_conversation(asked.store, run.id) for run in runs if run],
+        "total": len(ids),
+        "page": number,
+        "pages": pages,
+    }
+
+
+def conversation(asked: Asked) -> Data:
+    """One conversation, turn by turn."""
+    run = facts.run_of(asked.store, asked.path["run"])
+    if run.spec.source_kind != KIND:
+        raise Missing(f"Run {run.id} is no conversation.", hint=f"See /runs/{run.id}")
+    steps = asked.store.steps(run.id)
+    told = detail(run, steps, state_of(run))
+    turns = told.pop("conversation")
+    reminders = {step.key.removesuffix("/due") for step in steps if step.phase == "due" and step.ended}
+    for turn in turns:
+        for index, command in enumerate(turn["commands"], 1):
+            command |= _command(command, f"turn/{turn['turn']}/command/{index}", reminders)
+    return {"title": "Conversation", "conversation": told, "turns": turns, "done": _done(turns)}
+
+
+def _command(command: Mapping[str, Any], key: str, reminded: set[str]) -> dict[str, Any]:
+    """The kind of a command, and its status as people say it."""
+    kind, _, rest = str(command["line"]).partition(":")
+    status = str((command["result"] or {}).get("status", "running"))
+    if kind == "REMIND" and status == "set":
+        status = "sent" if key in reminded else "set"
+    return {
+        "key": key,
+        "kind": KINDS.get(kind, "other"),
+        "word": kind,
+        "asks": rest.strip(),
+        "status": status,
+    }
+
+
+def _done(turns: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The subagents, actions and reminders of all turns."""
+    commands = [command for turn in turns for command in turn["commands"]]
+    return {name: [one for one in commands if one["kind"] == name] for name in KINDS.values()}
+
+
+def _conversation(store: Store, run_id: str) -> dict[str, Any]:
+    run = facts.run_of(store, run_id)
+    steps = store.steps(run_id)
+    told = detail(run, steps, state_of(run))["conversation"]
+    lines = [str(command["line"]).partition(":")[0] for turn in told for command in turn["commands"]]
+    counts = Counter(KINDS.get(word, "other") for word in lines)
+    return {**summary(run, steps, state_of(run)), "commands": dict(counts)}
+
+
+def _ids(store: Store) -> list[str]:
+    rows = store.query(
+        "SELECT id FROM orchestrator_runs WHERE spec->>'source_kind' = ? ORDER BY created DESC, id", [KIND]
+    )
+    return [str(row["id"]) for row in rows]
+
+
+PAGES = (
+    Page("/bridge", "bridge.html", "Bridge", conversations, menu=True, live=True),
+    Page("/bridge/{run}", "conversation.html", "Conversation", conversation, section="/bridge", live=True),
+)

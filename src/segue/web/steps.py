@@ -1,0 +1,80 @@
+"""The steps of all runs, filtered: what stands behind a figure of a report."""
+
+from __future__ import annotations
+
+import time
+
+from segue.domain.errors import UsageError
+from segue.domain.plan import BuildPhase
+from segue.domain.role import ROLE_OF
+from segue.domain.run import StepState
+from segue.domain.verdict import Action, Result
+from segue.reports.selection import Selection, sources
+from segue.reports.since import since
+from segue.web.pages import Asked, Data, Page
+
+SIZE = 50
+CHOICES = {
+    "phase": [*ROLE_OF, "review", "diagnostic"],
+    "state": [str(state) for state in StepState],
+    "result": [str(result) for result in Result],
+    "action": [str(action) for action in Action],
+    "build": [*(str(phase) for phase in BuildPhase), "none"],
+}
+_RUNS = ("since", "agent", "model", "source")
+
+_WHERE = {
+    "phase": "s.phase = ?",
+    "state": "s.state = ?",
+    "result": "s.output->'verdict'->>'result' = ?",
+    "action": "s.output->'verdict'->>'action' = ? AND s.output->'verdict'->>'result' <> 'PASS'",
+    "build": "s.build_phase = ?",
+}
+_SQL = """SELECT s.run_id, s.seq, s.key, s.task, s.phase, s.attempt, s.agent, s.model, s.build_phase, s.state,
+ s.started, s.ended, r.source, s.output->'verdict'->>'result' AS result,
+ s.output->'verdict'->>'action' AS action,
+ coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason') AS reason
+ FROM (SELECT id, spec->>'source' AS source FROM orchestrator_runs WHERE true{runs}) r
+ JOIN orchestrator_steps s ON s.run_id = r.id WHERE s.phase IN ({phases}){steps}
+ ORDER BY s.run_id DESC, s.seq DESC LIMIT {limit} OFFSET ?"""
+
+
+def steps(asked: Asked) -> Data:
+    """The steps that fit, the newest first."""
+    chosen = {name: asked.text(name) for name in (*CHOICES, *_RUNS)}
+    runs, values = _selection(asked, chosen).conditions()
+    where = ""
+    phases = CHOICES["phase"]
+    values += phases
+    for name, condition in _WHERE.items():
+        if chosen[name] == "none" and name == "build":
+            where += " AND s.build_phase IS NULL"
+        elif chosen[name]:
+            where, values = f"{where} AND {condition}", [*values, chosen[name]]
+    number = asked.number("page", 1, 1_000_000) or 1
+    sql = _SQL.format(runs=runs, steps=where, phases=", ".join("?" * len(phases)), limit=SIZE + 1)
+    rows = asked.store.query(sql, [*values, (number - 1) * SIZE])
+    return {
+        "title": "Steps",
+        "steps": [
+            {**row, "seconds": (row["ended"] - row["started"]) / 1000 if row["ended"] else None}
+            for row in rows[:SIZE]
+        ],
+        "page": number,
+        "pages": number + (len(rows) > SIZE),
+        "filters": chosen,
+        "choices": CHOICES,
+        "kept": {name: chosen[name] for name in _RUNS if chosen[name]},
+    }
+
+
+def _selection(asked: Asked, chosen: dict[str, str]) -> Selection:
+    try:
+        begin = since(chosen["since"], time.time()) if chosen["since"] else None
+    except UsageError:
+        begin = None
+    named = sources(asked.store, chosen["source"]) if chosen["source"] else None
+    return Selection(begin, chosen["agent"] or None, chosen["model"] or None, named)
+
+
+PAGES = (Page("/steps", "steps.html", "Steps", steps, section="/runs"),)
