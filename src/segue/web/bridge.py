@@ -17,6 +17,7 @@ SIZE = 20
 """Conversations on one page."""
 
 KINDS = {"SUBAGENT": "subagents", "LOCAL_ACTION": "actions", "REMIND": "reminders"}
+_CAME = ("repo", "branch", "url", "exit_code", "reason", "text", "stdout")
 
 
 def conversations(asked: Asked) -> Data:
@@ -52,16 +53,14 @@ def conversation(asked: Asked) -> Data:
 def _command(command: Mapping[str, Any], key: str, reminded: set[str]) -> dict[str, Any]:
     """The kind of a command, and its status as people say it."""
     kind, _, rest = str(command["line"]).partition(":")
-    status = str((command["result"] or {}).get("status", "running"))
+    result = command["result"] or {}
+    status = str(result.get("status", "running"))
     if kind == "REMIND" and status == "set":
         status = "sent" if key in reminded else "set"
-    return {
-        "key": key,
-        "kind": KINDS.get(kind, "other"),
-        "word": kind,
-        "asks": rest.strip(),
-        "status": status,
-    }
+    due = int(result["due"] * 1000) if isinstance(result.get("due"), int | float) else None
+    came = {name: result.get(name) for name in _CAME}
+    told = {"key": key, "kind": KINDS.get(kind, "other"), "word": kind, "asks": rest.strip()}
+    return {**told, "status": status, "came": {**came, "due": due}}
 
 
 def _done(turns: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:

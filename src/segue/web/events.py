@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from segue.domain.event import EventType, Recorded
+from segue.domain.plain import plain
 from segue.ports import Store
 from segue.web.live import line_of
 from segue.web.pages import Asked, Data, Page
@@ -18,6 +19,7 @@ SIZE = 50
 _RUNS = 100
 """The newest runs that can be chosen; any other by its address."""
 
+_DULL = ("token", "digest", "gen")
 _PLACE = re.compile(r"([\w-]{1,64}):(\d{1,18})", re.ASCII)
 
 
@@ -86,7 +88,23 @@ def _mark(row: Mapping[str, Any]) -> str:
 
 def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     recorded = Recorded(row["run_id"], row["seq"], row["ts"], row["step"], row["type"], row["data"])
-    return {"run": row["run_id"], "step": row["step"], **line_of(recorded)}
+    line = line_of(recorded)
+    return {"run": row["run_id"], "step": row["step"], **line, "text": line["text"] or _brief(row["data"])}
+
+
+def _brief(data: Any) -> str:
+    """What an event says that has no sentence of its own: its short values."""
+    if not isinstance(data, Mapping):
+        return ""
+    if isinstance(data.get("message"), str):
+        return plain(f"{data.get('kind', '')} {data['message']}", 200)
+    known = data.items()
+    told = [
+        f"{name} {value}"
+        for name, value in known
+        if name not in _DULL and isinstance(value, str | int | float)
+    ]
+    return plain(" · ".join(told), 200)
 
 
 def _runs(store: Store) -> list[dict[str, str]]:

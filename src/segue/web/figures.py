@@ -72,7 +72,8 @@ def _figure(
     if isinstance(cell, Runs):
         runs = tuple((run, _run_link(run, row)) for run in cell.ids[:MOST_RUNS])
         return Figure(shown, "", "", runs, max(0, len(cell.ids) - MOST_RUNS))
-    return Figure(shown, _tip(cell, name), links.get(name, ""))
+    tip = _tip(cell, name)
+    return Figure(shown, tip, links.get(name, "") if tip else "")
 
 
 def _run_link(run: str, row: Mapping[str, Any]) -> str:

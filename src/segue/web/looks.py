@@ -30,14 +30,17 @@ SIGNS = {
     "skipped": "↷",
     "cancelled": "↷",
     "replanned": "↻",
+    "refused": "✗",
+    "sent": "✓",
+    "set": "⏸",
 }
 """A sign for every state, so that colour is never the only one."""
 
 _TONES = {
-    "good": ("done", "PASS", "met", "ok"),
+    "good": ("done", "PASS", "met", "ok", "sent"),
     "busy": ("running", "started"),
-    "bad": ("failed", "FAIL", "needs_human", "not met"),
-    "wait": ("parked", "stopped", "PARTIAL"),
+    "bad": ("failed", "FAIL", "needs_human", "not met", "refused"),
+    "wait": ("parked", "stopped", "PARTIAL", "set"),
 }
 
 
