@@ -52,7 +52,9 @@ class Answers:
             with spoken():
                 return self._draw(page, request, part).encode("utf-8", "replace")
 
-        body = self._shelf.get(address, version, make) if page.live and part else make()
+        body = (
+            self._shelf.get(address, version, make) if part and page.live and self._live.watching else make()
+        )
         return HTMLResponse(body, headers={"x-segue-version": str(version)})
 
     def json(self, page: Page, request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections import deque
@@ -14,14 +15,14 @@ from typing import Any
 from segue.app import App
 from segue.domain.errors import SegueError
 from segue.domain.event import Recorded
-from segue.domain.plain import plain
+from segue.domain.plain import clean, plain
 from segue.ports import Store
 from segue.reports.sentences import place, sentence
 
-BATCH = 200
+BATCH = 100
 """Events in one message."""
 
-WAITING = 50
+WAITING = 30
 """Messages that wait for a slow page; when there are more, it is told to look at everything anew."""
 
 BEHIND = 2000
@@ -40,7 +41,8 @@ class Message:
     """One message of the stream."""
 
     kind: str
-    data: dict[str, Any]
+    data: str = "{}"
+    """JSON, written once for all pages."""
     id: str = ""
 
 
@@ -61,7 +63,7 @@ class Listener:
             self.waiting.pop()
         if len(self.waiting) >= WAITING:
             self.waiting.clear()
-            message = Message("reset", {"version": message.data.get("version", 0)}, message.id)
+            message = Message("reset", id=message.id)
         self.waiting.append(message)
         self.bell.set()
 
@@ -78,13 +80,18 @@ class Live:
         self.version = 1
         """Counts the changes that were seen."""
 
+    @property
+    def watching(self) -> bool:
+        """Whether the version is kept: from the first listener on."""
+        return self._thread is not None
+
     def close(self) -> None:
         """End all streams and the thread."""
         self._ended.set()
         with self._lock:
             listeners = list(self._listeners)
         for listener in listeners:
-            _tell(listener, Message("end", {}))
+            _tell(listener, Message("end"))
         if self._thread is not None:
             self._thread.join()
 
@@ -94,13 +101,13 @@ class Live:
         last = await loop.run_in_executor(None, self._last, run)
         seq, lost = _resumed(after, last)
         with self._listening(Listener(loop, run, seq)) as listener:
-            yield Message("reset" if lost else "hello", {"version": self.version}, str(seq) if run else "")
+            yield Message("reset" if lost else "hello", id=str(seq) if run else "")
             while not self._ended.is_set():
                 try:
                     async with asyncio.timeout(BEAT):
                         await listener.bell.wait()
                 except TimeoutError:
-                    yield Message("beat", {})
+                    yield Message("beat")
                     continue
                 listener.bell.clear()
                 while listener.waiting:
@@ -143,10 +150,11 @@ class Live:
             self._ended.wait(PAUSE)
 
     def _announce(self) -> None:
+        message = Message("change", json.dumps({"version": self.version}))
         with self._lock:
             listeners = list(self._listeners)
         for listener in listeners:
-            _tell(listener, Message("change", {"version": self.version}))
+            _tell(listener, message)
 
     def _tell_events(self, store: Store) -> None:
         """Read the new events of each run that somebody looks at, once for all of its pages."""
@@ -161,14 +169,19 @@ class Live:
     def _tell_run(self, store: Store, run: str, listeners: list[Listener]) -> None:
         after = min(listener.seq for listener in listeners)
         while not self._ended.is_set() and (batch := list(store.events(run, after, BATCH))):
-            after = batch[-1].seq
+            before, after = after, batch[-1].seq
             told = [line_of(event) for event in batch]
+            for_all = _events(told, before)
             for listener in listeners:
                 if listener.seq < after:
-                    lines = [line for line in told if line["seq"] > listener.seq]
+                    _tell(listener, for_all if listener.seq <= before else _events(told, listener.seq))
                     listener.seq = after
-                    _tell(listener, Message("events", {"events": lines}, str(after)))
-            time.sleep(0.001)  # the loop that serves the pages gets its turn
+            time.sleep(0.005)  # the loop that serves the pages gets its turn
+
+
+def _events(told: list[dict[str, Any]], after: int) -> Message:
+    lines = [line for line in told if line["seq"] > after]
+    return Message("events", json.dumps({"events": lines}, separators=(",", ":")), str(told[-1]["seq"]))
 
 
 def last_event(store: Store, run: str) -> int:
@@ -189,8 +202,8 @@ def line_of(event: Recorded) -> dict[str, Any]:
         "seq": event.seq,
         "ts": event.ts,
         "type": event.type,
-        "place": plain(place(event), 60),
-        "text": plain(said, _LONGEST) if said else "",
+        "place": plain(clean(place(event)), 60),
+        "text": plain(clean(said[: 8 * _LONGEST]), _LONGEST) if said else "",
     }
 
 

@@ -84,7 +84,7 @@ def words(name: str) -> str:
 
 def shortened(text: str, most: int) -> str:
     """The text on one line of at most so many characters."""
-    return plain(str(text), most)
+    return plain(clean(str(text)[: 8 * most]), most)
 
 
 def local(url: Any) -> str:

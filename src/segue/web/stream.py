@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 
 from segue.web.live import Message
@@ -18,4 +17,4 @@ async def as_stream(messages: AsyncIterator[Message]) -> AsyncIterator[str]:
 def as_text(message: Message) -> str:
     """One message."""
     head = f"id: {message.id}\n" if message.id else ""
-    return f"{head}event: {message.kind}\ndata: {json.dumps(message.data, separators=(',', ':'))}\n\n"
+    return f"{head}event: {message.kind}\ndata: {message.data}\n\n"

@@ -1,0 +1,142 @@
+"""The page in a process of its own, and a browser-like client that was let in by the link."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from segue.domain.event import Event
+from segue.domain.run import RunSpec, RunState
+from segue.ports import StepFacts, StepResult
+from segue.store import connect
+from tests.cli.place import DEADLINE, Place, until
+
+
+@dataclass
+class Served:
+    """`segue serve`, listening."""
+
+    process: subprocess.Popen[str]
+    link: str
+    log: Path
+    client: httpx2.Client = field(default_factory=lambda: httpx2.Client(trust_env=False, timeout=DEADLINE))
+
+    @property
+    def url(self) -> str:
+        return self.link.partition("/enter")[0]
+
+    def enter(self) -> httpx2.Response:
+        """Use the link, as a browser does."""
+        return self.client.get(self.link)
+
+    def get(self, path: str, **headers: str) -> httpx2.Response:
+        return self.client.get(self.url + path, headers=headers)
+
+    def data(self, path: str) -> Any:
+        """What the twin of a page says."""
+        page, _, query = path.removesuffix(".json").partition("?")
+        answer = self.get(f"{page.removesuffix('.json')}.json?{query}")
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    def post(self, path: str, **fields: str) -> httpx2.Response:
+        """Do something, as the script of the page does."""
+        headers = {"origin": self.url, "accept": "application/json"}
+        return self.client.post(self.url + path, data=fields, headers=headers)
+
+    def peak(self) -> int:
+        """The most memory that the server has used, in bytes."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+    def stop(self) -> int:
+        self.client.close()
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.process.wait(DEADLINE)
+
+
+@contextmanager
+def serving(place: Place, *words: str, entered: bool = True) -> Iterator[Served]:
+    """Serve the page for a place."""
+    log = place.root / "serve.out"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            place.command("serve", "--port", "0", "--json", *words),
+            cwd=place.repo,
+            env=place.env,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+    until(lambda: "listening" in log.read_text() or process.poll() is not None, "the page")
+    assert process.poll() is None, log.read_text()
+    served = Served(process, json.loads(log.read_text().splitlines()[0])["link"], log)
+    try:
+        if entered:
+            assert served.enter().status_code == 200
+        yield served
+    finally:
+        served.stop()
+
+
+@dataclass(frozen=True)
+class Made:
+    """A run that was written straight into the store, as a flow would write it."""
+
+    id: str
+
+
+SPEC = RunSpec("planfile", "plan.md", "/nowhere", "scripted", "execute", titles={"1": "First", "2": "Second"})
+
+
+def make_run(
+    database: Path,
+    events: Sequence[Event] = (),
+    spec: RunSpec = SPEC,
+    state: RunState = RunState.DONE,
+    output: dict[str, Any] | None = None,
+    ok: bool = True,
+) -> Made:
+    """Add a run with one step of task 1 that has these events and this output."""
+
+    async def write() -> str:
+        with connect(str(database)) as store:
+            run = store.create(f"key of {spec.source}", spec)
+            journal = await store.open(run.id)
+
+            async def work(_token: str) -> StepResult:
+                for event in events:
+                    await journal.emit(event, "task/1/execute/1")
+                return StepResult(ok, output or {})
+
+            facts = StepFacts("1", "execute", agent=spec.agent)
+            await journal.step("task/1/execute/1", work, facts=facts)
+            await journal.set_state(state)
+            await store.close(journal)
+        return run.id
+
+    database.parent.mkdir(parents=True, exist_ok=True)
+    return Made(asyncio.run(write()))
+
+
+def add_events(database: Path, run_id: str, events: Sequence[Event]) -> None:
+    """Let more happen in a run."""
+
+    async def write() -> None:
+        with connect(str(database)) as store:
+            journal = await store.open(run_id)
+            for event in events:
+                await journal.emit(event)
+            await store.close(journal)
+
+    asyncio.run(write())

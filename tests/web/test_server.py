@@ -1,0 +1,337 @@
+"""The page over HTTP: who is let in, what is said, and that hostile text stays text."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.domain.event import Event, EventType
+from segue.domain.run import RunState
+from segue.web.pages import pages
+from segue.web.texts import piece
+from tests.cli.place import Place, until
+from tests.web.place import SPEC, Served, make_run, serving
+
+HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>\x1b[31mred\x1b[0m\x00\x07\u202etxt'
+WRITES = '[[on]]\nwrite = { "f{task}" = "x" }\n'
+FAILS_ONCE = """
+[[on]]
+task = "2"
+attempt = 1
+say = "I claim to be done."
+[[on]]
+write = { "f{task}" = "x" }
+"""
+
+
+def verdict(**more: Any) -> dict[str, Any]:
+    told = {"result": "FAIL", "action": "RETRY", "reason": HOSTILE, "request": "", "caveats": []}
+    return {**told, "criteria": [{"key": "AC1", "met": False, "evidence": HOSTILE}], **more}
+
+
+def test_a_link_lets_one_browser_in_once(place: Place) -> None:
+    with serving(place, entered=False) as served:
+        assert served.get("/runs").status_code == 401
+        assert served.get("/runs.json").status_code == 401
+        assert "set-cookie" not in served.get("/enter?key=wrong").headers
+        entered = served.enter()
+        cookie = entered.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert served.get("/runs").status_code == 200
+        second = httpx2.get(served.link, trust_env=False)
+        assert second.status_code == 403
+        assert "set-cookie" not in second.headers
+        assert served.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"cookie": "segue_1=x"}, 401),
+        ({"authorization": "Bearer x"}, 401),
+    ],
+)
+def test_strangers_are_turned_away(served: Served, headers: dict[str, str], status: int) -> None:
+    assert served.get("/runs", **headers).status_code == status
+
+
+def test_a_change_must_come_from_the_page_itself(place: Place, served: Served) -> None:
+    run = make_run(place.database, state=RunState.NEEDS_HUMAN)
+    path = f"{served.url}/runs/{run.id}/tasks/1/accept"
+    assert served.client.post(path).status_code == 403
+    assert served.client.post(path, headers={"origin": "http://localhost:1"}).status_code == 403
+    assert served.get(f"/runs/{run.id}/tasks/1/accept").status_code == 405
+    own = served.post(f"/runs/{run.id}/tasks/1/accept")
+    assert own.status_code == 400
+    assert "nowhere" in own.json()["error"]["message"]
+
+
+def test_every_page_has_a_twin_and_is_safe(place: Place, served: Served) -> None:
+    run = make_run(place.database, [Event(EventType.NOTICE, {"text": "x"})])
+    parts = {"{run}": run.id, "{seq}": "1", "{name}": "answer"}
+    for page in pages():
+        path = re.sub(r"\{\w+\}", lambda found: parts[found[0]], page.path)
+        shown, twin = served.get(path), served.get(f"{path}.json")
+        assert shown.status_code == twin.status_code, path
+        assert twin.json()["schema"] == 1
+        for answer in (shown, twin):
+            assert answer.headers["cache-control"] == "no-store"
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+            assert "unsafe" not in answer.headers["content-security-policy"]
+        assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=|https?://", shown.text), path
+
+
+def test_hostile_text_stays_text(place: Place, served: Served) -> None:
+    spec = replace(SPEC, source=f"/x/{HOSTILE}", agent=HOSTILE, titles={"1": HOSTILE})
+    events = [
+        Event(EventType.PROMPT, {"digest": "d1", "text": HOSTILE, "length": 1}),
+        Event(EventType.AGENT_TEXT, {"text": HOSTILE}),
+        Event(EventType.AGENT_TOOL, {"name": HOSTILE, "input": {"command": HOSTILE}, "id": "1"}),
+    ]
+    checks = [{"command": HOSTILE, "exit_code": 1, "output": HOSTILE}]
+    output = {"verdict": verdict(), "text": HOSTILE, "checks": checks}
+    run = make_run(place.database, events, spec, RunState.FAILED, output, ok=False)
+    step = served.data(f"/runs/{run.id}")["tasks"][0]["steps"][0]["seq"]
+    named = served.data(f"/runs/{run.id}/steps/{step}")["events"]
+    paths = [f"/runs/{run.id}/steps/{step}{name}" for name in ("", "/prompt", "/answer", "/check-1")]
+    paths += ["/runs", f"/runs/{run.id}", f"/tasks?run={run.id}"]
+    paths += [f"/runs/{run.id}/events/{event['seq']}" for event in named]
+    for path in paths:
+        shown = served.get(path).text
+        assert "&lt;script&gt;" in shown or "/events/" in path, path
+        assert "<script>" not in shown
+        assert "<img" not in shown
+        assert not re.search("[\x00\x07\x1b\u202e]", shown), path
+    for path in (f"/runs/{run.id}/steps/{step}/answer", "/runs", f"/tasks?run={run.id}"):
+        assert "[31m" not in served.get(path).text, path
+
+
+def test_a_line_of_a_megabyte_is_shown_in_pieces(place: Place, served: Served) -> None:
+    line = "".join(f"{number:07}<" for number in range(131072))
+    run = make_run(place.database, [Event(EventType.AGENT_TEXT, {"text": line})], output={"text": line})
+    page = served.data(f"/runs/{run.id}")
+    step = page["tasks"][0]["steps"][0]["seq"]
+    assert len(served.get(f"/runs/{run.id}").content) < 100_000
+    opened = served.get(f"/runs/{run.id}/steps/{step}").text
+    assert len(opened) < 300_000
+    assert "of 1,048,576" in opened
+    found, begin = "", 0
+    while begin < len(line):
+        part = served.data(f"/runs/{run.id}/steps/{step}/answer.json?from={begin}")
+        found, begin = found + part["text"], part["end"]
+    assert found == line
+
+
+@given(st.text(), st.integers(0, 50), st.integers(1, 20))
+def test_pieces_make_the_whole(text: str, begin: int, size: int) -> None:
+    found, place = text[:begin], min(begin, len(text))
+    while place < len(text):
+        part = piece(text, place, size)
+        assert part["end"] > place
+        found, place = found + part["text"], part["end"]
+    assert found == text
+
+
+@pytest.mark.parametrize("name", ["../app.py", "..%2fapp.py", "%2e%2e/app.py", "....//x", "/etc/passwd", ""])
+def test_only_our_own_files_can_be_fetched(served: Served, name: str) -> None:
+    answer = served.get(f"/static/{name}")
+    assert answer.status_code in (404, 401)
+    assert "import" not in answer.text
+
+
+def test_runs_are_filtered_and_paged(place: Place, served: Served) -> None:
+    made = {make_run(place.database, spec=replace(SPEC, agent=f"a{n % 2}")).id for n in range(60)}
+    failed = make_run(place.database, spec=replace(SPEC, agent="a0"), state=RunState.FAILED).id
+    seen: list[str] = []
+    for number in (1, 2, 3):
+        found = served.data(f"/runs.json?page={number}")
+        seen += [run["id"] for run in found["runs"]]
+    assert found["pages"] == 3
+    assert seen[0] == failed
+    assert sorted(seen) == sorted({*made, failed})
+    assert served.data("/runs.json?agent=a1")["total"] == 30
+    assert [run["id"] for run in served.data("/runs.json?state=failed")["runs"]] == [failed]
+    assert served.data("/runs.json?state=failed&agent=a1")["total"] == 0
+    assert "No run fits" in served.get("/runs?agent=nobody").text
+
+
+def test_many_tasks_are_paged_and_none_is_lost(place: Place, served: Served) -> None:
+    titles = {str(number): f"Task number {number}" for number in range(1, 52)}
+    run = make_run(place.database, spec=replace(SPEC, titles=titles))
+    seen = []
+    for number in (1, 2, 3):
+        page = served.data(f"/runs/{run.id}.json?page={number}")
+        seen += [task["key"] for task in page["tasks"]]
+    assert page["pages"] == 3
+    assert seen == list(titles)
+
+
+def test_many_events_of_a_step_are_paged_and_none_is_lost(place: Place, served: Served) -> None:
+    events = [Event(EventType.AGENT_TEXT, {"text": f"line {number}"}) for number in range(250)]
+    run = make_run(place.database, events)
+    step = served.data(f"/runs/{run.id}")["tasks"][0]["steps"][0]["seq"]
+    seen: list[str] = []
+    after: int | None = step
+    while after is not None:
+        page = served.data(f"/runs/{run.id}/steps/{step}.json?after={after}")
+        seen += [event["text"] for event in page["events"] if event["type"] == "agent.text"]
+        after = page["more"]
+    assert seen == [f"agent: line {number}" for number in range(250)]
+
+
+def test_the_diff_of_a_step_is_shown(place: Place) -> None:
+    place.script('[[on]]\nwrite = { "f{task}" = "a < b" }\n')
+    place.segue("run", "plan.md", "--task", "1")
+    with serving(place) as served:
+        run = served.data("/runs.json")["runs"][0]["id"]
+        step = served.data(f"/runs/{run}")["tasks"][0]["steps"][0]["seq"]
+        shown = served.get(f"/runs/{run}/steps/{step}").text
+    assert '<span class="line add">+a &lt; b' in shown
+    assert "You are working in a git repository" in shown
+
+
+def test_what_is_not_there_is_said(served: Served) -> None:
+    for path in ("/nothing", "/runs/none", "/runs/none/steps/1", "/runs/none/steps/x", "/runs/none/events/1"):
+        answer = served.get(path)
+        assert answer.status_code == 404, path
+        assert "That did not work" in answer.text
+    twin = served.get("/runs/none.json")
+    assert twin.status_code == 404
+    assert "There is no run" in twin.json()["error"]["message"]
+
+
+def test_empty_pages_say_what_to_do(served: Served) -> None:
+    assert "segue demo" in served.get("/runs").text
+    assert "segue run plan.md" in served.get("/tasks").text
+
+
+def test_a_task_is_retried_from_the_page(place: Place, served: Served) -> None:
+    place.script(FAILS_ONCE)
+    place.segue("run", "plan.md", code=3)
+    board = served.data("/tasks.json")
+    assert [card["key"] for card in board["columns"]["needs_human"]] == ["2"]
+    run = board["run"]["id"]
+    place.script(FAILS_ONCE.replace("attempt = 1\nsay", "attempt = 9\nsay"))
+    told = served.post(f"/runs/{run}/tasks/2/retry")
+    assert told.status_code == 200, told.text
+    assert "tried again" in told.json()["data"]["said"]
+    until(lambda: served.data(f"/runs/{run}.json")["run"]["state"] == "done", "the run to end")
+    assert served.data("/tasks.json")["counts"]["done"] == 3
+    again = served.post(f"/runs/{run}/resume")
+    assert again.status_code == 400
+    assert "is done" in again.json()["error"]["message"]
+
+
+def test_a_task_is_skipped_or_accepted_from_the_page(place: Place, served: Served) -> None:
+    place.script(FAILS_ONCE)
+    place.segue("run", "plan.md", code=3)
+    run = place.last_run()
+    assert "why" in served.post(f"/runs/{run}/tasks/2/skip").json()["error"]["message"]
+    assert served.post(f"/runs/{run}/tasks/2/skip", reason="by hand").status_code == 200
+    states = {task["key"]: task["status"] for task in place.json("task", "list", "plan.md")["tasks"]}
+    assert states["2"] == "done" or states["2"] == "skipped"
+    accepted = served.post(f"/runs/{run}/tasks/3/accept")
+    assert "accepted as done" in accepted.json()["data"]["said"]
+    refused = served.post(f"/runs/{run}/tasks/3/accept")
+    assert refused.status_code == 400
+    assert "done already" in refused.json()["error"]["message"]
+    assert served.post(f"/runs/{run}/tasks/9/accept").status_code == 400
+
+
+def test_a_run_is_stopped_and_resumed_from_the_page(place: Place, served: Served) -> None:
+    place.script(
+        '[[on]]\ntask = "2"\nsleep = 60\nwrite = { "f{task}" = "x" }\n[[on]]\nwrite = { "f{task}" = "x" }\n'
+    )
+    process = place.start("run", "plan.md")
+    until(lambda: place.started("task/2/execute/1"), "task 2")
+    run = served.data("/runs.json")["runs"][0]
+    assert run["state"] == "running"
+    busy = served.post(f"/runs/{run['id']}/tasks/2/accept")
+    assert busy.status_code == 409
+    assert "works just now" in busy.json()["error"]["message"]
+    stopped = served.post(f"/runs/{run['id']}/stop")
+    assert "is stopped" in stopped.json()["data"]["said"], stopped.text
+    assert process.wait(60) == 130
+    assert served.post(f"/runs/{run['id']}/stop").status_code == 400
+    place.script(WRITES)
+    assert served.post(f"/runs/{run['id']}/resume").status_code == 200
+    until(lambda: served.data("/runs.json")["runs"][0]["state"] == "done", "the run to end")
+
+
+def test_a_resume_that_is_refused_says_why(place: Place, served: Served) -> None:
+    place.script(FAILS_ONCE)
+    place.segue("run", "plan.md", code=3)
+    (place.repo / "plan.md").unlink()
+    refused = served.post(f"/runs/{place.last_run()}/resume")
+    assert refused.status_code == 400
+    assert "plan" in refused.json()["error"]["message"].lower()
+
+
+def test_without_a_script_an_act_answers_with_a_page(place: Place, served: Served) -> None:
+    place.script(FAILS_ONCE)
+    place.segue("run", "plan.md", code=3)
+    path = f"{served.url}/runs/{place.last_run()}/tasks/2/accept"
+    answer = served.client.post(path, headers={"origin": served.url})
+    assert "text/html" in answer.headers["content-type"]
+    assert "accepted as done" in answer.text
+
+
+def test_no_settings_and_no_secrets_are_shown(place: Place) -> None:
+    spec = replace(SPEC, settings={"agents": {"scripted": {"env": {"API_TOKEN": "s3cret-value-9"}}}})
+    run = make_run(place.database, spec=spec)
+    place.env["SOME_API_KEY"] = "sk-live-4242424242"
+    place.config('source = "x-sk-live-4242424242.md"\n')
+    with serving(place) as served:
+        for path in (
+            "/runs",
+            f"/runs/{run.id}",
+            f"/tasks?run={run.id}",
+            "/runs.json",
+            f"/runs/{run.id}.json",
+        ):
+            shown = served.get(path).text
+            assert "s3cret-value-9" not in shown
+            assert "sk-live" not in shown
+
+
+def test_run_serve_shows_the_run_and_ends_with_it(place: Place) -> None:
+    place.script(WRITES)
+    lines = [
+        json.loads(line) for line in place.segue("run", "plan.md", "--serve", "--json").stdout.splitlines()
+    ]
+    assert [lines[0]["type"], lines[1]["type"], lines[-1]["type"]] == ["launch", "listening", "done"]
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(lines[1]["link"], trust_env=False)
+
+
+def test_a_run_can_be_stopped_from_the_page_beside_it(place: Place) -> None:
+    place.script(f"[[on]]\ndelay = 60\n{WRITES}")
+    log = place.root / "run.out"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            place.command("run", "plan.md", "--serve", "--json"), cwd=place.repo, env=place.env, stdout=out
+        )
+    until(lambda: "listening" in log.read_text() and place.started("task/1/execute/1"), "the page")
+    link = next(
+        record["link"] for record in map(json.loads, log.read_text().splitlines()) if "link" in record
+    )
+    with httpx2.Client(trust_env=False, timeout=60) as client:
+        entered = client.get(link).text
+        base, _, _ = link.partition("/enter")
+        where = re.search(r'href="(/runs/[^"]+)"', entered)
+        assert where is not None
+        told = client.post(f"{base}{where[1]}/stop", headers={"origin": base, "accept": "application/json"})
+        assert told.status_code == 200, told.text
+    assert process.wait(60) == 130
