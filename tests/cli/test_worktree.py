@@ -234,6 +234,7 @@ def test_random_kills_lose_and_double_nothing(tmp_path: Path, seed: int) -> None
         assert code in (0, -signal.SIGKILL), f"exit {code}"
         if code == 0:
             break
+    run(place, SEGUE_WORKTREE_END="merge")
     assert (place.repo / "started").read_text().split() == [str(n) for n in range(1, 7)]
     assert place.subjects() == [f"Task {n}: Do {n}." for n in range(1, 7)]
     assert place.git("status", "--porcelain") == ""
