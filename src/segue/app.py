@@ -154,7 +154,8 @@ class App:
         if named is not None and is_prompt(named):
             from segue.sources.prompt import PromptSource, state_path
 
-            return PromptSource(named, repo, state_path(self.state_dir, named, repo))
+            goal = self.redactor().text(named)  # it stands in files, in the database and in names
+            return PromptSource(goal, repo, state_path(self.state_dir, goal, repo))
         has_features = any((place / ".specify").is_dir() for place in (repo, *repo.parents))
         if given is not None and not _is_feature(given, has_features):
             return self._planfile(Path(given), repo)

@@ -19,7 +19,6 @@ from segue.domain.errors import UsageError
 from segue.domain.role import Part, parts_of
 from segue.domain.run import Run, RunState
 from segue.ports import Store
-from segue.sources.prompt import pair_key
 from segue.system import identity
 from segue.system.background import run_segue
 from segue.system.files import private_folder
@@ -154,7 +153,7 @@ async def _carried(app: App, experiment: Experiment, base: Path, trial: Trial, t
     folder = private_folder(trial.repo.parent)
     log = folder / f"{trial.number}.log"
     with app.store() as store:
-        run = await _when_free(store, trial)
+        run = await _when_free(app, store, trial)
     if run is not None and run.state in _ENDED:
         told("kept", trial, run)
         return Result(trial, run, 0, log)
@@ -162,22 +161,22 @@ async def _carried(app: App, experiment: Experiment, base: Path, trial: Trial, t
     told("started", trial, run)
     code = await _run(app, experiment, base, trial, log)
     with app.store() as store:
-        result = Result(trial, _last(store, trial), code, log)
+        result = Result(trial, _last(app, store, trial), code, log)
     told("finished" if result.ended else "failed", trial, result.run)
     return result
 
 
-async def _when_free(store: Store, trial: Trial) -> Run | None:
+async def _when_free(app: App, store: Store, trial: Trial) -> Run | None:
     """The trial's run, once nobody drives it: a killed experiment may have left it at work."""
     while True:
-        run = _last(store, trial)
+        run = _last(app, store, trial)
         if run is None or run.owner is None or identity.is_dead(run.owner.split("#")[0]):
             return run
         await asyncio.to_thread(store.wait_for_change, 1.0)
 
 
-def _last(store: Store, trial: Trial) -> Run | None:
-    runs = store.runs(source_key=pair_key(trial.prompt, trial.repo), limit=1)
+def _last(app: App, store: Store, trial: Trial) -> Run | None:
+    runs = store.runs(source_key=app.source(trial.prompt, trial.repo).key, limit=1)
     return runs[0] if runs else None
 
 

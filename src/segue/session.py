@@ -198,8 +198,8 @@ def _runner(ready: Prepared, limit: float, kept: int | None = None) -> RunCheck:
             done = await capture(argv, folder, child_environment(), timeout=limit)
         except (SegueError, TimeoutError) as error:
             return None, str(error) or f"{argv[0]} took longer than {limit:g} s and was ended"
-        said = (done.out + done.err)[-kept:] if kept else done.out + done.err
-        return done.exit_code, redactor.text(said.decode("utf-8", "replace"))
+        said = redactor.text((done.out + done.err).decode("utf-8", "replace"))
+        return done.exit_code, said[-kept:] if kept else said
 
     return run
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -54,16 +53,15 @@ def test_a_task_that_fails_by_itself_is_not_handed_over(place: Place) -> None:
 
 
 def test_with_a_known_reset_and_nobody_else_the_task_waits(place: Place) -> None:
-    line = f"Claude AI usage limit reached|{int(time.time()) + 2}"
-    program = f"""
-import pathlib, sys
+    program = """
+import pathlib, sys, time
 sys.stdin.read()
 tried = pathlib.Path("../tried")
 if tried.exists():
     pathlib.Path("done.txt").write_text("done")
 else:
     tried.touch()
-    print({line!r})
+    print(f"Claude AI usage limit reached|{int(time.time()) + 2}")
     sys.exit(1)
 """
     (place.root / "agent.py").write_text(program)

@@ -9,10 +9,12 @@ from typing import Any
 
 from segue.domain.criterion import Criterion
 from segue.domain.json_text import the_object
+from segue.domain.plain import plain
 from segue.domain.task import Task, TaskStatus
 
 MOST_STEPS = 100
 _LONGEST = 1_000_000
+_TITLE = 200
 
 
 class BuildPhase(StrEnum):
@@ -65,6 +67,13 @@ def read_plan(text: str, pending: Mapping[str, Task], last: int) -> tuple[Task, 
     return _ordered(drafts)
 
 
+def revised(old: Sequence[Task], steps: Sequence[Task]) -> tuple[Task, ...]:
+    """The plan after a revision: what is completed stays as it is, before the new steps."""
+    ended = tuple(step for step in old if step.status in (TaskStatus.DONE, TaskStatus.SKIPPED))
+    locked = {step.key for step in ended}
+    return (*ended, *(step for step in steps if step.key not in locked))
+
+
 def step_of(document: Mapping[str, Any]) -> Task:
     """A step as `asdict` has written it down."""
     criteria = tuple(Criterion(item["key"], item["text"]) for item in document["criteria"])
@@ -76,11 +85,14 @@ def _draft(step: Any, number: int, pending: Mapping[str, Task], key: int) -> _Dr
     if not isinstance(step, dict):
         raise MalformedPlan(f"Step {number} is not an object.")
     kept = step.get("keep")
-    if kept is not None:
+    if kept:
         if str(kept) not in pending:
             raise MalformedPlan(f"Step {number} keeps {kept!r}, which is no step that is still to be done.")
         return _Draft(str(kept), pending[str(kept)], ())
-    title, text = _words(step, "title", number), _words(step, "description", number)
+    # A title stands on one line: in lists, in prompts, and above the trailers of a commit.
+    title, text = plain(_words(step, "title", number), _TITLE), _words(step, "description", number)
+    if not title:
+        raise MalformedPlan(f'Step {number} has no "title" that can be read.')
     phase = str(step.get("build_phase", "")).strip().lower()
     if phase not in list(BuildPhase):
         known = ", ".join(BuildPhase)
@@ -90,7 +102,15 @@ def _draft(step: Any, number: int, pending: Mapping[str, Task], key: int) -> _Dr
         for place, words in enumerate(_texts(step, "acceptance", number), 1)
     )
     task = Task(str(key), title, text, criteria=criteria, build_phase=phase)
-    return _Draft(str(step.get("id", number)), task, tuple(_texts(step, "depends_on", number)))
+    return _Draft(_id(step, number, pending), task, tuple(_texts(step, "depends_on", number)))
+
+
+def _id(step: Mapping[str, Any], number: int, pending: Mapping[str, Task]) -> str:
+    """What others call the step: its id, else its place, unless a step that may be kept is called so."""
+    named = step.get("id")
+    if named is not None:
+        return str(named).strip()
+    return str(number) if str(number) not in pending else f"new step {number}"
 
 
 def _words(step: Mapping[str, Any], field: str, number: int) -> str:
@@ -110,8 +130,9 @@ def _texts(step: Mapping[str, Any], field: str, number: int) -> list[str]:
 def _ordered(drafts: Sequence[_Draft]) -> tuple[Task, ...]:
     """Each step after those it depends on, otherwise as they were written."""
     ids = [draft.id for draft in drafts]
-    if len(set(ids)) < len(ids):
-        raise MalformedPlan("Two steps have the same id.")
+    twice = sorted({name for name in ids if ids.count(name) > 1})
+    if twice:
+        raise MalformedPlan(f"Two steps have the same id: {', '.join(twice)}.")
     known = set(ids)
     placed: dict[str, Task] = {}
     rest = list(drafts)

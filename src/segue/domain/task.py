@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from segue.domain.criterion import Criterion
@@ -31,6 +32,12 @@ class Task:
     criteria: tuple[Criterion, ...] = ()
     build_phase: str | None = None
     """setup, schema, backend, frontend, testing or deployment, where an agent has planned the task."""
+
+
+def without_secrets(task: Task, redact: Callable[[str], str]) -> Task:
+    """The task with all its words redacted."""
+    criteria = tuple(replace(criterion, text=redact(criterion.text)) for criterion in task.criteria)
+    return replace(task, title=redact(task.title), text=redact(task.text), criteria=criteria)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from segue.domain.criterion import CriterionVerdict
@@ -40,3 +41,14 @@ class Verdict:
     """What the action needs: what to search for, which command to run, why the step is left out."""
     caveats: tuple[str, ...] = ()
     """What the rest of the plan should know: where the work differs from what was planned."""
+
+
+def without_secrets(verdict: Verdict, redact: Callable[[str], str]) -> Verdict:
+    """The verdict with all words of the judge redacted."""
+    return replace(
+        verdict,
+        reason=redact(verdict.reason),
+        criteria=tuple(replace(found, evidence=redact(found.evidence)) for found in verdict.criteria),
+        request=redact(verdict.request),
+        caveats=tuple(map(redact, verdict.caveats)),
+    )

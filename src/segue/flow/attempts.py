@@ -55,14 +55,18 @@ async def attempts(
         unable = failure["kind"] in _UNABLE
         if unable:
             _rest(kit, player, failure)
-        other = _fresh(kit, cast) if unable else None
-        if other is not None and other is not player:
+        park = f"{folder_of(task)}/park/{phase}/{number}"
+        # Who has waited before a crash waits on: what was decided then must not be decided anew.
+        waits = unable and kit.journal.state(park) is not None
+        other = _other(kit, cast, f"{folder_of(task)}/{phase}/{number + 1}", player) if unable else None
+        until = _first_end(kit, cast) if unable else None
+        if other is not None and not waits:
             await _hand_over(kit, task, phase, number, player, other, failure)
-        elif unable and failure["until"] is not None:
+        elif until is not None or waits:
             parks += 1
             if parks > MAX_PARKS:
                 return number, result
-            await _park(kit, task, f"{folder_of(task)}/park/{phase}/{number}", _first_end(kit, cast))
+            await _park(kit, task, park, until or 0)
         elif result.output["verdict"]["action"] == Action.STOP or failure["kind"] == FailureKind.USAGE_LIMIT:
             return number, result
         elif failure["kind"] != FailureKind.INTERRUPTED:
@@ -75,11 +79,22 @@ async def attempts(
 
 def _player(kit: Kit, cast: Sequence[Player], key: str) -> Player:
     """Who makes this attempt: whoever began it, if it was begun; else the first who can."""
+    best = _begun_by(kit, cast, key) or _fresh(kit, cast)
+    return best or min(cast, key=lambda player: kit.spent.resting[player.name])
+
+
+def _other(kit: Kit, cast: Sequence[Player], key: str, player: Player) -> Player | None:
+    """Who takes over with the next attempt, if anybody else does."""
+    best = _begun_by(kit, cast, key) or _fresh(kit, cast)
+    return None if best is player else best
+
+
+def _begun_by(kit: Kit, cast: Sequence[Player], key: str) -> Player | None:
     for step in kit.journal.steps(key):
         for player in cast:
             if (step.key, step.agent, step.model) == (key, player.agent.name, player.model):
                 return player
-    return _fresh(kit, cast) or min(cast, key=lambda player: kit.spent.resting[player.name])
+    return None
 
 
 def _fresh(kit: Kit, cast: Sequence[Player]) -> Player | None:
@@ -91,10 +106,14 @@ def _rest(kit: Kit, player: Player, failure: dict[str, Any]) -> None:
     forever = failure["kind"] in (FailureKind.AUTH, FailureKind.NOT_STARTED)
     until = float("inf") if forever else failure["until"] or time.time() + _REST
     kit.spent.resting[player.name] = until
+    if failure["until"] is not None:
+        kit.spent.limited[player.name] = failure["until"]
 
 
-def _first_end(kit: Kit, cast: Sequence[Player]) -> float:
-    return min(kit.spent.resting.get(player.name, 0) for player in cast)
+def _first_end(kit: Kit, cast: Sequence[Player]) -> float | None:
+    """When the first of those who said until when they cannot work can work again; None: nobody did."""
+    told = [kit.spent.limited[player.name] for player in cast if player.name in kit.spent.limited]
+    return min(told, default=None)
 
 
 async def _hand_over(

@@ -91,7 +91,7 @@ async def _begin_again(kit: Kit, task: Task, end: str) -> None:
     if state is StepState.FAILED:
         planned = [step.state for step in kit.journal.steps(f"task/{task.key}/plan/")]
         parts = ["execute/", "review/", "address/", "verify/", "resolve/", "diagnostic/", "search/"]
-        parts += ["replan/", "park/", "commit/", "end"]
+        parts += ["replan/", "revise/", "park/", "commit/", "end"]
         for part in parts if StepState.DONE in planned else ["plan/", *parts]:
             await kit.journal.redo(f"task/{task.key}/{part}")
     elif state is StepState.DONE:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import asdict
 
 from segue.domain.errors import NeedsHuman
+from segue.domain.event import EventType
 from segue.domain.run import Step, StepState
-from segue.domain.task import Task, TaskStatus
-from segue.flow.carry import carry
+from segue.domain.task import Task, TaskStatus, without_secrets
+from segue.flow.carry import Ending, carry
 from segue.flow.kit import Kit
 from segue.flow.outline import outline
+from segue.ports import StepFacts, StepResult
 
 
 async def drive(kit: Kit, chosen: Collection[str] = ()) -> None:
     """Carry every pending task (of the chosen ones); raises NeedsHuman when one could not be finished."""
     if kit.building is not None:
         await outline(kit, kit.building)
+        await _leave_dropped(kit)
     failed: list[tuple[str, str]] = []
     in_a_row = done = 0
     walk = Walk(kit, chosen)
     while (task := walk.next()) is not None:
-        ending = await carry(kit, replace(task, title=kit.redact(task.title), text=kit.redact(task.text)))
+        ending = await carry(kit, without_secrets(task, kit.redact))
         if ending.done:
             done, in_a_row = done + 1, 0
             continue
@@ -34,6 +37,15 @@ async def drive(kit: Kit, chosen: Collection[str] = ()) -> None:
             break
     if failed:
         raise _needs_human(kit, failed, done)
+
+
+async def _leave_dropped(kit: Kit) -> None:
+    """A step that a new plan dropped just before a crash is ended in the journal too."""
+    planned = {task.key for task in kit.source.tasks().tasks}
+    for key in sorted(_cut_off(kit) - planned):
+        told = asdict(Ending(False, "planned anew", 0, replanned=True))
+        await kit.emit(EventType.TASK_ENDED, task=key, **told)
+        await kit.journal.record(f"task/{key}/end", StepResult(False, told), StepFacts(key, "end"))
 
 
 def _needs_human(kit: Kit, failed: list[tuple[str, str]], done: int) -> NeedsHuman:

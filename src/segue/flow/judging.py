@@ -13,13 +13,14 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
-from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.verdict import Action, Result, Verdict, without_secrets
 from segue.flow.attempts import Try, attempts
 from segue.flow.carried import Carried
 from segue.flow.errors import check_failed
 from segue.flow.evidence import verdict_of as verdict_after
 from segue.flow.kit import Kit, Verifying
-from segue.flow.launch import Conclusion, Launch, launched, recorded
+from segue.flow.launch import Conclusion, Launch, launched, recorded, seen_before
+from segue.flow.plan import as_seen, edited_meanwhile, tree_before
 from segue.judges.answer import Unusable, read_answer
 from segue.judges.verdict import verdict_of
 from segue.ports import Judge, StepFacts, StepResult
@@ -44,7 +45,7 @@ async def _by_judge(
 
     async def work(_token: str) -> StepResult:
         evidence = await _evidence(kit, verifying, task, carried, key)
-        verdict = await judge.judge(task, evidence)
+        verdict = without_secrets(await judge.judge(task, evidence), kit.redact)
         checks = [asdict(check) for check in evidence.checks]
         await kit.emit(EventType.VERDICT, key, task=task.key, **asdict(verdict), checks=checks)
         output = {"verdict": asdict(verdict), "checks": checks, "failure": None}
@@ -67,22 +68,36 @@ async def _by_agent(
         if known is not None:
             return known
         evidence = await _evidence(kit, verifying, task, carried, key)
+        checks = {"checks": [asdict(check) for check in evidence.checks]}
+        tree = await tree_before(kit, key, carried.now)
 
         async def conclude(outcome: Outcome) -> Conclusion:
-            checks = {"checks": [asdict(check) for check in evidence.checks]}
+            edited = await edited_meanwhile(kit, task, tree, outcome)
+            if edited is not None:
+                return edited
             failure = outcome.failure
             if failure is None:
                 try:
                     answer = read_answer(outcome.text, keys, diagnostics is not None)
-                    return Conclusion(verdict_of(answer, evidence), None, checks)
+                    verdict = without_secrets(verdict_of(answer, evidence), kit.redact)
+                    return Conclusion(verdict, None, checks)
                 except Unusable as problem:
                     failure = Failure(FailureKind.NO_RESULT, f"The verdict cannot be used: {problem}")
             return Conclusion(verdict_after(failure, changed=False), failure, checks)
 
         prompt = judge_prompt(task, evidence, diagnostics=diagnostics, complaint=now.feedback)
+        seen = {**as_seen(tree), **checks}
         async with kit.workspace.checkout(carried.head) as folder:
             launch = Launch(
-                task, "verify", now.number, prompt, Mode.ASK, carried.head, now.player, folder=folder
+                task,
+                "verify",
+                now.number,
+                prompt,
+                Mode.ASK,
+                carried.head,
+                now.player,
+                folder=folder,
+                seen=seen,
             )
             return await launched(kit, launch, conclude)
 
@@ -93,6 +108,20 @@ async def _evidence(kit: Kit, verifying: Verifying, task: Task, carried: Carried
     """The diff since the task began, what the checks say, and the agent's own words."""
     diff = await kit.workspace.diff(carried.base.head, carried.head)
     files = await kit.workspace.files_since(carried.base, carried.now)
+    seen = seen_before(kit, key).get("checks")
+    checks = await _checks(kit, verifying, task, carried, key) if seen is None else _again(seen)
+    context = kit.redact(kit.source.context(task)) if kit.building else ""
+    return Evidence(kit.redact(diff), files, tuple(checks), carried.summary, context)
+
+
+def _again(seen: list[dict[str, Any]]) -> list[CheckResult]:
+    """What the agent that is judging was told: its quotes are looked up in that."""
+    return [CheckResult(**check) for check in seen]
+
+
+async def _checks(
+    kit: Kit, verifying: Verifying, task: Task, carried: Carried, key: str
+) -> list[CheckResult]:
     commands = (*verifying.checks, *verifying.smoke.get(task.build_phase or "", ()))
     checks: list[CheckResult] = []
     if commands or verifying.examine:
@@ -107,8 +136,7 @@ async def _evidence(kit: Kit, verifying: Verifying, task: Task, carried: Carried
         if examined is not None:
             await _checked(kit, task, key, examined.check, time.monotonic() - began, examined.found)
             checks += [examined.check] if examined.decides else []
-    context = kit.redact(kit.source.context(task)) if kit.building else ""
-    return Evidence(kit.redact(diff), files, tuple(checks), carried.summary, context)
+    return checks
 
 
 async def _checked(

@@ -59,7 +59,12 @@ class Player:
     @property
     def name(self) -> str:
         """How people call it: the agent, and the model if one is named."""
-        return f"{self.agent.name}:{self.model}" if self.model else self.agent.name
+        return player_name(self.agent.name, self.model)
+
+
+def player_name(agent: str, model: str | None) -> str:
+    """`agent`, or `agent:model`."""
+    return f"{agent}:{model}" if model else agent
 
 
 Cast = Mapping[Role, Sequence[Player]]
@@ -77,6 +82,8 @@ class Spent:
     replans: int = 0
     resting: dict[str, float] = field(default_factory=dict)
     """Players that cannot work, and until when: the others take over."""
+    limited: dict[str, float] = field(default_factory=dict)
+    """Until when they said so themselves."""
 
     @classmethod
     def of(cls, steps: list[Step]) -> Spent:
@@ -87,9 +94,17 @@ class Spent:
                 spent.launches += 1
                 spent.replans += step.phase == "replan"
                 spent.add_usage(step.output)
+                spent.add_limit(step)
             elif step.phase == "end" and step.state is StepState.DONE:
                 spent.branch = step.output.get("branch")
         return spent
+
+    def add_limit(self, step: Step) -> None:
+        """Remember until when an agent said it cannot work."""
+        until = (step.output.get("failure") or {}).get("until")
+        if until is not None:
+            name = player_name(step.agent or "", step.model)
+            self.resting[name] = self.limited[name] = until
 
     def add_usage(self, output: dict[str, Any]) -> None:
         """Count what one launch used, from what its step wrote down."""
@@ -99,8 +114,8 @@ class Spent:
 
 
 def launched_agent(step: Step) -> bool:
-    """Whether a step launched an agent: judges and search services leave no exit code behind."""
-    return step.state is StepState.STARTED or "exit_code" in step.output
+    """Whether a step launched an agent: judges and search services are not sent a prompt of ours."""
+    return "prompt" in step.input or "exit_code" in step.output
 
 
 Triage = Callable[[Sequence[Finding]], tuple[list[Finding], list[tuple[Finding, DismissReason]]]]

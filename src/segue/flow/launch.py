@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ class Launch:
     """Where the agent stands; the workspace if unset."""
     web: bool = False
     """Whether it may look things up on the web although it may not edit."""
+    seen: dict[str, Any] = field(default_factory=dict)
+    """What was seen before the launch and is needed after it, also by another process."""
 
     @property
     def key(self) -> str:
@@ -79,6 +81,11 @@ class Launch:
 def folder_of(task: Task) -> str:
     """Where the steps of a task stand in the journal; without a key, those of the whole run."""
     return f"task/{task.key}" if task.key else "run"
+
+
+def seen_before(kit: Kit, key: str) -> dict[str, Any]:
+    """What was written down when a launch was begun; nothing if it was not."""
+    return next((step.input for step in kit.journal.steps(key) if step.key == key), {})
 
 
 async def recorded(kit: Kit, key: str) -> StepResult | None:
@@ -120,6 +127,7 @@ async def launched(kit: Kit, launch: Launch, conclude: Conclude) -> StepResult:
         launch.player.agent.name,
         launch.player.model,
         launch.task.build_phase,
+        {"prompt": launch.prompt.digest, **launch.seen},
     )
     result = await kit.journal.step(launch.key, work, facts=facts)
     if state in (None, StepState.STARTED):

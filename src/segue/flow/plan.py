@@ -14,7 +14,7 @@ from segue.flow.carried import Carried, PhaseEnd
 from segue.flow.evidence import verdict_of
 from segue.flow.execute import start_of
 from segue.flow.kit import Kit
-from segue.flow.launch import Conclude, Conclusion, Launch, launched
+from segue.flow.launch import Conclude, Conclusion, Launch, launched, seen_before
 from segue.ports import StepResult
 from segue.prompts.plan import plan_prompt
 
@@ -46,6 +46,22 @@ def _only_thought(kit: Kit, task: Task, carried: Carried) -> Conclude:
         return Conclusion(verdict_of(failure, changed=False), failure, {"changed": False})
 
     return conclude
+
+
+async def tree_before(kit: Kit, key: str, known: Snapshot | None = None) -> Snapshot:
+    """The work tree before an agent looks at it: as it is now, or as it was when the launch was begun.
+
+    `known` is what a cloud agent starts from, far from any work tree.
+    """
+    seen = seen_before(kit, key).get("tree")
+    if seen is not None:
+        return Snapshot(**seen)
+    return known if known is not None and kit.cloud else await kit.workspace.snapshot()
+
+
+def as_seen(tree: Snapshot) -> dict[str, dict[str, str]]:
+    """What `tree_before` finds again."""
+    return {"tree": {"head": tree.head, "branch": tree.branch, "dirty": tree.dirty}}
 
 
 async def edited_meanwhile(kit: Kit, task: Task, before: Snapshot, outcome: Outcome) -> Conclusion | None:

@@ -6,7 +6,7 @@ from segue.domain.event import EventType
 from segue.domain.task import Task
 from segue.flow.carried import Carried, PhaseEnd
 from segue.flow.kit import Kit
-from segue.flow.outline import replan
+from segue.flow.outline import may_replan, replan
 
 
 async def checkpoint(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
@@ -17,15 +17,12 @@ async def checkpoint(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
     caveats = carried.verdict.caveats if carried.verdict else ()
     if building.replan == "caveats" and not caveats:
         return PhaseEnd(True)
-    if kit.spent.replans >= building.replans and kit.journal.state(f"task/{task.key}/replan/1") is None:
+    if not may_replan(kit, building, task, carried):
         text = f"The plan was looked at {building.replans} times already; it stays as it is."
         await kit.emit(EventType.NOTICE, task=task.key, text=text)
         return PhaseEnd(True)
     reason = "\n".join(caveats) or f"Step {task.key} is done."
-    first = carried.replans + 1
-    last, result = await replan(kit, building, task, carried.now, reason, done=True, first=first)
-    carried.launches += last - carried.replans
-    carried.replans = last
+    result = await replan(kit, building, task, carried, reason, done=True)
     if not result.ok:
         text = f"The plan stays as it is, for no new one could be made: {result.output['verdict']['reason']}"
         await kit.emit(EventType.NOTICE, task=task.key, text=text)

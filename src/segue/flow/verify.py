@@ -55,7 +55,10 @@ class _Rounds:
 
     async def _act(self, verdict: Verdict) -> PhaseEnd | None:
         """Do what the verdict asks for; the end of the phase, or None to judge again."""
-        action = verdict.action if self._kit.building else Action.RETRY
+        if verdict.action is Action.STOP:
+            return PhaseEnd(False, f"verification failed: {verdict.reason}")
+        wished = verdict.action if self._kit.building else Action.RETRY
+        action = wished if wished in ACTIONS else Action.RETRY
         if action in COUNTED:
             self._resolutions += 1
             if self._resolutions > self._verifying.resolutions:
@@ -70,10 +73,8 @@ class _Rounds:
         building = self._kit.building
         if building is None:
             return Resolution()
-        handler = ACTIONS.get(action, ACTIONS[Action.RETRY])
-        return await handler(
-            Round(self._kit, building, self._task, self._carried, verdict, self._resolutions)
-        )
+        now = Round(self._kit, building, self._task, self._carried, verdict, self._resolutions)
+        return await ACTIONS[action](now)
 
     async def _resolve(self, verdict: Verdict, notes: str) -> PhaseEnd:
         """Send the agent back, in the same conversation where it has one, on the same branch."""

@@ -70,6 +70,8 @@ def read_answer(text: str, keys: Sequence[str], actions: bool = False) -> Answer
     found = the_object(text, "criteria")
     if isinstance(found, str):
         raise Unusable(found)
+    if not actions:  # a model may offer more than it was asked for
+        found = {name: found[name] for name in ("criteria", "reasoning") if name in found}
     try:
         answer = Answer.model_validate(found)
     except ValidationError as error:

@@ -13,6 +13,8 @@ from segue.ports import Problem
 _KEPT = 2000
 """Characters of a failed check that people and agents are told: its end, where programs say what failed."""
 
+_NOTHING = "no check is set for {}: nothing can show that it is done; set `checks`, or `smoke` for its phase"
+
 
 class ChecksJudge:
     """Judges by the check commands alone."""
@@ -28,13 +30,15 @@ class ChecksJudge:
             return []
         return [Problem('judged_by = "checks", but there are no checks.', 'Set checks = [["pytest", "-q"]]')]
 
-    async def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002 - the checks know it
+    async def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """PASS if every check passed."""
         met = tuple(
             CriterionVerdict(f"check: {check.command}", True, "exit code 0")
             for check in evidence.checks
             if check.exit_code == 0
         )
+        if not evidence.checks:
+            return Verdict(Result.FAIL, Action.STOP, _NOTHING.format(task.build_phase or "this task"))
         failed = len(met) < len(evidence.checks)
         said = Verdict(result_of(met), Action.PROCEED, "checks failed" if failed else "all checks pass", met)
         return combined(said, evidence.checks)
@@ -45,7 +49,7 @@ def combined(verdict: Verdict, checks: Iterable[CheckResult]) -> Verdict:
 
     Combining twice is the same as combining once.
     """
-    known = {criterion.key for criterion in verdict.criteria}
+    known = {criterion.key for criterion in verdict.criteria if not criterion.met}
     failed = [_unmet(check) for check in checks if check.exit_code != 0]
     added = [criterion for criterion in failed if criterion.key not in known]
     if not added:

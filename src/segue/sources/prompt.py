@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain.errors import SourceError
-from segue.domain.plan import step_of
-from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.domain.plan import revised, step_of
+from segue.domain.task import Completion, Task, TaskList
 from segue.system.files import exclusive, private_folder, write_atomic
 
 SCHEMA = 1
-_ENDED = (TaskStatus.DONE, TaskStatus.SKIPPED)
 
 
 def state_path(state_dir: Path, goal: str, repo: Path) -> Path:
@@ -36,6 +35,8 @@ class _State:
     revisions: tuple[dict[str, Any], ...]
     """The plans as they were before each revision."""
     run: str | None = None
+    last: int = 0
+    """The highest number in those plans."""
 
 
 class PromptSource:
@@ -92,9 +93,7 @@ class PromptSource:
         """Replace all steps that are not completed; the plan as it was is kept beside the new one."""
         with exclusive(self._lock()):
             state = self._load() or _State((), ())
-            ended = tuple(step for step in state.steps if step.status in _ENDED)
-            locked = {step.key for step in ended}
-            new = (*ended, *(step for step in steps if step.key not in locked))
+            new = revised(state.steps, steps)
             if new == state.steps:
                 return
             before = {"steps": [_document(step) for step in state.steps], "run": state.run}
@@ -106,8 +105,7 @@ class PromptSource:
         state = self._load()
         if state is None:
             return 0
-        old = [step["key"] for revision in state.revisions for step in revision["steps"]]
-        return max((int(key) for key in [*old, *(step.key for step in state.steps)]), default=0)
+        return max(state.last, *(int(step.key) for step in state.steps), 0)
 
     def _sign(self, step: Task, current: Task) -> str:
         if step.key == current.key:
@@ -141,11 +139,13 @@ class PromptSource:
         try:
             document = json.loads(self.path.read_bytes())
             _check_schema(document["schema"])
-            steps = tuple(step_of(step) for step in document["steps"])
-            return _State(steps, tuple(document["revisions"]), document["run"])
+            old = [[_step(step) for step in revision["steps"]] for revision in document["revisions"]]
+            last = max((int(step.key) for steps in old for step in steps), default=0)
+            steps = tuple(_step(step) for step in document["steps"])
+            return _State(steps, tuple(document["revisions"]), document["run"], last)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise SourceError(
                 f"Cannot proceed: state file is missing or corrupted. {self.path}: {error}",
                 kept="Nothing was changed.",
@@ -167,6 +167,16 @@ class PromptSource:
 def _check_schema(found: Any) -> None:
     if found != SCHEMA:
         raise ValueError(f"schema {found} is not {SCHEMA}")
+
+
+def _step(document: Any) -> Task:
+    """A step of a file that people may have edited."""
+    step = step_of(document)
+    words = [step.key, step.title, step.text, step.build_phase or ""]
+    words += [word for criterion in step.criteria for word in (criterion.key, criterion.text)]
+    if not all(isinstance(word, str) for word in words) or int(step.key) < 1:
+        raise ValueError(f"step {step.key!r} is malformed")
+    return step
 
 
 def _document(step: Task) -> dict[str, Any]:

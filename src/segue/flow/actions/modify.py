@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from segue.flow.carried import PhaseEnd
-from segue.flow.outline import replan
+from segue.flow.outline import may_replan, replan
 from segue.flow.resolution import Resolution, Round
 
 
 async def modify(now: Round) -> Resolution:
     """Plan the rest anew and end the step; it comes again if the new plan keeps it."""
     reason = now.verdict.request or now.verdict.reason
-    if now.kit.spent.replans >= now.building.replans:
+    if not may_replan(now.kit, now.building, now.task, now.carried):
         return Resolution(end=PhaseEnd(False, f"the plan was looked at too often; the judge says: {reason}"))
-    first = now.carried.replans + 1
-    last, result = await replan(
-        now.kit, now.building, now.task, now.carried.now, reason, done=False, first=first
-    )
-    now.carried.launches += last - now.carried.replans
-    now.carried.replans = last
+    result = await replan(now.kit, now.building, now.task, now.carried, reason, done=False)
     if not result.ok:
         return Resolution(end=PhaseEnd(False, f"no new plan: {result.output['verdict']['reason']}"))
     return Resolution(end=PhaseEnd(False, f"planned anew: {reason}", replanned=True))

@@ -11,7 +11,7 @@ from segue.domain.outcome import Outcome
 from segue.flow.attempts import Try, attempts
 from segue.flow.evidence import verdict_of
 from segue.flow.launch import Conclusion, Launch, launched
-from segue.flow.plan import edited_meanwhile
+from segue.flow.plan import as_seen, edited_meanwhile, tree_before
 from segue.flow.resolution import Resolution, Round
 from segue.ports import Hit, Searcher, StepFacts, StepResult
 from segue.prompts.research import research_prompt
@@ -31,7 +31,7 @@ async def search(now: Round) -> Resolution:
 
 async def _by_service(now: Round, searcher: Searcher, query: str) -> str:
     kit, task = now.kit, now.task
-    key = f"task/{task.key}/search/{now.number}"
+    key = f"task/{task.key}/search/{searcher.name}/{now.number}"
 
     async def work(_token: str) -> StepResult:
         hits: list[Hit] = []
@@ -40,7 +40,8 @@ async def _by_service(now: Round, searcher: Searcher, query: str) -> str:
             hits = await searcher.search(query)
         except SearchFailed as error:
             failure = error.message
-        results = [{"title": hit.title, "url": hit.url, "text": hit.text} for hit in hits]
+        found = [{"title": hit.title, "url": hit.url, "text": hit.text} for hit in hits]
+        results = [{name: kit.redact(words) for name, words in hit.items()} for hit in found]
         await _store(now, key, query, searcher.name, results, failure)
         return StepResult(not failure, {"query": query, "results": results, "search_failure": failure})
 
@@ -56,16 +57,20 @@ async def _by_agent(now: Round, query: str) -> str:
     kit, task, carried = now.kit, now.task, now.carried
 
     async def attempt(this: Try) -> StepResult:
-        prompt = research_prompt(task, query, this.feedback)
-        launch = Launch(task, "search", this.number, prompt, Mode.ASK, carried.head, this.player, web=True)
+        key = f"task/{task.key}/search/{this.number}"
+        tree = await tree_before(kit, key, carried.now)
 
         async def conclude(outcome: Outcome) -> Conclusion:
-            edited = await edited_meanwhile(kit, task, carried.now, outcome)
+            edited = await edited_meanwhile(kit, task, tree, outcome)
             ended = edited or Conclusion(verdict_of(outcome.failure, changed=False), outcome.failure, {})
             failure = ended.failure.message if ended.failure else ""
-            await _store(now, launch.key, query, this.player.name, _sources(outcome.text), failure)
+            await _store(now, key, query, this.player.name, _sources(outcome.text), failure)
             return ended
 
+        prompt, seen = research_prompt(task, query, this.feedback), as_seen(tree)
+        launch = Launch(
+            task, "search", this.number, prompt, Mode.ASK, carried.head, this.player, web=True, seen=seen
+        )
         return await launched(kit, launch, conclude)
 
     last, result = await attempts(kit, task, "search", attempt, carried.searches + 1)
