@@ -44,6 +44,7 @@ class Place:
 
     root: Path
     env: dict[str, str] = field(default_factory=dict)
+    patience: float = DEADLINE
 
     @property
     def repo(self) -> Path:
@@ -88,7 +89,7 @@ class Place:
             env={**self.env, **env},
             capture_output=True,
             text=True,
-            timeout=DEADLINE,
+            timeout=self.patience,
             stdin=subprocess.DEVNULL,
         )
         assert code is None or done.returncode == code, (

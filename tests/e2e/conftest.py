@@ -15,9 +15,14 @@ import pytest
 from segue.sim.http_server import serve
 from segue.sim.llm.app import llm_app
 from tests.cli.place import PLAN, Place
-from tests.e2e.install import HERE, PACKAGES, installed
+from tests.e2e.install import AGENTS, BIN, banner, skipped
 
-BIN = HERE / "node_modules" / ".bin"
+KEY = "sim-0123456789abcdef"
+ACP = ("gemini", "opencode")
+_VENDORS = ("ANTHROPIC_", "CLAUDE_", "CODEX_", "OPENAI_", "GEMINI_", "GOOGLE_", "OPENCODE_")
+_SMALL = "sim-small"
+_ASKED = ("/v1/messages", "/v1/responses", "/v1/chat/completions", ":streamGenerateContent")
+_PATIENCE = 240.0
 
 
 def provider(url: str) -> list[str]:
@@ -27,19 +32,56 @@ def provider(url: str) -> list[str]:
     return ['model_provider="sim"', f"model_providers.sim={{{table},{retries}}}"]
 
 
+def opencode(url: str, model: str = "sim-large") -> str:
+    """What OpenCode is told about the model; it has another one invent titles."""
+    known = {"tool_call": True, "limit": {"context": 200_000, "output": 8_000}}
+    options = {"baseURL": f"{url}/v1", "apiKey": KEY}
+    sim = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": options,
+        "models": {model: known, _SMALL: known},
+    }
+    return json.dumps({"provider": {"sim": sim}, "model": f"sim/{model}", "small_model": f"sim/{_SMALL}"})
+
+
+def environment(name: str, url: str, kept: Path) -> dict[str, str]:
+    """The variables that make an agent ask our model instead of its vendor's."""
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    own = {
+        "claude": {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": url},
+        "codex": {"SIM_KEY": KEY},
+        "gemini": {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": url},
+        "opencode": {
+            "OPENCODE_CONFIG_CONTENT": opencode(url),
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            # Its database takes seconds to make: one for all tests.
+            "XDG_DATA_HOME": str(kept / "opencode-data"),
+        },
+    }
+    return {"PATH": path, **own[name]}
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "e2e: drives real command lines, which `make e2e` installs")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say once and loudly what is missing, instead of failing."""
-    missing = sorted(PACKAGES.keys() - installed())
+    """What is missing is skipped instead of failing."""
+    reasons = skipped()
     for item in items:
         if Path(str(item.fspath)).parent == Path(__file__).parent:
             item.add_marker(pytest.mark.e2e)
-            if missing:
-                reason = f"not installed: {', '.join(missing)}; run `make e2e`"
-                item.add_marker(pytest.mark.skip(reason=reason))
+            called = getattr(item, "callspec", None)
+            name = called.params.get("real") if called else None
+            if name in reasons:
+                item.add_marker(pytest.mark.skip(reason=f"{name}: {reasons[name]}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what was not tested, where people look last."""
+    asked = any("tests/e2e" in str(argument) for argument in terminalreporter.config.args)
+    if asked and (reasons := skipped()):
+        terminalreporter.write(banner(reasons), red=True, bold=True)
 
 
 @dataclass
@@ -50,13 +92,14 @@ class Model:
     http: httpx2.Client
 
     def plays(self, *entries: dict[str, Any]) -> None:
-        assert self.http.post("/_sim/script", json=list(entries)).status_code == 200
+        title = {"model": _SMALL, "reply": "A title"}
+        assert self.http.post("/_sim/script", json=[title, *entries]).status_code == 200
 
     def asked(self) -> list[dict[str, Any]]:
         """The bodies of the requests for an answer."""
         seen = self.http.get("/_sim/log").json()["requests"]
-        wanted = ("/v1/messages", "/v1/responses")
-        return [request["body"] for request in seen if request["path"] in wanted]
+        bodies = [request["body"] for request in seen if request["path"].endswith(_ASKED)]
+        return [body for body in bodies if body.get("model") != _SMALL]
 
 
 @dataclass
@@ -69,18 +112,25 @@ class Real:
 
     def write(self, match: str, path: str, text: str) -> dict[str, Any]:
         """An answer of the model that writes a file, the way this agent's models do."""
-        place = self.place.repo / path
-        if self.name == "claude":
-            call = {"name": "Write", "arguments": {"file_path": str(place), "content": text}}
-        else:
-            call = self.shell(f"printf '%s' '{text}' > {place}")
-        return {"match": match, "times": 1, "tool_calls": [call]}
+        place = str(self.place.repo / path)
+        calls = {
+            "claude": {"name": "Write", "arguments": {"file_path": place, "content": text}},
+            "codex": self.shell(f"printf '%s' '{text}' > {place}"),
+            "gemini": {"name": "write_file", "arguments": {"file_path": place, "content": text}},
+            "opencode": {"name": "write", "arguments": {"filePath": place, "content": text}},
+        }
+        return {"match": match, "times": 1, "tool_calls": [calls[self.name]]}
 
     def shell(self, command: str) -> dict[str, Any]:
         """A call of the tool that runs commands."""
-        if self.name == "claude":
-            return {"name": "Bash", "arguments": {"command": command}}
-        return {"name": "exec_command", "arguments": {"cmd": command, "yield_time_ms": 30000}}
+        told = {"command": command, "description": "A command"}
+        calls = {
+            "claude": {"name": "Bash", "arguments": {"command": command}},
+            "codex": {"name": "exec_command", "arguments": {"cmd": command, "yield_time_ms": 30000}},
+            "gemini": {"name": "run_shell_command", "arguments": told},
+            "opencode": {"name": "bash", "arguments": told},
+        }
+        return calls[self.name]
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         rows = self.place.rows("select data from orchestrator_events where type = ? order by seq", kind)
@@ -106,27 +156,24 @@ def model(model_server: str) -> Iterator[Model]:
         yield Model(model_server, http)
 
 
-@pytest.fixture(params=["claude", "codex"])
+@pytest.fixture(params=AGENTS)
 def real(request: pytest.FixtureRequest, tmp_path: Path, model: Model) -> Real:
     return make_real(request.param, tmp_path, model)
 
 
 def make_real(name: str, root: Path, model: Model) -> Real:
     place = Place.make(root, PLAN)
-    dropped = [key for key in place.env if key.startswith(("ANTHROPIC_", "CLAUDE_", "CODEX_", "OPENAI_"))]
-    for key in dropped:
+    place.patience = _PATIENCE
+    for key in [key for key in place.env if key.startswith(_VENDORS)]:
         del place.env[key]
-    place.env |= {
-        "PATH": f"{BIN}{os.pathsep}{place.env['PATH']}",
-        "ANTHROPIC_API_KEY": "sk-ant-0123456789abcdef",
-        "ANTHROPIC_BASE_URL": model.url,
-        "SIM_KEY": "sim-0123456789abcdef",
-    }
+    place.env |= environment(name, model.url, root.parent)
     options = {
         "claude": "max_retries = 1\n",
         "codex": f'pass_env = ["SIM_KEY"]\noffline_grace = 1\nconfig = {json.dumps(provider(model.url))}\n',
+        "gemini": "",
+        "opencode": "retry_grace = 1\n",
     }
-    model_name = 'model = "gpt-5.5"\n' if name == "codex" else ""
+    models = {"codex": 'model = "gpt-5.5"\n', "gemini": 'model = "gemini-2.5-pro"\n'}
     limits = "[limits]\nattempts = 1\nkill_grace = 0.5\n"
-    place.config(f'agent = "{name}"\n{model_name}{limits}[agents.{name}]\n{options[name]}')
+    place.config(f'agent = "{name}"\n{models.get(name, "")}{limits}[agents.{name}]\n{options[name]}')
     return Real(name, place, model)

@@ -1,19 +1,135 @@
-"""Installs the real command lines that the tests in this folder drive, into a folder that git ignores."""
+"""Installs the real command lines that the tests in this folder drive, into a folder that git ignores.
+
+What cannot be installed is skipped, and said so loudly; the others are tested all the same.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[2] / ".e2e"
-PACKAGES = {"@anthropic-ai/claude-code": "2.1.325", "@openai/codex": "0.166.0"}
+BIN = HERE / "node_modules" / ".bin"
+SKIPPED = HERE / "skipped.json"
+
+PACKAGES = {
+    "@anthropic-ai/claude-code": "2.1.325",
+    "@openai/codex": "0.166.0",
+    "@google/gemini-cli": "0.61.0",
+    "opencode-ai": "1.18.18",
+}
 """Pinned: npm would choose an older Claude Code on an older node, though the program needs no node at all."""
+
+AGENTS = {
+    "claude": "@anthropic-ai/claude-code",
+    "codex": "@openai/codex",
+    "gemini": "@google/gemini-cli",
+    "opencode": "opencode-ai",
+}
+_NODE, _NODE_NEEDED = "node@24", 20
+_QUIET = ("--no-audit", "--no-fund", "--no-save", "--loglevel=error")
+_PROBE_SECONDS = 60
 
 
 def installed() -> list[str]:
     """The packages that are there in the version these tests were written for."""
     return [name for name, version in PACKAGES.items() if _version(name) == version]
+
+
+def skipped() -> dict[str, str]:
+    """The agents that cannot be tested here, and why."""
+    try:
+        known: dict[str, str] = json.loads(SKIPPED.read_text())
+    except (OSError, ValueError):
+        known = {}
+    there = installed()
+    missing = {name: "it is not installed; run `make e2e`" for name in AGENTS if AGENTS[name] not in there}
+    return missing | known
+
+
+def banner(reasons: dict[str, str]) -> str:
+    """The reasons, so that nobody overlooks them."""
+    lines = [f"SKIPPED, NOT TESTED: {name}: {reason}" for name, reason in sorted(reasons.items())]
+    stars = "*" * max(map(len, lines))
+    return "\n".join(["", stars, *lines, stars, ""])
+
+
+def main() -> None:
+    """Install what is missing, try it, and write down what does not work."""
+    HERE.mkdir(exist_ok=True)
+    SKIPPED.unlink(missing_ok=True)
+    reasons = _install() if PACKAGES.keys() - installed() else {}
+    reasons |= {name: said for name in AGENTS.keys() - reasons.keys() if (said := _broken(name))}
+    SKIPPED.write_text(json.dumps(reasons))
+    if reasons:
+        sys.stderr.write(banner(reasons))
+
+
+def _install() -> dict[str, str]:
+    """Have npm install everything at once; if that fails, one by one. The agents it did not work for, and why."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return dict.fromkeys(AGENTS, "npm was not found, which installs it")
+    node = [] if _node_version() >= _NODE_NEEDED else [_NODE]
+    wanted = [f"{name}@{version}" for name, version in PACKAGES.items()]
+    if _npm(npm, [*node, *wanted]) is None:
+        return {}
+    good, reasons = list(node), {}
+    for agent, package in AGENTS.items():
+        one = f"{package}@{PACKAGES[package]}"
+        # npm removes what it is not told of, so it is told again of those that went well.
+        error = _npm(npm, [*good, one], "--fetch-retries=0")
+        if error is None:
+            good.append(one)
+        else:
+            reasons[agent] = f"npm cannot install {one}: {error}"
+    return reasons
+
+
+def _npm(npm: str, packages: list[str], *more: str) -> str | None:
+    """Install the packages; why that failed, if it did."""
+    argv = [npm, "install", "--prefix", str(HERE), *_QUIET, *more, *packages]
+    done = subprocess.run(argv, capture_output=True, text=True, env=_environment(), check=False)
+    if done.returncode == 0:
+        return None
+    said = [line for line in done.stderr.splitlines() if " error " in line or "ERR!" in line]
+    return (said[0] if said else f"exit code {done.returncode}").strip()
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
+
+
+def _node_version() -> int:
+    node = shutil.which("node")
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout if node else ""
+    found = re.match(r"v(\d+)\.", said)
+    return int(found[1]) if found else 0
+
+
+def _broken(agent: str) -> str | None:
+    """Why the program does not work, if it does not."""
+    version = PACKAGES[AGENTS[agent]]
+    try:
+        done = subprocess.run(
+            [BIN / agent, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_SECONDS,
+            env=_environment(),
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"it does not start: {error}"
+    if version in done.stdout:
+        return None
+    said = (done.stdout + done.stderr).strip().splitlines()
+    return f"asked for its version, it did not say {version} but: {said[-1] if said else 'nothing'}"
 
 
 def _version(package: str) -> str | None:
@@ -22,16 +138,6 @@ def _version(package: str) -> str | None:
     except (OSError, ValueError, KeyError):
         return None
     return found
-
-
-def main() -> None:
-    """Install what is missing."""
-    missing = [f"{name}@{version}" for name, version in PACKAGES.items() if _version(name) != version]
-    if missing:
-        HERE.mkdir(exist_ok=True)
-        quiet = ["--no-audit", "--no-fund", "--no-save", "--loglevel=error"]
-        wanted = [f"{name}@{version}" for name, version in PACKAGES.items()]
-        subprocess.run(["npm", "install", "--prefix", str(HERE), *quiet, *wanted], check=True)
 
 
 if __name__ == "__main__":
