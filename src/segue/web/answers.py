@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from segue.app import App
-from segue.domain.errors import Locked, SegueError, StoreError, UsageError
+from segue.domain.errors import Locked, SegueError, StoreError
 from segue.system.guard import Receive, Scope, Send
 from segue.web.live import Live
 from segue.web.looks import environment
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PART = "x-segue-part"
 """The header with which the script asks for the content of a page without its frame."""
 
-_STATUS = ((Missing, 404), (Locked, 409), (StoreError, 503), (UsageError, 400))
+_STATUS = ((Missing, 404), (Locked, 409), (StoreError, 503))
 
 
 class Answers:
@@ -86,7 +86,8 @@ class Answers:
 
         def failed(request: Request, error: Exception) -> Response:
             assert isinstance(error, SegueError)
-            status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+            usual = 500 if error.exit_code == SegueError.exit_code else 400
+            status = next((status for kind, status in _STATUS if isinstance(error, kind)), usual)
             return self._failed(request, error, status)
 
         return {HTTPException: lost, SegueError: failed}
