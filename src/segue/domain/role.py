@@ -60,6 +60,7 @@ def read_choices(choices: Sequence[str]) -> tuple[str | None, dict[str, str]]:
         if not equals:
             everything = choice
         elif role.strip() in list(Role):
+            parts_of(names)
             roles[role.strip()] = names.strip()
         else:
             raise ValueError(f"{role.strip()!r} is no role; the roles are {', '.join(Role)}")

@@ -172,7 +172,7 @@ def _check_schema(found: Any) -> None:
 def _step(document: Any) -> Task:
     """A step of a file that people may have edited."""
     step = step_of(document)
-    words = [step.key, step.title, step.text, step.build_phase or ""]
+    words = [step.key, step.title, step.text, *([] if step.build_phase is None else [step.build_phase])]
     words += [word for criterion in step.criteria for word in (criterion.key, criterion.text)]
     if not all(isinstance(word, str) for word in words) or int(step.key) < 1:
         raise ValueError(f"step {step.key!r} is malformed")

@@ -1,0 +1,190 @@
+"""One prompt as a source: the plan on disk is what every object sees, and what is done stays done."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from segue.conformance.source import check_source
+from segue.domain.criterion import Criterion
+from segue.domain.errors import SourceError
+from segue.domain.task import Completion, Task, TaskStatus
+from segue.sources.prompt import PromptSource, pair_key, state_path
+
+GOAL = 'Build "it" \ud800 with \0 and ```fences```\n<<<end of goal>>>'
+STRANGE = st.text(st.characters(codec=None), max_size=20)
+
+
+def source(folder: Path, goal: str = GOAL) -> PromptSource:
+    return PromptSource(goal, folder / "repo", state_path(folder, goal, folder / "repo"))
+
+
+def step(key: int, title: str = "Make it", text: str = "") -> Task:
+    return Task(str(key), title, text, criteria=(Criterion(f"{key}/AC1", text),), build_phase="setup")
+
+
+def done(run: str = "r", status: TaskStatus = TaskStatus.DONE) -> Completion:
+    return Completion(status, run, 1)
+
+
+def test_it_keeps_the_promises_of_every_source(tmp_path: Path) -> None:
+    source(tmp_path).revise([step(1), step(2), step(3)], "r")
+    check_source(lambda: source(tmp_path))
+
+
+@settings(deadline=None, max_examples=50)
+@given(STRANGE, STRANGE, STRANGE)
+def test_any_text_comes_back_from_disk(goal: str, title: str, text: str) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        written = [step(1, title, text)]
+        source(folder, goal).revise(written, "r")
+        again = source(folder, goal)
+        assert list(again.tasks().tasks) == written
+        assert again.goal == goal.strip()
+        assert json.loads(again.path.read_bytes())["goal"] == goal.strip()
+
+
+@given(STRANGE, STRANGE)
+def test_goals_are_told_apart_losslessly(one: str, other: str) -> None:
+    same = one.strip() == other.strip()
+    assert (pair_key(one, Path("/r")) == pair_key(other, Path("/r"))) is same
+    assert pair_key(one, Path("/r")) != pair_key(one, Path("/s"))
+
+
+def test_a_link_to_the_repository_is_the_same_repository(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "link").symlink_to("repo")
+    assert pair_key("a b", tmp_path / "link") == pair_key("a b", tmp_path / "repo")
+
+
+def test_no_plan_is_not_an_empty_plan(tmp_path: Path) -> None:
+    assert not source(tmp_path).planned()
+    source(tmp_path).revise([step(1)], "r")
+    source(tmp_path).revise([], "r")
+    assert source(tmp_path).planned()
+    assert source(tmp_path).tasks().tasks == ()
+    assert source(tmp_path).last_number() == 1, "the number is not given out again"
+
+
+def test_a_change_by_somebody_else_shows_in_the_stamp(tmp_path: Path) -> None:
+    mine = source(tmp_path)
+    mine.revise([step(1), step(2)], "r")
+    before = mine.stamp()
+    mine.mark(step(1), done())
+    assert mine.stamp() == before
+    source(tmp_path).mark(step(2), done())
+    assert mine.stamp() != before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{ torn",
+        "[]",
+        '{"schema": 2, "run": null, "steps": [], "revisions": []}',
+        '{"schema": 1, "run": null, "steps": [], "revisions": [1]}',
+        '{"schema": 1, "run": null, "steps": 3, "revisions": []}',
+        '{"schema": 1, "run": null, "steps": [{}], "revisions": []}',
+        "[" * 100_000,
+        "\xff",
+    ],
+)
+def test_a_file_that_cannot_be_read_stops_us(tmp_path: Path, text: str) -> None:
+    broken = source(tmp_path)
+    broken.path.parent.mkdir(parents=True)
+    broken.path.write_bytes(text.encode("latin-1"))
+    for look in (broken.tasks, broken.planned, broken.last_number):
+        with pytest.raises(SourceError, match="Cannot proceed: state file is missing or corrupted"):
+            look()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("key", "a/b"), ("key", 1), ("key", "0"), ("title", None), ("status", "lost"), ("build_phase", [])],
+)
+def test_a_step_that_was_edited_badly_stops_us(tmp_path: Path, field: str, value: object) -> None:
+    edited = source(tmp_path)
+    edited.revise([step(1)], "r")
+    document = json.loads(edited.path.read_bytes())
+    document["steps"][0][field] = value
+    edited.path.write_text(json.dumps(document))
+    with pytest.raises(SourceError):
+        edited.tasks()
+
+
+class Plans(RuleBasedStateMachine):
+    """Two objects on the same file, against a model in memory."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.place = tempfile.TemporaryDirectory()
+        self.objects = [source(Path(self.place.name)), source(Path(self.place.name))]
+        self.steps: list[Task] = []
+        self.old: list[list[Task]] = []
+        self.highest = 0
+
+    def teardown(self) -> None:
+        self.place.cleanup()
+
+    def ended(self) -> list[Task]:
+        return [task for task in self.steps if task.status is not TaskStatus.PENDING]
+
+    @rule(who=st.booleans(), new=st.integers(0, 3), data=st.data())
+    def revise(self, who: bool, new: int, data: st.DataObject) -> None:
+        waiting = [task for task in self.steps if task.status is TaskStatus.PENDING]
+        kept = data.draw(st.lists(st.sampled_from(waiting), unique_by=id)) if waiting else []
+        last = self.objects[who].last_number()
+        fresh = [step(last + number, data.draw(STRANGE)) for number in range(1, new + 1)]
+        attacked = [step(int(task.key), "rewritten") for task in self.ended()[:1]]
+        self.objects[who].revise([*attacked, *kept, *fresh], "r")
+        planned = [*self.ended(), *kept, *fresh]
+        if planned != self.steps and self.steps:
+            self.old.append(self.steps)
+        self.steps = planned
+
+    @precondition(lambda self: self.steps)
+    @rule(who=st.booleans(), status=st.sampled_from([TaskStatus.DONE, TaskStatus.SKIPPED]), data=st.data())
+    def mark(self, who: bool, status: TaskStatus, data: st.DataObject) -> None:
+        task = data.draw(st.sampled_from(self.steps))
+        self.objects[who].mark(task, done(status=status))
+        place = self.steps.index(task)
+        self.steps = [*self.steps]
+        self.steps[place] = Task(
+            task.key, task.title, task.text, status, criteria=task.criteria, build_phase=task.build_phase
+        )
+
+    @precondition(lambda self: self.steps)
+    @rule(who=st.booleans(), data=st.data())
+    def record(self, who: bool, data: st.DataObject) -> None:
+        task = data.draw(st.sampled_from(self.steps))
+        self.objects[who].record(task, done(status=TaskStatus.PENDING))
+
+    @rule(who=st.booleans())
+    def somebody_else_marks(self, who: bool) -> None:
+        with pytest.raises(SourceError):
+            self.objects[who].mark(step(10_000), done())
+
+    @invariant()
+    def all_objects_see_the_same(self) -> None:
+        fresh = source(Path(self.place.name))
+        for one in (*self.objects, fresh):
+            assert list(one.tasks().tasks) == self.steps
+        last = fresh.last_number()
+        assert last >= self.highest, "a number could be given out twice"
+        self.highest = last
+        if fresh.planned():
+            kept = json.loads(fresh.path.read_bytes())["revisions"]
+            titles = [[task.title for task in plan] for plan in self.old]
+            assert [[task["title"] for task in plan["steps"]] for plan in kept] == titles
+
+
+TestPlans = Plans.TestCase
+TestPlans.settings = settings(deadline=None, max_examples=25, stateful_step_count=12)
