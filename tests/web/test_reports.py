@@ -98,7 +98,8 @@ def leaves(value: Any) -> Any:
 def test_every_figure_leads_to_what_is_behind_it(written: str) -> None:
     with connect(written, read_only=True) as store:
         known = store.query(
-            "SELECT build_phase, phase, state FROM orchestrator_steps WHERE phase IN ('execute', 'verify', 'resolve')"
+            "SELECT build_phase, phase, state FROM orchestrator_steps"
+            " WHERE phase IN ('execute', 'verify', 'resolve')"
         )
     shown = ask(written, reports.report_page("gaps"))
     [table] = [table for table in shown["tables"] if table["name"] == "build_phases"]
@@ -143,7 +144,7 @@ def test_all_links_lead_somewhere(place: Place) -> None:
     with serving(place) as served:
         for page in ("/gaps", "/recovery", "/compare", "/steps?state=failed", "/events"):
             found = {link for link in links(served, page) if not link.startswith("/static/")}
-            assert len(found) > 15, page
+            assert len(found) > 12, page
             for link in sorted(found)[:25]:
                 assert served.get(link).status_code == 200, link
 
@@ -164,7 +165,7 @@ def test_hostile_text_stays_text_here_too(place: Place, served: Served) -> None:
         answer = served.client.get(served.url + "/events", params={"q": query, "run": query, "type": query})
         assert answer.status_code == 200
         assert "<script>" not in answer.text
-    assert len(served.data("/events.json?q=%3Cscript%3E")["events"]) == 4, "the verdict of the step is none"
+    assert len(served.data("/events.json?q=%3Cscript%3E")["events"]) == 3
 
 
 @pytest.mark.parametrize(

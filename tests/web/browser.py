@@ -1,0 +1,70 @@
+"""A real browser: Debian's chromium, driven from Python. Nothing is downloaded."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.web.place import Served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PHONE = {"width": 390, "height": 844}
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="NO CHROMIUM: the page was not tried in a browser; `make browser` installs it"
+)
+
+
+@contextmanager
+def looking(served: Served, **options: Any) -> Iterator[Page]:
+    """A window of a browser that was let in; whatever its console complains of fails the test.
+
+    The link works once: where it was used already, the browser is given the cookie.
+    """
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            context = browser.new_context(**options)
+            for cookie in served.client.cookies.jar:
+                context.add_cookies([{"name": cookie.name, "value": str(cookie.value), "url": served.url}])
+            page = context.new_page()
+            problems: list[str] = []
+            page.on("pageerror", lambda error: problems.append(str(error)))
+            page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+            page.goto(served.url if len(served.client.cookies) else served.link)
+            page.wait_for_url("**/runs")
+            yield page
+            assert problems == [], problems
+        finally:
+            browser.close()
+
+
+def overflow(page: Page) -> int:
+    """By how many pixels the page is wider than its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+def contrast(page: Page, selector: str) -> float:
+    """The contrast of a text with what is behind it, as WCAG counts it."""
+    return float(page.eval_on_selector(selector, _CONTRAST))
+
+
+_CONTRAST = """(element) => {
+  const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  let back = element;
+  while (back && /, 0\\)|transparent/.test(getComputedStyle(back).backgroundColor)) back = back.parentElement;
+  const colors = [getComputedStyle(element).color, getComputedStyle(back ?? document.body).backgroundColor];
+  const [one, other] = colors.map(numbers).map(light).sort((a, b) => b - a);
+  return (one + 0.05) / (other + 0.05);
+}"""

@@ -1,0 +1,112 @@
+"""Reports, events and the bridge in a real browser: figures on hover, search, dark mode, phone width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from segue.domain.event import Event, EventType
+from tests.cli.place import Place
+from tests.reports.test_both import busy
+from tests.web.browser import PHONE, contrast, looking, needs_chromium, overflow
+from tests.web.place import Served, make_run, serving
+
+pytestmark = needs_chromium
+PAGES = ("/gaps", "/recovery", "/compare", "/steps", "/events", "/bridge", "/doctor")
+
+
+@pytest.fixture
+def filled(place: Place) -> Iterator[Served]:
+    """The page with forty runs to report on."""
+    busy().write(str(place.database))
+    with serving(place) as served:
+        yield served
+
+
+def test_a_report_is_read_and_leads_to_a_step(filled: Served) -> None:
+    with looking(filled) as page:
+        page.goto(filled.url + "/gaps")
+        figure = page.locator("tr", has_text="schema").first.locator(".tip").first
+        tip = "e => getComputedStyle(e, '::after').visibility"
+        assert figure.evaluate(tip) == "hidden"
+        figure.hover()
+        assert figure.evaluate(tip) == "visible"
+        assert "of 40. The true share lies between" in str(figure.get_attribute("data-tip"))
+        assert figure.locator("svg title").text_content() == figure.locator("a").text_content()
+        figure.locator("a").click()
+        page.wait_for_url("**/steps?state=failed&build=schema")
+        assert page.locator("tbody tr").count() > 10
+        page.locator("tbody tr td.main > a").first.click()
+        page.wait_for_url("**/runs/*/steps/*")
+        assert page.locator("h1").is_visible()
+
+
+def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
+    with looking(filled) as page:
+        page.goto(filled.url + "/compare")
+        rows = page.locator("table.cells").first.locator("tbody tr")
+        assert rows.count() == 9
+        page.locator("select[name=agent]").focus()
+        page.keyboard.type("codex")
+        page.keyboard.press("Tab")
+        page.wait_for_url("**agent=codex**")
+        assert rows.count() == 3
+        page.get_by_role("link", name="All runs").click()
+        page.wait_for_url("**/compare")
+        assert rows.count() == 9
+
+
+def test_events_are_searched_and_opened(place: Place, filled: Served) -> None:
+    make_run(place.database, [Event(EventType.AGENT_TEXT, {"text": "<b>needle</b> in 'hay'"})])
+    with looking(filled) as page:
+        page.goto(filled.url + "/events")
+        assert page.locator(".log details").count() == 50
+        page.get_by_role("link", name="older ›").click()
+        page.wait_for_url("**before=**")
+        page.get_by_role("link", name="‹ newer").click()
+        page.wait_for_url("**after=**")
+        page.get_by_role("searchbox", name="text").fill("<B>NEEDLE")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/events?q=*")
+        found = page.locator(".log details")
+        assert found.count() == 1
+        assert "<b>needle</b>" in found.locator("summary").inner_text()
+        found.locator("summary").click()
+        raw = found.locator("pre")
+        raw.wait_for()
+        assert '"text": "<b>needle</b> in \'hay\'"' in raw.inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_can_be_read(filled: Served, scheme: str) -> None:
+    with looking(filled, color_scheme=scheme) as page:
+        for path, places in (
+            ("/gaps", ("h1", ".dim", "td a", "th")),
+            ("/events", (".kind", ".why", ".took")),
+        ):
+            page.goto(filled.url + path)
+            back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert (back == "rgb(17, 21, 26)") == (scheme == "dark")
+            for place in places:
+                assert contrast(page, place) >= 4.5, (path, place)
+        page.get_by_role("button", name="Light or dark").click()
+        assert page.evaluate("document.documentElement.dataset.theme") != scheme
+        page.reload()
+        assert page.evaluate("document.documentElement.dataset.theme") != scheme, "it is remembered"
+
+
+def test_a_phone_is_wide_enough(filled: Served) -> None:
+    with looking(filled, viewport=PHONE, has_touch=True) as page:
+        for path in PAGES:
+            page.goto(filled.url + path)
+            assert overflow(page) <= 0, path
+            assert page.locator("h1").is_visible()
+
+
+def test_the_doctor_looks_again(filled: Served) -> None:
+    with looking(filled) as page:
+        page.goto(filled.url + "/doctor")
+        assert page.locator(".finding").count() > 8
+        page.get_by_role("button", name="Look again").click()
+        page.get_by_text("Looked again.").wait_for()
