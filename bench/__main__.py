@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from bench import cloud, events, events_postgres, journal, loop, memory, provider, reports, startup
+from bench import cloud, events, events_postgres, journal, loop, memory, page, provider, reports, startup
 from bench.table import Figure, table
 
 GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
@@ -24,6 +24,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "cloud": cloud.figures,
     "reports": reports.figures,
     "provider": provider.figures,
+    "page": page.figures,
 }
 
 

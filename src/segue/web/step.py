@@ -22,6 +22,7 @@ COMMANDS = 200
 """Commands that are shown; all of them are among the events."""
 
 _EVENT = "SELECT run_id, seq, ts, step, type, data FROM orchestrator_events WHERE run_id = ?"
+_VERDICT = {"result": "", "action": "", "reason": "", "request": "", "criteria": [], "caveats": []}
 _OUTPUT = ("exit_code", "session", "files", "branch", "duration", "usage", "caveats", "changed")
 
 
@@ -39,8 +40,8 @@ def step_page(asked: Asked) -> Data:
         "self": f"/runs/{run.id}/steps/{step['seq']}",
         "paged": "after" in asked.query,
         "seconds": (step["ended"] - step["started"]) / 1000 if step["ended"] else None,
-        "verdict": output.get("verdict"),
-        "failure": output.get("failure"),
+        "verdict": _whole(output.get("verdict"), _VERDICT),
+        "failure": _whole(output.get("failure"), {"kind": "failed", "message": ""}),
         "output": {name: output[name] for name in _OUTPUT if output.get(name) not in (None, "", [], {})},
         "texts": {name: piece(text) for name, text in known.items() if "diff" not in name},
         "checks": _checks(output),
@@ -88,6 +89,16 @@ def texts(store: Store, run: Run, step: Mapping[str, Any]) -> dict[str, str]:
         found["diff"], why = diff_text(run, *commits)
         found["no-diff"] = why
     return {name: text for name, text in found.items() if text}
+
+
+def _whole(told: Any, usual: dict[str, Any]) -> dict[str, Any] | None:
+    """What a step says, with everything that it leaves out: it may be of another version."""
+    if not isinstance(told, dict):
+        return None
+    found = {**usual, **told}
+    if "criteria" in found:
+        found["criteria"] = [{"key": "", "met": False, "evidence": "", **one} for one in found["criteria"]]
+    return found
 
 
 def _found(asked: Asked) -> tuple[Run, dict[str, Any]]:
