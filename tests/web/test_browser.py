@@ -1,0 +1,159 @@
+"""The main paths in a real browser: watch a run, open a failed verification, retry, dark, phone, keyboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.cli.place import DEADLINE, Place
+from tests.web.browser import looking, needs_chromium, overflow
+from tests.web.place import Served, serving
+from tests.web.test_server import FAILS_ONCE, WRITES
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = needs_chromium
+
+MS = DEADLINE * 1000
+SLOW = '[[on]]\ndelay = 1.5\nsay = "<b>bold words</b>"\nwrite = { "f{task}" = "x" }\n'
+UNPROVEN = """
+[[on]]
+phase = "verify"
+task = "1"
+verdict = { unmet = "all", evidence = "<i>nothing</i> shows it" }
+[[on]]
+phase = "verify"
+verdict = { evidence = "x" }
+[[on]]
+write = { "f{task}" = "x" }
+"""
+
+
+def shown(page: Page, selector: str, text: str) -> None:
+    """Wait until something with this text can be seen."""
+    page.locator(selector, has_text=text).first.wait_for(timeout=MS)
+
+
+def test_a_run_is_watched_from_its_start_to_its_end(place: Place, served: Served) -> None:
+    place.script(SLOW)
+    with looking(served) as page:
+        shown(page, ".empty", "Nothing has run yet.")
+        page.evaluate("window.same = true")
+        process = place.start("run", "plan.md")
+        page.locator("td.main a").first.wait_for(timeout=MS)
+        assert page.evaluate("window.same") is True, "the list was loaded anew"
+        page.locator("td.main a").first.click()
+        page.evaluate("window.same = true")
+        shown(page, "#head .badge", "running")
+        shown(page, "#open .doing", "execute")
+        shown(page, "#feed li", "agent: <b>bold words</b>")
+        shown(page, "#head .badge", "done")
+        shown(page, "#feed li", "run ended: done")
+        shown(page, "#head dd", "3 of 3")
+        assert page.locator("#timeline svg a").count() >= 3
+        assert page.locator("#tasks .task .badge", has_text="done").count() >= 3
+        assert page.evaluate("window.same") is True, "the page was loaded anew"
+        assert process.wait(DEADLINE) == 0
+
+
+def test_a_failed_verification_is_opened(place: Place, served: Served) -> None:
+    place.script(UNPROVEN)
+    place.segue("run", "plan.md", "--flow", "spec", "--judge", "agent", code=3)
+    with looking(served) as page:
+        page.locator("td.main a").first.click()
+        page.locator("#timeline svg a:has(rect.verify.bad)").first.click()
+        opened = page.locator(".step-row[open]")
+        opened.locator(".verdict").wait_for(timeout=MS)
+        assert "not met" in opened.locator(".criteria").inner_text()
+        assert "<i>nothing</i> shows it" in opened.locator(".criteria").inner_text()
+        opened.locator("summary", has_text="Prompt").click()
+        assert "You judge" in opened.locator("pre.long:visible").first.inner_text()
+        page.locator(".step-row", has_text="execute").first.locator("summary").first.click()
+        page.locator("summary", has_text="Diff").first.click()
+        shown(page, ".line.add", "+x")
+        opened.first.locator("a.not-alone").click()
+        page.wait_for_url("**/steps/*")
+        shown(page, "h1", "of task 1")
+
+
+def test_a_task_is_retried(place: Place, served: Served) -> None:
+    place.script(FAILS_ONCE)
+    place.segue("run", "plan.md", code=3)
+    place.script(WRITES)
+    with looking(served) as page:
+        page.goto(f"{served.url}/tasks")
+        shown(page, ".column.needs_human .ticket", "2")
+        page.locator(".column.needs_human button", has_text="Retry").click()
+        shown(page, "#said", "is tried again")
+        page.locator(".column.done .ticket").nth(2).wait_for(timeout=MS)
+        assert page.locator(".column.needs_human .ticket").count() == 0
+
+
+def test_a_failure_is_a_sentence(place: Place, served: Served) -> None:
+    place.script(FAILS_ONCE)
+    place.segue("run", "plan.md", code=3)
+    with looking(served, expected="400") as page:
+        page.goto(f"{served.url}/tasks")
+        (place.repo / "plan.md").unlink()
+        page.locator(".column.needs_human button", has_text="Retry").click()
+        shown(page, "#said.bad", "plan")
+
+
+def test_dark_is_remembered(place: Place) -> None:
+    with serving(place, entered=False) as served, looking(served, color_scheme="dark") as page:
+        background = "getComputedStyle(document.body).backgroundColor"
+        dark = page.evaluate(background)
+        page.click("#theme")
+        light = page.evaluate(background)
+        assert light != dark
+        page.reload()
+        assert page.evaluate(background) == light
+        page.click("#theme")
+        page.goto(f"{served.url}/tasks")
+        assert page.evaluate(background) == dark
+
+
+def test_everything_fits_on_a_phone(place: Place, served: Served) -> None:
+    place.script(FAILS_ONCE.replace('"x"', f'"{"wide " * 80}"'))
+    place.segue("run", "plan.md", code=3)
+    with looking(served, viewport={"width": 360, "height": 740}) as page:
+        assert overflow(page) <= 0
+        page.locator("td.main a").first.click()
+        page.locator(".step-row summary").first.click()
+        page.locator(".step-row .verdict").first.wait_for(timeout=MS)
+        for more in page.locator(".step-row details.more > summary").all():
+            more.click()
+        assert overflow(page) <= 0
+        page.goto(f"{served.url}/tasks")
+        assert overflow(page) <= 0
+
+
+def test_the_keyboard_is_enough(place: Place, served: Served) -> None:
+    place.script(WRITES)
+    place.segue("run", "plan.md")
+    with looking(served) as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.locator("td.main a").first.focus()
+        page.keyboard.press("Enter")
+        page.locator(".step-row summary").first.focus()
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Tab")
+        assert page.evaluate(outline) != "none"
+        page.keyboard.press("Enter")
+        page.locator(".step-row .verdict").first.wait_for(timeout=MS)
+
+
+def test_an_open_step_stays_open_while_the_run_goes_on(place: Place, served: Served) -> None:
+    place.script(SLOW)
+    process = place.start("run", "plan.md")
+    with looking(served) as page:
+        page.locator("td.main a").first.click(timeout=MS)
+        page.locator(".step-row summary").first.click(timeout=MS)
+        page.locator(".step-row[open] .facts").first.wait_for(timeout=MS)
+        first = page.locator(".step-row[open]").first.get_attribute("id")
+        shown(page, "#head .badge", "done")
+        assert page.locator(f"#{first}").get_attribute("open") is not None
+        shown(page, f"#{first} .verdict", "PASS")
+        assert process.wait(DEADLINE) == 0
