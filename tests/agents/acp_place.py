@@ -33,6 +33,7 @@ class Stage:
 
     root: Path
     environ: pytest.MonkeyPatch
+    waits: bool = False
 
     @property
     def repo(self) -> Path:
@@ -55,7 +56,10 @@ class Stage:
         return lambda processes: self.agent(kind, processes, **options)
 
     def agent(self, kind: AcpKind, processes: Processes, **options: Any) -> AcpAgent:
-        return kind(AcpOptions(**{"end_grace": 0.2, **options}), processes, Redactor([]))
+        given = AcpOptions(**{"end_grace": 0.2, **options})
+        # The stand-ins do not lose what the real Gemini would, so nobody has to wait.
+        profile = kind.profile.model_copy(update={"one_launch_a_minute": self.waits})
+        return AcpKind(kind.name, profile)(given, processes, Redactor([]))
 
     def run(
         self,

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -252,6 +253,20 @@ class TestTalk:
         assert refused
         assert refused.kind is FailureKind.AUTH
         assert "MISTRAL_API_KEY" in refused.message
+
+    def test_a_session_may_have_to_wait_for_the_next_minute(self, stage: Stage) -> None:
+        stage.waits = True
+        session = outcome(stage.run()).session
+        (noted,) = stage.root.glob("run/**/launched")
+        os.utime(noted, (time.time() - 120,) * 2)
+        later = stage.run(token="later", session=session)
+        assert [raw for raw in of(later, EventType.AGENT_RAW) if raw["type"] == "wait"] == []
+        os.utime(noted, (time.time() + 60,) * 2)
+        soon = stage.run(token="soon", session=session, limits=replace(LIMITS, wall=3))
+        assert [raw["line"]["seconds"] for raw in of(soon, EventType.AGENT_RAW) if raw["type"] == "wait"] == [
+            60
+        ]
+        assert failure(soon) is FailureKind.TIMEOUT
 
     def test_a_session_nobody_knows_is_not_begun_anew(self, stage: Stage) -> None:
         events = stage.run(session="no-such-session")

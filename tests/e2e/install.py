@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _install() -> dict[str, str]:
-    """Have npm install everything at once; if that fails, one by one. The agents it did not work for, and why."""
+    """Have npm install everything at once or else one by one; the agents it did not work for, and why."""
     npm = shutil.which("npm")
     if npm is None:
         return dict.fromkeys(AGENTS, "npm was not found, which installs it")
@@ -107,7 +107,11 @@ def _environment() -> dict[str, str]:
 
 def _node_version() -> int:
     node = shutil.which("node")
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout if node else ""
+    said = (
+        subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+        if node
+        else ""
+    )
     found = re.match(r"v(\d+)\.", said)
     return int(found[1]) if found else 0
 

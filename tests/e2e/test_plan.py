@@ -9,7 +9,8 @@ import pytest
 from tests.e2e.conftest import ACP, Real
 
 BREAKS_THE_RULE = {
-    "claude": 'extra_args = ["--dangerously-skip-permissions"]\n',
+    "claude": 'extra_args = ["--dangerously-skip-permissions"]\n'
+    'pass_env = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "IS_SANDBOX"]\n',
     "gemini": 'modes = { plan = "yolo" }\n',
     "opencode": 'env = { OPENCODE_PERMISSION = "{}" }\nmodes = { plan = "build" }\n',
 }
@@ -62,8 +63,12 @@ def test_a_plan_that_writes_is_noticed_and_undone(real: Real) -> None:
     config = (real.place.root / "segue.toml").read_text()
     real.place.config(config + BREAKS_THE_RULE[real.name])
     real.model.plays(real.write("", "sneaky.txt", "x"), {"reply": "The plan: it is written already."})
-    real.place.segue("run", small_plan(real, "Write one."), "--flow", "plan", "--review", "none", code=3)
-    ((why,),) = real.place.rows("select output->'failure'->>'kind' from orchestrator_steps where phase = 'plan'")
+    plan = small_plan(real, "Write one.")
+    # Claude refuses root such things, unless it is told that it is in a sandbox.
+    real.place.segue("run", plan, "--flow", "plan", "--review", "none", code=3, IS_SANDBOX="1")
+    ((why,),) = real.place.rows(
+        "select output->'failure'->>'kind' from orchestrator_steps where phase = 'plan'"
+    )
     assert why == "plan_edited"
     assert not (real.place.repo / "sneaky.txt").exists()
     assert "sneaky.txt" in real.place.git("stash", "show", "--include-untracked", "--name-only")
@@ -86,4 +91,6 @@ def test_what_is_missing_goes_back_into_the_same_conversation(real: Real) -> Non
     launches = told if real.name in ACP else told[-1:]
     used = "sum(output->'usage'->>'input_tokens'), sum(output->'usage'->>'output_tokens')"
     (counted,) = real.place.rows(f"select {used} from orchestrator_steps")
-    assert counted == tuple(sum(event[key] for event in launches) for key in ("input_tokens", "output_tokens"))
+    assert counted == tuple(
+        sum(event[key] for event in launches) for key in ("input_tokens", "output_tokens")
+    )

@@ -143,9 +143,18 @@ class AcpAgent:
             place.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(place, file.text.encode())
         env = environment(job, self._passed(), self._variables(job, folder))
-        stdin = json.dumps(self._document(job)).encode()
+        stdin = json.dumps({**self._document(job), "not_before": self._not_before(job, shared)}).encode()
         argv = tuple(part_command("--segue-acp", "segue.agents.acp_child"))
         return Command(argv, job.workspace, env, stdin, job.limits)
+
+    def _not_before(self, job: Job, shared: Path) -> float:
+        """When the session may be gone on with; notes this launch for the next one."""
+        if not self._profile.one_launch_a_minute:
+            return 0.0
+        noted = shared / "launched"
+        last = noted.stat().st_mtime if job.session and noted.exists() else 0.0
+        noted.touch()
+        return (last // 60 + 1) * 60
 
     def _document(self, job: Job) -> dict[str, object]:
         """What the driver is told."""

@@ -65,7 +65,7 @@ class AcpLines:
             "tool": self._tool,
             "permission": self._permission,
             "usage": self._cost,
-            **dict.fromkeys(("start", "plan", "mode", "retry"), lambda line: [raw(line)]),
+            **dict.fromkeys(("start", "plan", "mode", "retry", "wait"), lambda line: [raw(line)]),
             "raw": self._unwrapped,
             **dict.fromkeys(_LAST, self._finish),
         }

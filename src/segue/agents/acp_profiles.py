@@ -128,6 +128,10 @@ class Profile(BaseModel):
     plan_from: str | None = Field(
         default=None, description="The request whose parameter `plan` holds the plan."
     )
+    one_launch_a_minute: bool = Field(
+        default=False,
+        description="It loses a session that is gone on with in the minute of its last launch: Segue waits.",
+    )
     version: Pattern | None = Field(
         default=None, description="All it says about its version fits this; unset: it is not asked."
     )
@@ -199,6 +203,8 @@ GEMINI = Profile(
     auth_method="gemini-api-key",
     modes=ModeNames(plan="plan", edit="default", ask="plan"),
     model=ModelChoice(args=["-m", "{model}"]),
+    # The file of a session is named after the minute; what has the same name is overwritten.
+    one_launch_a_minute=True,
     version=_NUMBER,
     install="npm install -g @google/gemini-cli",
     reports_usage=True,

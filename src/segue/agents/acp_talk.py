@@ -23,6 +23,7 @@ _FOR_PEOPLE = (
 _SILENCE = 1.0
 _OPEN_TOOLS = 1000
 _TEXT_CHARS = 64 * 1024
+_LONGEST_PAUSE = 60.0
 
 
 class Wire(Protocol):
@@ -135,6 +136,7 @@ class Talk:
                 raise Refused("session", "it opened a session without an id")
         else:
             how = self._way_back()
+            self._wait()
             self._session = wanted
             asked = {"sessionId": wanted, **where}
             answer = self._request(f"session/{how}", asked, self._job["start_timeout"])
@@ -162,6 +164,12 @@ class Talk:
         if self._can.get("loadSession"):
             return "load"
         raise Refused("session", "this agent cannot go on with an earlier session")
+
+    def _wait(self) -> None:
+        pause = min(self._job["not_before"] - time.time(), _LONGEST_PAUSE)
+        if pause > 0:
+            self._tell({"type": "wait", "seconds": round(pause, 1)})
+            time.sleep(pause)
 
     def _choose(self, found: Mapping[str, Any]) -> None:
         """Set the mode and the model; a mode that cannot be set is an error, for it may be a restriction."""

@@ -41,6 +41,7 @@ class ToolCall:
         for key in ("kind", "title", "status", "rawInput", "rawOutput", "content", "locations"):
             if update.get(key) is not None:
                 self.facts[key] = update[key]
+                self.facts.setdefault(f"first {key}", update[key])
 
     @property
     def kind(self) -> str:
@@ -72,6 +73,8 @@ class ToolCall:
     def _is_new(self) -> bool:
         """Whether a whole file is written, not a part of it changed."""
         given = table(self.facts.get("rawInput"))
+        if self.facts.get("first title") == "write":  # the tool's name in OpenCode, which then shows a diff
+            return True
         if any(key in given for key in _OLD_CONTENT):
             return False
         if any(key in given for key in _NEW_CONTENT):
