@@ -11,7 +11,8 @@ import pytest
 
 from segue.sim.http_server import serve
 from segue.sim.llm.app import llm_app
-from tests.e2e.conftest import BIN, provider
+from tests.e2e.conftest import provider
+from tests.e2e.install import BIN
 from tests.e2e.install import PACKAGES, installed
 from tests.provider.place import Asking, litellm
 

@@ -154,8 +154,11 @@ def _when_ready(folder: Path, server: subprocess.Popen[bytes], address: str) -> 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:
     """Postgres ends its sessions and itself at SIGINT, and at once at SIGQUIT."""
-    hard = signal.SIGTERM if sys.platform == "win32" else signal.SIGQUIT
-    for number in (signal.SIGTERM if sys.platform == "win32" else signal.SIGINT, hard):
+    if sys.platform == "win32":
+        gently, hard = signal.SIGTERM, signal.SIGTERM
+    else:
+        gently, hard = signal.SIGINT, signal.SIGQUIT
+    for number in (gently, hard):
         with contextlib.suppress(OSError):
             server.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
