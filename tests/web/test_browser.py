@@ -68,9 +68,10 @@ def test_a_failed_verification_is_opened(place: Place, served: Served) -> None:
         assert "<i>nothing</i> shows it" in opened.locator(".criteria").inner_text()
         opened.locator("summary", has_text="Prompt").click()
         assert "You judge" in opened.locator("pre.long:visible").first.inner_text()
-        page.locator(".step-row", has_text="execute").first.locator("summary").first.click()
-        page.locator("summary", has_text="Diff").first.click()
-        shown(page, ".line.add", "+x")
+        execute = page.locator(".step-row", has_text="execute").first
+        execute.locator("summary").first.click()
+        execute.locator("summary", has_text="Diff").click()
+        execute.locator(".line.add", has_text="+x").wait_for(timeout=MS)
         opened.first.locator("a.not-alone").click()
         page.wait_for_url("**/steps/*")
         shown(page, "h1", "of task 1")
