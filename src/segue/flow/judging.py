@@ -129,7 +129,7 @@ async def _checks(
             for argv in commands:
                 began = time.monotonic()
                 code, output = await verifying.run_check(argv, folder)
-                checks.append(CheckResult(" ".join(argv), code, output[-_KEPT_OUTPUT:]))
+                checks.append(CheckResult(kit.redact(" ".join(argv)), code, output[-_KEPT_OUTPUT:]))
                 await _checked(kit, task, key, checks[-1], time.monotonic() - began)
             began = time.monotonic()
             examined = await verifying.examine(folder) if verifying.examine else None

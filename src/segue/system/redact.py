@@ -128,7 +128,8 @@ def _forms(secret: str) -> set[str]:
     for ascii_only in (True, False):
         once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
         # An agent's JSON lines carry tools' output that is JSON itself: escaped twice.
-        forms |= {once, once.replace("/", "\\/"), json.dumps(once, ensure_ascii=ascii_only)[1:-1]}
+        for spelt in (once, once.replace("/", "\\/")):
+            forms |= {spelt, json.dumps(spelt, ensure_ascii=ascii_only)[1:-1]}
     return forms
 
 

@@ -21,8 +21,15 @@ def judged(rule: JudgeRule, users: Sequence[str]) -> dict[str, Any] | None:
         if criteria is not None:
             shown = _block("diff", text) or ""
             entries = [_entry(rule, key, shown, _block("checks", text) or "") for key in _keys(criteria)]
-            return {"criteria": entries, "reasoning": "Regular expressions were looked for in the diff."}
+            answer = {"criteria": entries, "reasoning": "Regular expressions were looked for in the diff."}
+            return {**answer, **_wish(entries)} if '"action"' in text else answer
     return None
+
+
+def _wish(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What a judge that is asked for it says should follow."""
+    action = "PROCEED" if all(entry["met"] for entry in entries) else "RETRY"
+    return {"action": action, "request": "", "caveats": []}
 
 
 def _entry(rule: JudgeRule, key: str, diff: str, checks: str) -> dict[str, Any]:
