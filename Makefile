@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check unit e2e bench docs lock binary clean
+.PHONY: setup demo test check unit browser e2e bench docs screenshots lock binary clean
 
 setup: $(VENV)/.ready
 
@@ -36,8 +36,17 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
-unit: setup
+unit: setup browser
 	$(BIN)/pytest -n 2 --ignore=tests/e2e
+
+# The page is tried in Debian's chromium, which root gets here. Without it those tests are skipped, and nothing else.
+APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y
+CHROMIUM := command -v chromium || command -v chromium-browser || command -v google-chrome
+browser:
+	@( $(CHROMIUM) ) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		echo "Installing chromium (once) ..." && \
+		{ $(APT) install chromium || { $(APT) update && $(APT) install chromium; }; } >/dev/null 2>&1; } || \
+		echo "*** NO CHROMIUM: THE TESTS OF THE PAGE IN A BROWSER ARE SKIPPED ***" >&2
 
 test: check unit e2e
 
@@ -52,6 +61,10 @@ bench: setup
 
 docs: setup
 	$(BIN)/python docs/generate.py
+
+# The pictures in docs/pictures, taken of the demo with chromium.
+screenshots: setup browser
+	$(BIN)/python docs/screenshots.py
 
 # One executable that needs no Python, as dist/segue; NUITKA=1 builds it with Nuitka too and keeps the faster one.
 binary: setup $(BINARY_VENV)/.ready

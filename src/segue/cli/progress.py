@@ -34,8 +34,6 @@ _COUNTED = {
     EventType.PLAN_REVISED: ("plan made", "plans made"),
 }
 _LAST_NEWS = 3
-_TOLD = ("path", "file_path", "command", "pattern", "query", "url", "description")
-"""What tells most about the use of a tool, best first."""
 
 
 @dataclass(slots=True)
@@ -107,7 +105,7 @@ class Progress:
             return
         self.current = row
         _TAKE.get(kind, _nothing)(row, event.data, at)
-        row.last = _activity(event, said) or row.last
+        row.last = _activity(event, said) if said else row.last
         if kind is EventType.AGENT_STARTED:
             self.launches += 1
         elif kind is EventType.AGENT_ENDED:
@@ -148,13 +146,11 @@ class Progress:
         self.tokens, self.cost = self.tokens + tokens, self.cost + cost
 
 
-def _activity(event: Recorded, said: str | None) -> str | None:
+def _activity(event: Recorded, said: str) -> str:
     """What happens to a task, without what its row says anyway."""
-    if event.type == EventType.AGENT_TOOL:
-        given = event.data.get("input")
-        named = [given[name] for name in _TOLD if given.get(name)] if isinstance(given, Mapping) else [given]
-        return f"{event.data.get('name')} {named[0] if named else ''}"
-    return said and said.removeprefix(f"task {event.data.get('task')} ").removeprefix("agent: ")
+    for known in (f"task {event.data.get('task')} ", "agent: ", "agent uses "):
+        said = said.removeprefix(known)
+    return said
 
 
 def _nothing(_row: Row, _data: Json, _at: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,12 @@ def _traced(data: Any) -> str:
     return f"{'› ' * data['depth']}{data['model']}{part} {duration(data['seconds'])}{used}{cost}{ending}"
 
 
+def _given(given: Any) -> Any:
+    """What a tool is used on: what tells most of what it was given, or all of it."""
+    known = given if isinstance(given, Mapping) else {}
+    return next((known[name] for name in _TELLING if known.get(name)), given)
+
+
 def place(event: Recorded) -> str:
     """Where in a run an event belongs: `3 execute 1`."""
     parts = (event.step or "").split("/")
@@ -70,6 +77,9 @@ def place(event: Recorded) -> str:
         return " ".join(parts[1:])
     return str(event.data.get("task", ""))
 
+
+_TELLING = ("path", "file_path", "command", "pattern", "query", "url", "description")
+"""What tells most about the use of a tool, best first."""
 
 _SENTENCES: dict[str, Any] = {
     EventType.RUN_STARTED: lambda d: f"run started: {d['source']} with {d['agent']}",
@@ -91,7 +101,7 @@ _SENTENCES: dict[str, Any] = {
     EventType.COMMIT: lambda d: f"committed {d['commit'][:10]}",
     EventType.AGENT_STARTED: lambda d: f"agent started: {Path(str(d.get('argv0', ''))).name}",
     EventType.AGENT_TEXT: lambda d: f"agent: {d.get('text', '')}",
-    EventType.AGENT_TOOL: lambda d: f"agent uses {d.get('name')} {d.get('input', '')}",
+    EventType.AGENT_TOOL: lambda d: f"agent uses {d.get('name')} {_given(d.get('input', ''))}".rstrip(),
     EventType.AGENT_OUTPUT: lambda d: f"agent prints: {d.get('text', '')}" if d.get("text") else None,
     EventType.AGENT_ENDED: _ended,
     EventType.VERDICT: _verdict,
