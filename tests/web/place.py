@@ -100,7 +100,7 @@ SPEC = RunSpec("planfile", "plan.md", "/nowhere", "scripted", "execute", titles=
 
 
 def make_run(
-    database: Path,
+    database: Path | str,
     events: Sequence[Event] = (),
     spec: RunSpec = SPEC,
     state: RunState = RunState.DONE,
@@ -125,7 +125,8 @@ def make_run(
             await store.close(journal)
         return run.id
 
-    database.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(database, Path):
+        database.parent.mkdir(parents=True, exist_ok=True)
     return Made(asyncio.run(write()))
 
 

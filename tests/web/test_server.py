@@ -95,6 +95,23 @@ def test_every_page_has_a_twin_and_is_safe(place: Place, served: Served) -> None
         ), path
 
 
+def test_pages_look_the_same_on_postgres(place: Place, postgres: str) -> None:
+    place.env["SEGUE_DATABASE_URL"] = postgres
+    usage = {"input_tokens": 7, "output_tokens": 5, "cost_usd": 0.5}
+    output = {"verdict": verdict(), "text": "done", "usage": usage, "exit_code": None}
+    run = make_run(postgres, [Event(EventType.PROMPT, {"digest": "d1", "text": "Do it."})], output=output)
+    with serving(place) as served:
+        [row] = served.data("/runs?state=done&agent=scripted")["runs"]
+        assert row["id"] == run.id
+        page = served.data(f"/runs/{run.id}")
+        assert (page["used"]["tokens"], page["used"]["cost_usd"], page["used"]["launches"]) == (12, 0.5, 1)
+        step = served.data(f"/runs/{run.id}/steps/{page['tasks'][0]['steps'][0]['seq']}")
+        assert step["texts"]["prompt"]["text"] == "Do it."
+        assert served.data("/tasks")["run"]["id"] == run.id
+        for path in ("/runs", f"/runs/{run.id}", step["self"], f"/tasks?run={run.id}"):
+            assert served.get(path).status_code == 200
+
+
 def test_hostile_text_stays_text(place: Place, served: Served) -> None:
     spec = replace(SPEC, source=f"/x/{HOSTILE}", agent=HOSTILE, titles={"1": HOSTILE})
     events = [
