@@ -12,8 +12,7 @@ import pytest
 from segue.sim.http_server import serve
 from segue.sim.llm.app import llm_app
 from tests.e2e.conftest import provider
-from tests.e2e.install import BIN
-from tests.e2e.install import PACKAGES, installed
+from tests.e2e.install import BIN, PACKAGES, installed
 from tests.provider.place import Asking, litellm
 
 pytestmark = pytest.mark.skipif(
