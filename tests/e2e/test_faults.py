@@ -30,9 +30,8 @@ def test_a_service_that_refuses(real: Real, fault: dict[str, Any], kind: str) ->
     assert real.place.subjects() == []
 
 
+@pytest.mark.parametrize("real", ["claude"], indirect=True)
 def test_a_limit_of_the_account_is_waited_for(real: Real) -> None:
-    if real.name != "claude":
-        pytest.skip("Codex says it only of OpenAI's own service; of the others the stand-ins do")
     real.model.plays({"status": 429, "reply": "You've hit your usage limit. Try again in 3 hours."})
     process = real.place.start("run", "plan.md")
     until(real.model.asked, "the agent works")

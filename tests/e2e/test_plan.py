@@ -57,9 +57,8 @@ def test_nothing_is_written_in_plan_mode(real: Real) -> None:
     assert "The plan: write it" in json.dumps(real.model.asked()[-1])
 
 
+@pytest.mark.parametrize("real", BREAKS_THE_RULE, indirect=True)
 def test_a_plan_that_writes_is_noticed_and_undone(real: Real) -> None:
-    if real.name not in BREAKS_THE_RULE:
-        pytest.skip("its sandbox cannot be talked into it")
     config = (real.place.root / "segue.toml").read_text()
     real.place.config(config + BREAKS_THE_RULE[real.name])
     real.model.plays(real.write("", "sneaky.txt", "x"), {"reply": "The plan: it is written already."})

@@ -1,4 +1,7 @@
-"""The real programs keep the promises of the agents' socket, and go on with their sessions."""
+"""The real programs that have an adapter of their own keep the promises of the agents' socket.
+
+Those that speak ACP share one adapter, which stand-ins put to this test; `test_plan` tries the rest.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from segue.system.process import Processes
 from segue.system.redact import Redactor
 from tests.e2e.conftest import Model, Real, provider
 
+pytestmark = pytest.mark.parametrize("real", ["claude", "codex"], indirect=True)
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
 HANGING = {"claude": "claude-hangs", "codex": "gpt-hangs"}
 
@@ -29,11 +33,10 @@ HANGING = {"claude": "claude-hangs", "codex": "gpt-hangs"}
 @pytest.fixture
 def here(real: Real, monkeypatch: pytest.MonkeyPatch) -> Real:
     """The environment of the real programs, in this process."""
-    for name in [*os.environ]:
-        if name.startswith(("ANTHROPIC_", "CLAUDE_", "CODEX_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    for name in ("PATH", "HOME", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "SIM_KEY"):
-        monkeypatch.setenv(name, real.place.env[name])
+    for name in os.environ.keys() - real.place.env.keys():
+        monkeypatch.delenv(name)
+    for name, value in real.place.env.items():
+        monkeypatch.setenv(name, value)
     return real
 
 
