@@ -15,7 +15,7 @@ import httpx2
 from segue.domain.event import Event, EventType
 from segue.domain.run import RunState
 from segue.web.live import BEHIND, WAITING, Listener, Message, _resumed
-from tests.cli.place import DEADLINE, Place
+from tests.cli.place import DEADLINE, Place, until
 from tests.web.place import Served, add_events, make_run
 
 Told = tuple[str, str, Any]
@@ -143,6 +143,20 @@ def test_pages_that_look_at_the_same_run_have_it_drawn_once(place: Place, served
     add_events(place.database, run, notices(1))
     watcher.end()
     assert "0 xxxxxxxxxx" in served.get(f"/runs/{run}", **{"x-segue-part": "content"}).text
+
+
+def test_a_run_whose_process_was_killed_is_shown_as_stopped(place: Place, served: Served) -> None:
+    place.script("[[on]]\ndelay = 60\n")
+    process = place.start("run", "plan.md")
+    until(lambda: place.started("task/1/execute/1"), "task 1")
+    run = place.last_run()
+    Page(served, run).open(0)
+    part = {"x-segue-part": "content"}
+    assert "</span> running</span>" in served.get(f"/runs/{run}", **part).text
+    process.kill()
+    process.wait(DEADLINE)
+    until(lambda: "</span> stopped</span>" in served.get(f"/runs/{run}", **part).text, "the truth")
+    place.segue("stop", run)
 
 
 def test_memory_stays_flat_over_ten_thousand_events(place: Place, served: Served) -> None:

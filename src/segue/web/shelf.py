@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 
 _MOST = 64
 _LARGEST = 2 * 1024**2
+_FRESH = 3.0
+"""Seconds: not everything that a page shows is in the store, such as that a process died."""
 
 
 class Shelf:
-    """Keeps drawn pages by address until the store has changed."""
+    """Keeps drawn pages by address until the store has changed, and not for long."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._drawn: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
+        self._drawn: OrderedDict[str, tuple[int, float, bytes]] = OrderedDict()
         self._drawing: dict[str, threading.Lock] = {}
 
     def get(self, address: str, version: int, draw: Callable[[], bytes]) -> bytes:
@@ -29,7 +32,9 @@ class Shelf:
     def _known(self, address: str, version: int) -> bytes | None:
         with self._lock:
             kept = self._drawn.get(address)
-        return kept[1] if kept is not None and kept[0] == version else None
+        if kept is None or kept[0] != version or time.monotonic() - kept[1] > _FRESH:
+            return None
+        return kept[2]
 
     def _draw(self, address: str, version: int, draw: Callable[[], bytes]) -> bytes:
         try:
@@ -39,7 +44,7 @@ class Shelf:
                 self._drawing.pop(address, None)
         if len(body) <= _LARGEST:
             with self._lock:
-                self._drawn[address] = (version, body)
+                self._drawn[address] = (version, time.monotonic(), body)
                 self._drawn.move_to_end(address)
                 while len(self._drawn) > _MOST:
                     self._drawn.popitem(last=False)

@@ -130,7 +130,7 @@ function connect() {
     if (kind === "events") document.dispatchEvent(new CustomEvent("segue:events", { detail: JSON.parse(message.data).events }));
     if (kind === "reset") document.dispatchEvent(new CustomEvent("segue:reset"));
     if (kind === "end") { source.close(); show(true); }
-    if (kind !== "beat" && kind !== "end" && kind !== "events") refresh();
+    if (kind !== "end" && kind !== "events") refresh();  // at a beat, too: no event says that a process died
   });
 }
 // A stream that is closed, or that was not heard of for long (the machine slept), is opened again.
