@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from segue.app import App
+from segue.app import App, is_prompt
 from segue.config.load import environment_of
 from segue.domain.errors import UsageError
 from segue.domain.role import Part, parts_of
@@ -26,6 +27,9 @@ from segue.system.git import Repository
 
 _ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial has shown what it can: one that needs a human has failed, and counts."""
+
+_LONGEST = 100_000
+"""Bytes of a prompt: it is an argument of a command."""
 
 
 class Experiment(BaseModel):
@@ -104,26 +108,38 @@ def read(path: Path) -> Experiment:
 def trials(experiment: Experiment) -> Iterator[Trial]:
     """Every trial, first each agent once, so that an interrupted experiment can be compared too."""
     assert experiment.folder is not None
-    names = _names(experiment.prompts)
+    prompts = {prompt: _prompt_folder(prompt) for prompt in experiment.prompts}
+    agents = {text: _agent(text) for text in experiment.agents}
+    folders = {_agent_folder(part) for part in agents.values()}
+    if (len(prompts), len(folders)) != (len(experiment.prompts), len(experiment.agents)):
+        raise UsageError(
+            "A prompt or an agent stands twice in the experiment.", hint="trials = N repeats each of them"
+        )
     for number in range(1, experiment.trials + 1):
-        for prompt in experiment.prompts:
-            for text in experiment.agents:
-                try:
-                    (part,) = parts_of(text)
-                except ValueError:
-                    raise UsageError(f"agents: {text!r} is not NAME or NAME:MODEL.") from None
-                place = experiment.folder / names[prompt] / _slug(text) / str(number)
+        for prompt, folder in prompts.items():
+            for part in agents.values():
+                place = experiment.folder / folder / _agent_folder(part) / str(number)
                 yield Trial(prompt, part, number, place)
 
 
-def _names(prompts: list[str]) -> dict[str, str]:
-    """A folder name per prompt: its first words, and its place among those that begin alike."""
-    names: dict[str, str] = {}
-    for prompt in prompts:
-        slug = _slug(" ".join(prompt.split()[:6]))
-        taken = sum(name == slug or name.startswith(f"{slug}--") for name in names.values())
-        names.setdefault(prompt, f"{slug}--{taken + 1}" if taken else slug)
-    return names
+def _agent(text: str) -> Part:
+    try:
+        (part,) = parts_of(text)
+    except ValueError:
+        raise UsageError(f"agents: {text!r} is not NAME or NAME:MODEL.") from None
+    return part
+
+
+def _agent_folder(part: Part) -> str:
+    return f"{_slug(part.agent)}--{_slug(part.model)}" if part.model else _slug(part.agent)
+
+
+def _prompt_folder(prompt: str) -> str:
+    """The first words of a prompt, and what tells it from others: also from those that are added later."""
+    if not is_prompt(prompt) or "\0" in prompt or len(prompt.encode("utf-8", "replace")) > _LONGEST:
+        raise UsageError(f"prompts: {prompt[:60]!r} must be a sentence of several words, up to 100 kB.")
+    digest = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
+    return f"{_slug(' '.join(prompt.split()[:6]))}-{digest[:6]}"
 
 
 def _slug(text: str) -> str:

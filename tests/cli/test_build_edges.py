@@ -1,4 +1,4 @@
-"""The build flow at its edges: odd verdicts, plans that vanish, services that are down, judges of each kind."""
+"""The build flow at its edges: odd verdicts, plans that vanish, services that are down, every judge."""
 
 from __future__ import annotations
 
@@ -71,6 +71,18 @@ def test_a_step_may_be_skipped_at_the_very_end(place: Place) -> None:
     assert tasks(place) == {"1": "done", "2": "skipped"}
     assert place.json("status", place.last_run())["state"] == "done"
     assert place.segue("run", GOAL).stdout == "No pending tasks to process.\n"
+
+
+def test_what_changes_while_a_judge_looks_is_undone_and_it_is_asked_again(place: Place) -> None:
+    place.script(plan(step("a")) + "[[on]]\nphase = 'verify'\nattempt = 1\ndelay = 1.5\n")
+    running = place.start("run", GOAL)
+    until(lambda: place.started("task/1/verify/1"), "the judge looks")
+    (place.repo / "forged.txt").write_text("every criterion is met")
+    assert running.wait(DEADLINE) == 0
+    assert tasks(place) == {"1": "done"}
+    assert [key for key in keys(place, "1") if key.startswith("verify")] == ["verify/1", "verify/2"]
+    assert "forged.txt" not in place.git("ls-files")
+    assert "forged.txt" in place.git("stash", "show", "--include-untracked", "--name-only")
 
 
 # ---- plans

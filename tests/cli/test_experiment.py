@@ -93,5 +93,9 @@ def test_what_is_wrong_in_the_file_is_named(place: Place) -> None:
         ("prompts = ['a b']\nagents = ['scripted']\ntrails = 3", "trails"),
         ("prompts = ['a b'", "cannot be read"),
         ("prompts = ['a b']\nagents = ['a,b']", "agents"),
+        ("prompts = ['a b', 'a b']\nagents = ['scripted']", "stands twice"),
+        ("prompts = ['a b']\nagents = ['scripted:x/y', 'scripted:x y']", "stands twice"),
+        ("prompts = ['poem']\nagents = ['scripted']", "several words"),
+        ("prompts = [\"a \\u0000 b\"]\nagents = ['scripted']", "several words"),
     ):
         assert message in place.segue("experiment", str(write(place, text)), code=2).stderr

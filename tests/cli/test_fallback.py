@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.cli.place import DEADLINE, Place, until
-from tests.cli.test_build import GOAL, TWO
+from tests.cli.test_build import GOAL, TWO, plan, step
 from tests.cli.test_roles import events, who
 
 LIMITED = """
@@ -96,7 +96,7 @@ def test_every_role_of_a_build_can_fall_back(place: Place, role: str, phase: str
     )
     place.script(
         f"[[on]]\nphase = '{phase}'\nattempt = 1\nlimit = 'You have hit your usage limit.'\nexit_code = 1\n"
-        + TWO
+        + plan(step("a"))
         + (search if role == "research" else "")
     )
     place.segue("run", GOAL, "--agent", f"{role}=scripted:one,scripted:two")
