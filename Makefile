@@ -54,7 +54,7 @@ test: check unit e2e
 # .e2e (1.3 GB, needs npm); what cannot be installed is skipped, and said so loudly.
 e2e: setup
 	$(BIN)/python tests/e2e/install.py
-	$(BIN)/pytest tests/e2e -n 2
+	$(BIN)/pytest tests/e2e tests/provider/test_real.py -n 2
 
 bench: setup
 	$(BIN)/python -m bench
