@@ -102,6 +102,11 @@ def test_a_phone_is_wide_enough(filled: Served) -> None:
             page.goto(filled.url + path)
             assert overflow(page) <= 0, path
             assert page.locator("h1").is_visible()
+            if path != "/steps":
+                box = page.locator("nav [aria-current]").bounding_box()
+                assert box is not None
+                assert box["x"] >= 0, path
+                assert box["x"] + box["width"] <= PHONE["width"], "where we are is in sight"
 
 
 def test_the_doctor_looks_again(filled: Served) -> None:

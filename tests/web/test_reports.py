@@ -168,6 +168,16 @@ def test_hostile_text_stays_text_here_too(place: Place, served: Served) -> None:
     assert len(served.data("/events.json?q=%3Cscript%3E")["events"]) == 3
 
 
+def test_a_line_of_a_megabyte_is_one_row(place: Place, served: Served) -> None:
+    long = "needle" + "<b>x" * 250_000
+    happened = [Event(EventType.AGENT_TEXT, {"text": long}), Event(EventType.AGENT_RAW, {"line": long})]
+    make_run(place.database, happened)
+    shown = served.get("/events?q=needle%3Cb%3Ex").text
+    assert shown.count("<summary>") == 2
+    assert len(shown) < 20_000
+    assert "<b>" not in shown
+
+
 @pytest.mark.parametrize(
     ("path", "words"),
     [

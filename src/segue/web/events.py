@@ -98,13 +98,18 @@ def _brief(data: Any) -> str:
         return ""
     if isinstance(data.get("message"), str):
         return plain(f"{data.get('kind', '')} {data['message']}", 200)
-    known = data.items()
-    told = [
-        f"{name} {value}"
-        for name, value in known
-        if name not in _DULL and isinstance(value, str | int | float)
-    ]
+    told = [f"{name} {_short(data[name])}" for name in data if name not in _DULL and _is_short(data[name])]
     return plain(" · ".join(told), 200)
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str | int | float) and value != ""
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _runs(store: Store) -> list[dict[str, str]]:

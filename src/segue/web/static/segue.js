@@ -5,6 +5,9 @@
 const root = document.documentElement;
 root.classList.add("js");
 
+/* On a narrow screen the menu is longer than its room: where we are is in sight */
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 /* Light and dark */
 document.getElementById("theme")?.addEventListener("click", () => {
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -105,7 +108,6 @@ async function refresh() {
     if (again && !document.hidden) setTimeout(refresh, 300);
   }
 }
-document.addEventListener("visibilitychange", () => { if (!document.hidden) { look(); refresh(); } });
 
 /* The stream */
 const from = document.body.dataset.liveFrom;
@@ -135,9 +137,15 @@ function connect() {
 }
 // A stream that is closed, or that was not heard of for long (the machine slept), is opened again.
 function look() {
-  if (from && (source?.readyState === EventSource.CLOSED || Date.now() - heard > 45000)) { heard = Date.now(); connect(); }
+  if (document.hidden) return;
+  if (!source || source.readyState === EventSource.CLOSED || Date.now() - heard > 45000) { heard = Date.now(); connect(); }
 }
-if (from) { connect(); setInterval(look, 5000); }
+// A browser keeps six connections to one server for all its tabs: those that nobody sees hold none.
+document.addEventListener("visibilitychange", () => {
+  if (!from) return;
+  if (document.hidden) { source?.close(); source = null; } else { look(); refresh(); }
+});
+if (from) { look(); setInterval(look, 5000); }
 
 /* Acts: what a form says is done, and answered with a sentence */
 document.addEventListener("submit", async (event) => {
