@@ -29,6 +29,12 @@ write = { "f{task}" = "x" }
 """
 
 
+HIDE = """() => {
+  Object.defineProperty(document, "hidden", { get: () => HIDDEN, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
 def shown(page: Page, selector: str, text: str) -> None:
     """Wait until something with this text can be seen."""
     page.locator(selector, has_text=text).first.wait_for(timeout=MS)
@@ -144,6 +150,23 @@ def test_the_keyboard_is_enough(place: Place, served: Served) -> None:
         assert page.evaluate(outline) != "none"
         page.keyboard.press("Enter")
         page.locator(".step-row .verdict").first.wait_for(timeout=MS)
+
+
+def test_a_page_left_alone_shows_the_truth_when_it_is_looked_at_again(place: Place, served: Served) -> None:
+    place.script(WRITES)
+    place.segue("run", "plan.md", "--task", "1")
+    with looking(served) as page:
+        page.locator("td.main a").first.click()
+        shown(page, "#live", "live")
+        page.evaluate(HIDE.replace("HIDDEN", "true"))
+        place.segue("run", "plan.md", "--task", "2")
+        page.goto(f"{served.url}/runs")
+        assert page.locator("tbody tr").count() == 2
+        page.evaluate(HIDE.replace("HIDDEN", "true"))
+        place.segue("run", "plan.md")
+        assert page.locator("tbody tr").count() == 2, "a page that nobody sees asks for nothing"
+        page.evaluate(HIDE.replace("HIDDEN", "false"))
+        page.locator("tbody tr").nth(2).wait_for(timeout=MS)
 
 
 def test_an_open_step_stays_open_while_the_run_goes_on(place: Place, served: Served) -> None:
