@@ -57,7 +57,8 @@ async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Ma
         seq = (await journal.emit(marked, end)).seq
         commit, branch = left.get("head"), left.get("branch")
         mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
-        return StepResult(True, asdict(Ending(True, reason, 0, commit, branch=branch)))
+        ending = Ending(True, reason, 0, commit, branch=branch, skipped=skip)
+        return StepResult(True, asdict(ending))
 
     await journal.step(end, work, facts=StepFacts(task.key, "end"))
 
