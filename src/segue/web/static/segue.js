@@ -6,7 +6,8 @@ const root = document.documentElement;
 root.classList.add("js");
 
 /* On a narrow screen the menu is longer than its room: where we are is in sight */
-document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+const here = document.querySelector(".top nav [aria-current]");
+if (here) here.parentElement.scrollLeft = here.offsetLeft - (innerWidth - here.offsetWidth) / 2;
 
 /* Light and dark */
 document.getElementById("theme")?.addEventListener("click", () => {
