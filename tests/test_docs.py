@@ -436,7 +436,7 @@ def test_decisions_are_written_as_told(decided: Place) -> None:
     assert (state["completed_task_keys"], state["skipped_task_keys"]) == (["1"], ["2"])
     tasks = decided.json("status", "last")["tasks"]
     told = [(task["state"], task["reason"], task["verdict"]) for task in tasks]
-    assert told[:2] == [("done", "accepted by a person", "FAIL"), ("done", "skipped: not needed", "FAIL")]
+    assert told[:2] == [("done", "accepted by a person", "FAIL"), ("skipped", "skipped: not needed", "FAIL")]
 
 
 def queries(info: str = "sql") -> list[Block]:
