@@ -123,8 +123,7 @@ def _default(field: FieldInfo) -> str:
 
 def _options_table(words: str) -> str:
     rows = [
-        (f"`{name}`", _default(field), field.description or "")
-        for name, field in settings(OPTIONS[words])
+        (f"`{name}`", _default(field), field.description or "") for name, field in settings(OPTIONS[words])
     ]
     return _table(("option", "default", "meaning"), rows)
 

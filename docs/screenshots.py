@@ -190,7 +190,11 @@ def shoot(browser: Browser, link: str) -> None:
     take(page, f"{url}/runs", "runs", height=600)
     take(page, build, "run", height=1000)
     take(
-        page, failed_verification(page, feature), "verification", height=760, unfold="summary:has-text('Diff')"
+        page,
+        failed_verification(page, feature),
+        "verification",
+        height=760,
+        unfold="summary:has-text('Diff')",
     )
     take(page, f"{url}/tasks?run={live}", "tasks", height=580)
     take(page, f"{url}/gaps", "gaps", height=900)
