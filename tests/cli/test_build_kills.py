@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from segue.system.files import exclusive
 from tests.cli.place import DEADLINE, Place, processes_with, until
 from tests.cli.test_build import GOAL, events, plan, step, tasks
 
@@ -114,7 +114,7 @@ def test_random_kills_change_nothing(tmp_path: Path, seed: int, unkilled: dict[s
     dice = random.Random(seed)
     for _ in range(25):
         process = place.start("run", GOAL)
-        killer = threading.Timer(dice.uniform(0.3, 2.5), process.kill)
+        killer = threading.Timer(dice.uniform(0.2, 1.5), process.kill)
         killer.start()
         code = process.wait(DEADLINE)
         killer.cancel()
@@ -163,13 +163,13 @@ def test_a_kill_between_the_journal_and_the_file_changes_nothing(
 ) -> None:
     place.script(FLOW)
     process = place.start("run", GOAL)
-    done = "select 1 from orchestrator_steps where key = 'task/2/revise/1' and state = 'done'"
-    until(lambda: knows(place, done), "the plan is revised in the journal")
-    kill(process)
-    (file,) = (place.database.parent / "prompts").glob("*.json")
-    state = json.loads(file.read_text())
-    if any(one["key"] == "6" for one in state["steps"]):
-        file.write_text(json.dumps({**state, **state["revisions"].pop()}))
+    until(lambda: place.started("task/2/execute/1"), "the first step is over")
+    (lock,) = (place.database.parent / "prompts").glob("*.lock")
+    written = "select 1 from orchestrator_steps where key = 'task/2/revise/1' and state = 'done'"
+    with exclusive(lock):  # the plan cannot be written to disk meanwhile
+        until(lambda: knows(place, written), "the plan is revised in the journal")
+        kill(process)
+    assert "2" in tasks(place), "the file has the old plan"
     place.segue("resume")
     assert shown(place) == unkilled
 
