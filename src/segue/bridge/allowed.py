@@ -41,7 +41,10 @@ def _folder(repo: str, allowed: Sequence[str | AllowedRepo]) -> Target:
     """A folder is allowed as it is, not what lies below it; links are followed before it is compared."""
     if "\0" in repo:
         raise ValueError("no path holds a null character")
-    wanted = Path(repo).expanduser().resolve()
+    try:
+        wanted = Path(repo).expanduser().resolve()
+    except RuntimeError:
+        raise ValueError(f"there is no home folder behind {repo.partition('/')[0]}") from None
     for entry in allowed:
         place = entry.folder if isinstance(entry, AllowedRepo) else Path(entry)
         if place.is_absolute() and place.resolve() == wanted:

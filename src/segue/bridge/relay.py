@@ -41,7 +41,7 @@ async def run_action(settings: BridgeSettings, command: LocalAction, token: str)
     if not secret:
         return Done("refused", {"reason": f"the relay's token is not set ({settings.relay_token_env})"})
     headers = {"Authorization": f"Bearer {secret}"}
-    policy = Policy(timeout=settings.relay_timeout, max_bytes=4 * 1024 * 1024)
+    policy = Policy(timeout=settings.relay_timeout, max_bytes=4 * 1024 * 1024, attempts=3)
     body = {"action": command.action, "parameters": dict(command.parameters)}
     try:
         async with Http(settings.relay_url, headers, policy) as http:

@@ -52,21 +52,26 @@ class SqlStore:
 
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
-        run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
+        while True:
+            run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
 
-        def add(again: bool) -> None:
-            created = self._next_instant()
-            if not (again and self._row(run_id)):
-                self._database.execute(
-                    "INSERT INTO orchestrator_runs (id, source_key, spec, state, created, updated)"
-                    " VALUES (?, ?, ?, ?, ?, ?)",
-                    *(run_id, source_key, rows.encode_spec(spec), RunState.RUNNING.value, created, created),
-                )
+            def add(again: bool, name: str = run_id) -> bool:
+                return self._add(name, source_key, spec, again)
 
-        self._transact(add)
-        found = self.run(run_id)
-        assert found is not None
-        return found
+            if self._transact(add):
+                found = self.run(run_id)
+                assert found is not None
+                return found
+
+    def _add(self, run_id: str, source_key: str, spec: RunSpec, again: bool) -> bool:
+        """Add the row; False when another run of this second has the same short name."""
+        created = self._next_instant()
+        added = self._database.execute(
+            "INSERT INTO orchestrator_runs (id, source_key, spec, state, created, updated)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
+            *(run_id, source_key, rows.encode_spec(spec), RunState.RUNNING.value, created, created),
+        )
+        return bool(added) or again
 
     async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
         """Claim the run and open its journal. Raises Locked while its owner lives."""
