@@ -61,8 +61,10 @@ class ActionSettings(BaseModel):
     printed_bytes: int = Field(
         100 * 1024**2, ge=1024, description="Bytes it may print in all; beyond that it is ended."
     )
-    confirm: Literal["none", "terminal", "desktop"] = Field(
-        "none", description="Whether you are asked before it runs: on the relay's terminal, or by a dialog."
+    confirm: Literal["none", "terminal", "desktop", "page"] = Field(
+        "none",
+        description="Whether you are asked before it runs: on the relay's terminal, by a dialog, or on the "
+        "page of `segue serve`.",
     )
     concurrency: int = Field(1, ge=1, le=100, description="How many of it may run at once.")
     pass_env: tuple[str, ...] = Field((), description="Environment variables it may see.")

@@ -14,6 +14,7 @@ from segue.relay.audit import Audit
 from segue.relay.confirm import Ask, Desktop, Terminal, has_desktop, has_terminal
 from segue.relay.desk import Desk
 from segue.relay.options import RelaySettings
+from segue.relay.questions import Page, Questions
 from segue.relay.tokens import TokenFile
 from segue.relay.web import relay_app
 from segue.system.files import private_folder
@@ -96,6 +97,7 @@ async def _desk(
     ask: dict[str, Ask] = {
         "terminal": Terminal(settings.confirm_timeout),
         "desktop": Desktop(settings.confirm_timeout),
+        "page": Page(Questions(folder), settings.confirm_timeout),
     }
     async with Processes(folder) as processes:
         desk = Desk(settings, folder, processes, audit, redactor, ask)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from segue.app import App
 from segue.bridge.session import KIND
 from segue.bridge.view import detail, summary
 from segue.ports import Store
+from segue.relay.questions import Questions
 from segue.store.projections import state_of
 from segue.web import facts
-from segue.web.pages import Asked, Data, Missing, Page
+from segue.web.pages import Act, Asked, Data, Done, Missing, Page
 
 SIZE = 20
 """Conversations on one page."""
@@ -28,6 +31,7 @@ def conversations(asked: Asked) -> Data:
     runs = [asked.store.run(run) for run in ids[(number - 1) * SIZE : number * SIZE]]
     return {
         "title": "Bridge",
+        "questions": [asdict(question) for question in _relay(asked.app).open()],
         "conversations": [_conversation(asked.store, run.id) for run in runs if run],
         "total": len(ids),
         "page": number,
@@ -85,6 +89,24 @@ def _ids(store: Store) -> list[str]:
     return [str(row["id"]) for row in rows]
 
 
+async def allow(app: App, path: Mapping[str, str], _form: Mapping[str, str]) -> Done:
+    """Answer the relay that an action may run."""
+    return Done(f"Allowed: {_relay(app).answer(path['question'], yes=True).text}", "/bridge")
+
+
+async def refuse(app: App, path: Mapping[str, str], _form: Mapping[str, str]) -> Done:
+    """Answer the relay that an action may not run."""
+    return Done(f"Refused: {_relay(app).answer(path['question'], yes=False).text}", "/bridge")
+
+
+def _relay(app: App) -> Questions:
+    return Questions(app.state_dir / "relay")
+
+
+ACTS = (
+    Act("/bridge/questions/{question}/allow", allow),
+    Act("/bridge/questions/{question}/refuse", refuse),
+)
 PAGES = (
     Page("/bridge", "bridge.html", "Bridge", conversations, menu=True, live=True),
     Page("/bridge/{run}", "conversation.html", "Conversation", conversation, section="/bridge", live=True),
