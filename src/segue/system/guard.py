@@ -7,6 +7,7 @@ names a foreign host or origin, and is refused before anything else is looked at
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
@@ -19,6 +20,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_DRAINED_BYTES = 4 * 1024 * 1024
+_DRAIN_SECONDS = 1.0
 
 
 class Refused(Exception):
@@ -70,6 +73,8 @@ class Guard:
             self._check(scope)
             body = await self._body(scope, receive)
         except Refused as refused:
+            if refused.status == 413:
+                await _drained(receive)
             await answer(send, refused.status, str(refused))
         else:
             await self._app(scope, _replay(body, receive), send)
@@ -108,6 +113,18 @@ class Guard:
             if len(body) > self._max_body:
                 raise Refused(413, f"more than {self._max_body} bytes")
         return bytes(body)
+
+
+async def _drained(receive: Receive) -> None:
+    """Read a little more and forget it: who is cut off while sending would not hear why."""
+    left = _DRAINED_BYTES
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while left > 0:
+                message = await receive()
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return
+                left -= len(message.get("body", b""))
 
 
 def has_token(header: str, token: str) -> bool:
