@@ -37,7 +37,7 @@ check: setup
 	$(BIN)/deptry .
 
 unit: setup browser
-	$(BIN)/pytest -n 4 --dist worksteal --ignore=tests/e2e
+	$(BIN)/pytest -n 3 --dist worksteal --ignore=tests/e2e
 
 # The page is tried in Debian's chromium, which root gets here. Without it those tests are skipped, and nothing else.
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y
