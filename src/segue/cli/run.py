@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from segue.cli.options import make_output, options
+
+if TYPE_CHECKING:
+    from segue.cli.beside import Beside
 
 
 @click.command()
@@ -99,8 +102,6 @@ def run(
 
     from segue.app import App
     from segue.cli import drive
-    from segue.cli.beside import Beside
-    from segue.domain.errors import UsageError
     from segue.prepare import PlanChanged
 
     output = make_output(as_json, quiet, color)
@@ -109,9 +110,7 @@ def run(
     app = App.load(repo, config_file, settings)
     if dry_run:
         return drive.dry_run(app, source, only, start, output)
-    if detach and serve:
-        raise UsageError("--serve shows a run of this process.", hint="With --detach, use: segue serve")
-    page = Beside(serve or stay, stay)
+    page = _page(serve or stay, stay, detach)
     while True:
         try:
             return asyncio.run(
@@ -120,6 +119,16 @@ def run(
         except PlanChanged as changed:
             settings["plan_changed"] = drive.choose(changed, output)
             app = App.load(repo, config_file, settings)
+
+
+def _page(serve: bool, stay: bool, detach: bool) -> Beside:
+    """Whether the run is shown in a browser; one in the background is not ours to show."""
+    from segue.cli.beside import Beside
+    from segue.domain.errors import UsageError
+
+    if detach and serve:
+        raise UsageError("--serve shows a run of this process.", hint="With --detach, use: segue serve")
+    return Beside(serve, stay)
 
 
 def _chosen(agents: tuple[str, ...]) -> dict[str, Any]:

@@ -183,7 +183,7 @@ async def _parks(make: MakeStore) -> None:
     with make() as store:
         run = store.create("parks", _SPEC)
         journal = await store.open(run.id)
-        until = time.time() + 0.5
+        until = time.time() + 2
         sleeping = asyncio.create_task(journal.sleep("nap", until))
         while journal.run.state is not RunState.PARKED and not sleeping.done():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
@@ -202,8 +202,9 @@ async def _parks(make: MakeStore) -> None:
 
 
 async def _counts_slots(make: MakeStore) -> None:
-    """No more slots of a backend are held at once than its limit."""
+    """As many slots of a backend are held at once as its limit allows, and no more."""
     held, most = 0, 0
+    two_held = asyncio.Event()
 
     async def hold(store: Store) -> None:
         nonlocal held, most
@@ -211,6 +212,10 @@ async def _counts_slots(make: MakeStore) -> None:
         async with journal.slot("paid", 2):
             held += 1
             most = max(most, held)
+            if held == 2:
+                two_held.set()
+            async with asyncio.timeout(60):
+                await two_held.wait()
             await asyncio.sleep(0.01)
             held -= 1
         await store.close(journal)
