@@ -26,11 +26,11 @@ LAUNCH, FLAT, MEMORY = 1.0, 1.5, 300e6
 _WATCH = """
 import asyncio, sys
 from pathlib import Path
-from segue.agents.cursor_cloud import CursorCloudAgent
+from segue.agents.cursor_cloud.agent import CursorCloudAgent
 from segue.domain.job import Job
 from segue.prompts.plan import plan_prompt
 from segue.domain.task import Task
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
 url, repo, count = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])

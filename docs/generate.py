@@ -13,12 +13,12 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from segue.agents.acp import AcpOptions
-from segue.agents.acp_profiles import Profile
-from segue.agents.claude import ClaudeOptions
-from segue.agents.codex import CodexOptions
-from segue.agents.cursor import CursorOptions
-from segue.agents.cursor_cloud import CursorCloudOptions
+from segue.agents.acp.agent import AcpOptions
+from segue.agents.acp.profiles import Profile
+from segue.agents.claude.agent import ClaudeOptions
+from segue.agents.codex.agent import CodexOptions
+from segue.agents.cursor.agent import CursorOptions
+from segue.agents.cursor_cloud.agent import CursorCloudOptions
 from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, Settings

@@ -21,8 +21,7 @@ import pytest
 from docs import generate
 from pydantic import BaseModel
 
-from segue.agents.scripted import Entry, Script, UsageEntry
-from segue.app import AGENTS, agent_class
+from segue.agents.scripted.agent import Entry, Script, UsageEntry
 from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.load import SYNONYMS
@@ -34,12 +33,13 @@ from segue.domain.finding import DismissReason, Severity
 from segue.domain.run import RunState
 from segue.domain.task import Task, TaskStatus
 from segue.domain.verdict import Action, Result
-from segue.experiment import Experiment
-from segue.flow.kit import FLOWS, LAUNCHING
+from segue.flow.context import FLOWS, LAUNCHING
 from segue.ports import Capabilities
 from segue.prompts.execute import execute_prompt
-from segue.reviewers.formats import Format
+from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
+from segue.runtime.experiment import Experiment
+from segue.runtime.wiring import AGENTS, agent_class
 from segue.sim.cloud.script import Script as CloudScript
 from segue.sim.llm.script import Script as ModelScript
 from segue.system.redact import Redactor

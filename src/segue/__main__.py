@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 PARTS = {
-    "--segue-supervisor": "segue.system.supervisor:main",
-    "--segue-postgres": "segue.system.postgres_keeper:main",
-    "--segue-scripted": "segue.agents.scripted_child:main",
-    "--segue-acp": "segue.agents.acp_child:main",
+    "--segue-supervisor": "segue.system.supervisor.main:main",
+    "--segue-postgres": "segue.system.postgres.keeper:main",
+    "--segue-scripted": "segue.agents.scripted.child:main",
+    "--segue-acp": "segue.agents.acp.child:main",
     "--segue-sim-agent": "segue.sim.launchers:run_agent",
     "--segue-sim-stet": "segue.sim.launchers:run_stet",
     "--segue-sim-gemini": "segue.sim.launchers:run_gemini",

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from segue.agents import acp
-from segue.agents.acp import AcpAgent, AcpKind, AcpOptions
+from segue.agents.acp import agent as acp
+from segue.agents.acp.agent import AcpAgent, AcpKind, AcpOptions
 from segue.domain.event import Event
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.prompt import Prompt
 from segue.ports import Agent
 from segue.sim.launchers import write_launchers
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.stand_in import LIMITS, PROMPT, outcome
 

@@ -21,7 +21,7 @@ from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Agent
 from segue.prompts.execute import execute_prompt
-from segue.system.process import Exit, Processes
+from segue.system.process.processes import Exit, Processes
 
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
 LIMITS = Limits(wall=60, idle=60, grace=0.3)

@@ -15,16 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from segue.agents import acp, acp_profiles
-from segue.agents.acp import AcpKind
-from segue.agents.acp_profiles import Profile
+from segue.agents.acp import agent as acp
+from segue.agents.acp import profiles as acp_profiles
+from segue.agents.acp.agent import AcpKind
+from segue.agents.acp.profiles import Profile
 from segue.conformance.agent import check_agent
 from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.task import Task
 from segue.prompts.execute import execute_prompt
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from tests.agents.acp_place import KINDS, Stage, failure, make_stage
 from tests.agents.stand_in import LIMITS, PROMPT, of, outcome
 from tests.system.process_driver import left_behind, supervisor_pids, wait_for
@@ -480,12 +481,12 @@ class TestProfiles:
 OWNER = """
 import asyncio, sys
 from pathlib import Path
-from segue.agents import acp
-from segue.agents.acp import AcpOptions
+from segue.agents.acp import agent as acp
+from segue.agents.acp.agent import AcpOptions
 from segue.domain.job import Job, Limits
 from segue.domain.task import Task
 from segue.prompts.execute import execute_prompt
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
 async def main():

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.agents.acp_lines import AcpLines
-from segue.agents.acp_profiles import COPILOT, GEMINI
-from segue.agents.acp_tools import ToolCall, chosen, may
+from segue.agents.acp.lines import AcpLines
+from segue.agents.acp.profiles import COPILOT, GEMINI
+from segue.agents.acp.tools import ToolCall, chosen, may
 from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
 from segue.domain.job import Mode

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.agents.acp_profiles import Profile
+from segue.agents.acp.profiles import Profile
 from segue.sim.launchers import write_launchers
 from tests.cli.place import Place
 

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from segue.agents.claude import ClaudeAgent, ClaudeOptions
-from segue.agents.codex import CodexAgent, CodexOptions
+from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
+from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.agents.command import CommandAgent, CommandOptions
-from segue.agents.cursor import CursorAgent, CursorOptions
-from segue.agents.scripted import ScriptedAgent, ScriptedOptions
+from segue.agents.cursor.agent import CursorAgent, CursorOptions
+from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
 from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job
 from segue.domain.prompt import Prompt
 from segue.ports import Agent
-from segue.prompts.tryout import try_prompt
-from segue.system.process import Processes
+from segue.prompts.try_agent import try_prompt
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.stand_in import LIMITS, PROMPT, StandIn, of, outcome
 from tests.cli.place import DEADLINE, Place

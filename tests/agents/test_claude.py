@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.agents.claude import ClaudeAgent, ClaudeOptions
-from segue.agents.claude_lines import ClaudeLines
+from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
+from segue.agents.claude.lines import ClaudeLines
 from segue.conformance.agent import check_agent
 from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.stand_in import PROMPT, VALUES, StandIn, ended, of, outcome
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from segue.agents.cursor_cloud import CursorCloudAgent
+from segue.agents.cursor_cloud.agent import CursorCloudAgent
 from segue.conformance.agent import check_agent
 from segue.domain.task import Task
 from segue.ports import Agent
 from segue.prompts.execute import execute_prompt
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.cloud_place import CloudPlace, open_place
 

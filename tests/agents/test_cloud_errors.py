@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from segue.agents.cloud.api import minted_id
-from segue.agents.cloud.errors import refusal, stream_error
-from segue.agents.cloud.status import Status, normalised
-from segue.agents.cursor_cloud import CursorCloudAgent, CursorCloudOptions
-from segue.app import agent_class
+from segue.agents.cursor_cloud.agent import CursorCloudAgent, CursorCloudOptions
+from segue.agents.cursor_cloud.api import minted_id
+from segue.agents.cursor_cloud.errors import refusal, stream_error
+from segue.agents.cursor_cloud.status import Status, normalised
 from segue.domain.event import EventType
-from segue.system.http import Answer
-from segue.system.process import Processes
+from segue.runtime.wiring import agent_class
+from segue.system.http.client import Answer
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace
 

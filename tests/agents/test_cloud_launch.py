@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from segue.agents.cloud.api import Place, minted_id
+from segue.agents.cursor_cloud.api import Place, minted_id
 from segue.domain.event import EventType
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import FOLLOW_UP, KEY, LAUNCH, LOOK, CloudPlace

@@ -7,11 +7,11 @@ from contextlib import aclosing
 
 import pytest
 
-from segue.agents.cloud.api import Place
-from segue.agents.cursor_cloud import CursorCloudAgent
+from segue.agents.cursor_cloud.agent import CursorCloudAgent
+from segue.agents.cursor_cloud.api import Place
 from segue.domain.event import EventType
 from segue.domain.job import Job, Mode
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.cloud_place import CloudPlace, Ended
 from tests.sim.cloud_desk import DEADLINE

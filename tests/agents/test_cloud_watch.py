@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from segue.agents.cloud.api import minted_id
+from segue.agents.cursor_cloud.api import minted_id
 from segue.domain.event import EventType
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace, Ended

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.agents.codex import CodexAgent, CodexOptions
-from segue.agents.codex_lines import CodexLines
+from segue.agents.codex.agent import CodexAgent, CodexOptions
+from segue.agents.codex.lines import CodexLines
 from segue.conformance.agent import check_agent
 from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.stand_in import PROMPT, VALUES, StandIn, ended, of, outcome
 

@@ -21,7 +21,7 @@ from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Problem
 from segue.prompts.execute import execute_prompt
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
 SECRET = "sk-not-for-your-eyes-0123456789"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segue.agents.command import CommandAgent, CommandOptions
-from segue.agents.scripted import ScriptedAgent, ScriptedOptions
+from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
 from segue.conformance.agent import check_agent
 from segue.domain.event import Event, EventType
 from segue.domain.job import Job, Limits
@@ -18,7 +18,7 @@ from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Agent, Capabilities, Installation, Problem
 from segue.prompts.execute import execute_prompt
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
 PROMPT = execute_prompt(Task("1", "Write a file", ""), "")

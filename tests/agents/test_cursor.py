@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.agents.cursor import CursorAgent, CursorOptions
-from segue.agents.cursor_lines import CursorLines
+from segue.agents.cursor.agent import CursorAgent, CursorOptions
+from segue.agents.cursor.lines import CursorLines
 from segue.agents.local import Ended
 from segue.conformance.agent import check_agent
 from segue.domain.event import Event, EventType
@@ -28,7 +28,7 @@ from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.prompts.execute import execute_prompt
 from segue.sim.launchers import write_launchers
-from segue.system.process import Exit, Processes
+from segue.system.process.processes import Exit, Processes
 from segue.system.redact import Redactor
 
 KEY = "crsr_0123456789abcdef0123456789abcdef"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.agents.scripted import Entry, ScriptedAgent, ScriptedOptions, load_script
+from segue.agents.scripted.agent import Entry, ScriptedAgent, ScriptedOptions, load_script
 from segue.domain.errors import UsageError
 from segue.domain.event import Event, EventType
 from segue.domain.failure import FailureKind
@@ -20,7 +20,7 @@ from segue.domain.outcome import Outcome, Usage
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.prompts.execute import execute_prompt
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
 SECRET = "sk-not-for-your-eyes-0123456789"

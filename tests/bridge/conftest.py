@@ -13,7 +13,7 @@ import pytest
 
 from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import Script
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 from tests.cli.place import Place
 
 HOME = "https://github.com/me/agent-env"

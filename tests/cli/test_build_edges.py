@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import Script as ModelScript
 from segue.sim.search.app import search_app

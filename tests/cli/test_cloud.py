@@ -15,7 +15,7 @@ import pytest
 
 from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import Script
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import Script as ModelScript
 from tests.cli.place import DEADLINE, Place, until

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
 from tests.cli.place import PLAN, Place
 from tests.e2e.install import AGENTS, BIN, banner, skipped

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from segue.agents.claude import ClaudeAgent, ClaudeOptions
-from segue.agents.codex import CodexAgent, CodexOptions
+from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
+from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.conformance.agent import check_agent
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Agent
 from segue.prompts.execute import execute_prompt
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.e2e.conftest import Model, Real, provider
 

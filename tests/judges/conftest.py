@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from segue.system.postgres import throwaway
+from segue.system.postgres.server import throwaway
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from segue.domain.evidence import CheckResult, Evidence
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import Entry, Script
 from segue.system.redact import Redactor

@@ -352,7 +352,7 @@ def test_gateways_that_say_200_and_mean_an_outage_are_waited_out(monkeypatch: Pa
     from starlette.responses import JSONResponse
     from starlette.routing import Route
 
-    from segue.sim.http_server import serve
+    from segue.sim.http.server import serve
 
     answers: list[Any] = [
         {"error": {"code": 502, "message": "upstream is down"}},

@@ -15,7 +15,7 @@ import pytest
 from segue.judges.rls import examine
 from segue.judges.rls.options import RlsOptions
 from segue.judges.rls.report import Level
-from segue.system.postgres import programs, throwaway
+from segue.system.postgres.server import programs, throwaway
 from tests.cli.place import processes_with, until
 from tests.judges.rls_place import ON, RIGHT, TODOS, allowed, checked, found, project
 
@@ -104,7 +104,7 @@ def test_a_throw_away_server(tmp_path: Path) -> None:
 
 def test_the_server_goes_when_segue_is_killed(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from segue.system.postgres import throwaway\n"
+        "import sys, pathlib; from segue.system.postgres.server import throwaway\n"
         f"with throwaway(pathlib.Path({str(tmp_path)!r})) as server:\n"
         "    print(server.parameters['host'], flush=True); sys.stdin.read()\n"
     )

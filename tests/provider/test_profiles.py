@@ -14,7 +14,7 @@ from segue.config.settings import Settings
 from segue.domain.errors import UsageError
 from segue.provider.catalogue import Catalogue
 from segue.provider.options import read_profiles
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
 from tests.provider.place import HELLO, MODEL, Asking, litellm
 

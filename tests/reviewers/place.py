@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.ports import ReviewSubject
-from segue.sim import stet
+from segue.sim.stet import command as stet
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "Tester",

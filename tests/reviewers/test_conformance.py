@@ -13,7 +13,7 @@ from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.ports import Problem, Reviewer, ReviewSubject
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import StetOptions, preset
-from segue.reviewers.stet import StetReviewer
+from segue.reviewers.stet.reviewer import StetReviewer
 from segue.system.redact import Redactor
 from tests.reviewers.place import EVAL, Place
 

@@ -18,8 +18,8 @@ import pytest
 
 from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.reviewers.options import StetOptions
-from segue.reviewers.stet import StetReviewer
-from segue.reviewers.stet_session import Ownership
+from segue.reviewers.stet.reviewer import StetReviewer
+from segue.reviewers.stet.session import Ownership
 from segue.system.redact import Redactor
 from tests.reviewers.place import EVAL, IDENTITY, Place, bare_environment
 

@@ -18,7 +18,7 @@ from segue.ports import Hit, Searcher
 from segue.searchers.hits import hits
 from segue.searchers.make import make_searcher
 from segue.searchers.options import SearchSettings
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 from segue.sim.search.app import search_app
 from segue.sim.search.script import Script
 from segue.system.redact import Redactor

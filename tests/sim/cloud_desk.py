@@ -16,7 +16,7 @@ import httpx2
 
 from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import Script
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 
 REPO = "https://github.com/Me/App"
 DEADLINE = 60.0

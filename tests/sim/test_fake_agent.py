@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from segue.sim import cursor_agent
-from segue.sim.cursor_script import ACTIONS, FAULTS, SELECTORS, SETTINGS
+from segue.sim.cursor import agent as cursor_agent
+from segue.sim.cursor.script import ACTIONS, FAULTS, SELECTORS, SETTINGS
 from segue.sim.launchers import PROGRAMS, write_launchers
 from tests.cli.place import Place
 

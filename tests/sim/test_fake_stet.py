@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from segue.sim import stet
+from segue.sim.stet import command as stet
 from tests.reviewers.place import EVAL, IDENTITY, Place, bare_environment
 
 DEADLINE = 30.0

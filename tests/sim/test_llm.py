@@ -14,7 +14,7 @@ from segue.domain.criterion import Criterion
 from segue.domain.evidence import CheckResult, Evidence
 from segue.domain.task import Task
 from segue.prompts.judge import judge_again_prompt, judge_prompt
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"

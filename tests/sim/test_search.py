@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from pydantic import BaseModel
 
-from segue.sim.http_server import serve
+from segue.sim.http.server import serve
 from segue.sim.search.app import search_app
 from segue.sim.search.script import FAULTS, Entry, Script
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from segue.sim import acp_script as acp
+from segue.sim.acp import script as acp
 from segue.sim.cloud import script as cloud
 from segue.sim.cloud.app import cloud_app
 from segue.sim.llm import script as llm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from segue.sources.speckit import SpecKit
+from segue.sources.speckit.source import SpecKit
 
 TASKS = """\
 ---

@@ -15,8 +15,8 @@ from segue.conformance.source import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source
-from segue.sources.planfile import CONTEXT_BYTES, PlanFile
-from segue.sources.planstate import CorruptState, state_path
+from segue.sources.plan.source import CONTEXT_BYTES, PlanFile
+from segue.sources.plan.state import CorruptState, state_path
 
 PLAN = "# Plan\n\nUse tabs.\n\n## Task 1\n\nOne.\n\n## Task 3\n\nThree.\n\n## Task 2\n\nTwo.\n"
 LENIENT = "# Plan\n\n## Task 1: One\n\na\n\n### Task 1.1: Two\n\nb\n\n## Task 4b: Three\n\nc\n"

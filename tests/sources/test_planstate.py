@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.domain.task import Completion, TaskStatus
-from segue.sources.planstate import (
+from segue.sources.plan.state import (
     KEPT_PLANS,
     CorruptState,
     PlanState,

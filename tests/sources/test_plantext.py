@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from segue.domain.errors import SourceError
 from segue.domain.task import Notice
-from segue.sources.plantext import INVALID, ParsedPlan, decode, listing, order, parse
+from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order, parse
 
 
 def keys(plan: ParsedPlan) -> list[str]:

@@ -15,10 +15,10 @@ from segue.conformance.source import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source
-from segue.sources import speckit_state
-from segue.sources.planstate import CorruptState
-from segue.sources.speckit import SpecKit
-from segue.sources.speckit_context import CONTEXT_BYTES
+from segue.sources.plan.state import CorruptState
+from segue.sources.speckit import state as speckit_state
+from segue.sources.speckit.context import CONTEXT_BYTES
+from segue.sources.speckit.source import SpecKit
 from tests.sources.speckit_files import SPEC, TASKS, feature, speckit
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
-from segue.sources.speckit_spec import Story, parse_constitution, parse_plan, parse_spec
+from segue.sources.speckit.spec import Story, parse_constitution, parse_plan, parse_spec
 from tests.sources.speckit_files import PLAN, SPEC
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.task import Completion, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
-from segue.sources.planstate import CorruptState
-from segue.sources.speckit_state import CANNOT_PROCEED, SpecState, UnusableState, load, required, save
+from segue.sources.plan.state import CorruptState
+from segue.sources.speckit.state import CANNOT_PROCEED, SpecState, UnusableState, load, required, save
 
 PASSED = Verdict(Result.PASS, Action.PROCEED, "all is well", (CriterionVerdict("US1/AC2", True, "seen"),))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from segue.domain.errors import SourceError
 from segue.domain.task import TaskStatus
-from segue.sources.speckit_tasks import BoxTask, ParsedTasks, parse, refusal, ticked
+from segue.sources.speckit.tasks import BoxTask, ParsedTasks, parse, refusal, ticked
 from tests.sources.speckit_files import TASKS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from segue.system.process_group import PORTABLE
+from segue.system.process.group import PORTABLE
 
 _MODULES = ("test_process", "test_process_adoption", "test_process_capture")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from segue.domain.job import Limits
 from segue.system.identity import start_time
-from segue.system.process import Chunk, Command, Exit, Processes, child_environment
+from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
 
 GRACE = 0.3
 PATIENCE = 30.0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import WorkspaceError
-from segue.system.git import Repository
+from segue.system.git.repository import Repository
 
 
 def git(repo: Path, *arguments: str) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from segue.system.guard import LOOPBACK_HOSTS, Guard, Receive, Scope, Send
-from segue.system.listen import listening
+from segue.system.http.guard import LOOPBACK_HOSTS, Guard, Receive, Scope, Send
+from segue.system.http.listen import listening
 
 TOKEN = "s3cret-token"
 

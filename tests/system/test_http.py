@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.sim.http_server import drop, serve
-from segue.system.http import Answer, Http, HttpError, Policy
+from segue.sim.http.server import drop, serve
+from segue.system.http.client import Answer, Http, HttpError, Policy
 
 SECRET = "crsr_very_secret_indeed"
 T = TypeVar("T")

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from segue.system.identity import identify, is_dead
 from segue.system.interrupts import on_interrupt
-from segue.system.process_group import PORTABLE, windows_argv
-from segue.system.process_orphans import end_orphans
-from segue.system.process_table import proc_start_time, proc_table, ps_start_time, ps_table, start_time
+from segue.system.process.group import PORTABLE, windows_argv
+from segue.system.process.orphans import end_orphans
+from segue.system.process.table import proc_start_time, proc_table, ps_start_time, ps_table, start_time
 from tests.system.process_driver import PATIENCE, kill_driver, left_behind, start_driver, wait_for
 
 EXTENSIONS = ".COM;.EXE;.BAT;.CMD"

@@ -13,7 +13,7 @@ import pytest
 
 from segue.domain.job import Limits
 from segue.system.lines import Lines
-from segue.system.process import Chunk, Command, Exit, Processes
+from segue.system.process.processes import Chunk, Command, Exit, Processes
 from tests.system.process_driver import (
     alive,
     finish_driver,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.system.process import Chunk, Processes, end_orphans
+from segue.system.process.processes import Chunk, Processes, end_orphans
 from tests.system.process_driver import (
     PATIENCE,
     alive,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import ToolMissing
-from segue.system.process import Captured, capture, child_environment
+from segue.system.process.processes import Captured, capture, child_environment
 from tests.system.process_driver import alive, wait_for
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from segue.domain.errors import SegueError, WorkspaceError
 from segue.domain.run import Run, RunSpec, RunState
-from segue.system.git import Repository
+from segue.system.git.repository import Repository
+from segue.system.git.worktree import Worktree, unmerged
 from segue.system.sweep import NotOurs, belongs, delete, size_of
-from segue.system.worktree import Worktree, unmerged
 from tests.system.test_git import git, repo
 
 __all__ = ["repo"]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from segue.app import App
 from segue.domain.event import Event, EventType
 from segue.reports.answers import REPORTS, answers
 from segue.reports.selection import Selection
+from segue.runtime.wiring import App
 from segue.store import connect
 from segue.web import events, figures, reports, steps
 from segue.web.pages import Asked

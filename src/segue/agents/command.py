@@ -19,7 +19,7 @@ from segue.domain.event import Event
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.process import Command, Processes, child_environment
+from segue.system.process.processes import Command, Processes, child_environment
 from segue.system.redact import Redactor
 
 _TEXT_BYTES = 64 * 1024

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from segue.agents.cursor_tools import bounded, clip
+from segue.agents.cursor.tools import bounded, clip
 from segue.domain.event import Event, EventType
 
 TEXT_CHARS = 64 * 1024

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from segue.agents.local import Ended, ReadLine, run_local
 from segue.domain.event import Event
-from segue.system.process import Command, Exit, Processes
+from segue.system.process.processes import Command, Exit, Processes
 from segue.system.redact import Redactor
 
 Patience = Callable[[], float | None]

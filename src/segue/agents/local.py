@@ -16,7 +16,7 @@ from segue.domain.failure import Failure
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.system.lines import Lines
-from segue.system.process import Chunk, Command, Exit, Processes, child_environment
+from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
 from segue.system.redact import Redactor
 
 ReadLine = Callable[[str], list[Event] | None]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import private_folder
-from segue.system.git import Repository
-from segue.system.process import capture, child_environment
+from segue.system.git.repository import Repository
+from segue.system.process.processes import capture, child_environment
 
 
 @dataclass(frozen=True, slots=True)

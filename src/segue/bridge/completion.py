@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from segue.bridge.desk import Desk
 from segue.domain.event import EventType
 from segue.ports import StepFacts, StepResult
-from segue.system.http import Http, HttpError, Policy
+from segue.system.http.client import Http, HttpError, Policy
 
 _STATUS = {"done": "FINISHED"}
 _POLICY = Policy(timeout=20.0, attempts=4)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from segue.app import App, agent_class, make_agent
 from segue.config.bridge import BridgeSettings
 from segue.domain.budget import Budget
 from segue.domain.event import Event, EventType
@@ -15,7 +14,8 @@ from segue.domain.outcome import Usage
 from segue.domain.run import Step
 from segue.flow.start import check_caps
 from segue.ports import Agent, Journal
-from segue.system.process import Processes
+from segue.runtime.wiring import App, agent_class, make_agent
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
 LAUNCHING = ("turn", "subagent")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from segue.app import App
 from segue.notify import Kind, Notice, notify
+from segue.runtime.wiring import App
 
 
 async def tell_people(app: App, kind: Kind, title: str, text: str) -> list[str]:

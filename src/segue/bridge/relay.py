@@ -9,7 +9,7 @@ from typing import Any
 
 from segue.bridge.commands import LocalAction
 from segue.config.bridge import BridgeSettings
-from segue.system.http import Answer, Http, HttpError, Policy
+from segue.system.http.client import Answer, Http, HttpError, Policy
 
 _REFUSALS = {
     400: "the relay does not understand it",

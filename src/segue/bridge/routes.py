@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from segue.app import App, agent_class
 from segue.bridge import view, webhooks
 from segue.bridge.session import begin, place
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
 from segue.ports import Store
+from segue.runtime.wiring import App, agent_class
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from segue.app import App, own_folder
 from segue.bridge.people import tell_people
 from segue.bridge.routes import make_app
 from segue.bridge.session import Ended, carry_on
@@ -18,10 +17,11 @@ from segue.bridge.webhooks import dispatch, inbox_run
 from segue.domain.errors import Locked, NeedsHuman, SegueError
 from segue.domain.run import Run, RunState
 from segue.ports import Store
+from segue.runtime.wiring import App, own_folder
 from segue.system.files import write_atomic
-from segue.system.guard import LOOPBACK_HOSTS, Guard
+from segue.system.http.guard import LOOPBACK_HOSTS, Guard
+from segue.system.http.listen import listening
 from segue.system.interrupts import on_interrupt
-from segue.system.listen import listening
 
 WEBHOOKS = "/webhooks/cursor"
 _TRY_AGAIN = 2.0

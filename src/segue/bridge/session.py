@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from segue.app import App
 from segue.bridge.conversation import Conversation
 from segue.bridge.desk import Desk, Spent
 from segue.domain.errors import Interrupted, LeaseLost, NeedsHuman, SegueError, UsageError, WorkspaceError
@@ -18,10 +17,11 @@ from segue.domain.repository import canonical
 from segue.domain.run import Run, RunSpec, RunState
 from segue.flow.start import raise_problems
 from segue.ports import Journal, Observer, Store
-from segue.system.git import Repository
+from segue.runtime.wiring import App
+from segue.system.git.repository import Repository
 from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 
 KIND = "bridge"
 """The kind of source that tells conversations from other runs."""

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from segue.agents.cloud.status import normalised
-from segue.agents.cursor_cloud import KEY, CursorCloudOptions
-from segue.app import App
+from segue.agents.cursor_cloud.agent import KEY, CursorCloudOptions
+from segue.agents.cursor_cloud.status import normalised
 from segue.bridge.completion import signature
 from segue.bridge.session import KIND
 from segue.domain.event import Event, EventType
 from segue.domain.run import Run, RunSpec, RunState
 from segue.ports import Journal, StepFacts, StepResult, Store
-from segue.system.http import Http, HttpError, Policy
+from segue.runtime.wiring import App
+from segue.system.http.client import Http, HttpError, Policy
 
 INBOX = "bridge-webhooks"
 """The kind of the run that holds all deliveries, so that each is taken once, whoever it is for."""

@@ -32,8 +32,8 @@ def list_(repo: Path | None, config_file: Path | None, as_json: bool, color: str
     """
     from dataclasses import asdict
 
-    from segue.app import App
-    from segue.checkup import agent_reports
+    from segue.runtime.doctor import agent_reports
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     reports = agent_reports(App.load(repo, config_file, settings))
@@ -73,7 +73,7 @@ def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
     Examples:
       segue agent schema command
     """
-    from segue.app import App, agent_class
+    from segue.runtime.wiring import App, agent_class
 
     settings = App.load(repo, config_file).loaded.settings
     click.echo(json.dumps(agent_class(name, settings).Options.model_json_schema(), indent=2))

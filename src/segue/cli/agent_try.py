@@ -15,7 +15,7 @@ from segue.cli.output import Output, clean
 if TYPE_CHECKING:
     from segue.domain.event import Event
     from segue.domain.outcome import Usage
-    from segue.tryout import Trial, Tried
+    from segue.runtime.try_agent import Trial, Tried
 
 
 @click.command("try")
@@ -64,9 +64,9 @@ def try_(
     import asyncio
     import shutil
 
-    from segue.app import App
     from segue.domain.job import Mode
-    from segue.tryout import Trial, try_out
+    from segue.runtime.try_agent import Trial, try_out
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     asked = _asked(prompt)

@@ -53,10 +53,10 @@ def judge_(
     """
     import asyncio
 
-    from segue.app import App
     from segue.domain.errors import JudgeFailed
     from segue.judges.bench.run import run_bench
     from segue.judges.llm import LlmJudge
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     app = App.load(repo, config_file, {"judge": {"model": model}})

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from segue.cli.output import Output, announce_page
-from segue.prepare import Prepared
+from segue.runtime.plan import Prepared
 
 
 @dataclass(frozen=True, slots=True)

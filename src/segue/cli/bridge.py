@@ -53,9 +53,9 @@ def run(
       segue bridge run --agent cursor-cloud --repo github.com/me/agent-env "Update all my apps"
       segue bridge run --agent claude --repo ~/agent-env "What is on for today?" --wait-reminders
     """
-    from segue.app import App
     from segue.bridge.session import begin, place
     from segue.cli.bridge_talk import talk
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet, color)
     app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
@@ -112,10 +112,10 @@ def list_(limit: int, config_file: Path | None, as_json: bool, color: str, **set
       segue bridge list
       segue bridge list --json
     """
-    from segue.app import App
     from segue.bridge.view import conversations, summary
     from segue.cli.output import one_line
     from segue.cli.show import moment, state_of
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     with App.load(None, config_file, settings).store(read_only=True) as store:
@@ -142,10 +142,10 @@ def show(run_id: str, config_file: Path | None, as_json: bool, color: str, **set
       segue bridge show last
       segue bridge show 20261115-0219 --json
     """
-    from segue.app import App
     from segue.bridge.view import detail, find
     from segue.cli.bridge_talk import print_conversation
     from segue.cli.show import state_of
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     with App.load(None, config_file, settings).store(read_only=True) as store:
@@ -207,8 +207,8 @@ def serve(
     """
     import asyncio
 
-    from segue.app import App
     from segue.bridge.serve import serve as serve_bridge
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet)
     app = App.load(None, config_file, {**settings, "bridge": {"listen": listen, "port": port}})

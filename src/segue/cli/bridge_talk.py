@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from segue.app import App
 from segue.bridge.session import Ended, carry_on
 from segue.bridge.view import find
 from segue.cli.display import JsonLines, Lines, Silent
@@ -15,6 +14,7 @@ from segue.cli.log import structured
 from segue.cli.output import Output, clean
 from segue.cli.show import moment
 from segue.domain.run import Run
+from segue.runtime.wiring import App
 
 
 def reopen(run_id: str, config: Path | None, settings: dict[str, Any]) -> tuple[App, Run]:

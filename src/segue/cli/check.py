@@ -10,10 +10,10 @@ import click
 from segue.cli.options import make_output, options
 
 if TYPE_CHECKING:
-    from segue.app import App
     from segue.cli.output import Output
     from segue.domain.evidence import CheckResult
     from segue.judges.rls.report import RlsReport
+    from segue.runtime.wiring import App
 
 _SHOWN = 4000
 
@@ -37,7 +37,7 @@ def check(
         return 0
     import asyncio
 
-    from segue.app import App
+    from segue.runtime.wiring import App
 
     return asyncio.run(_everything(App.load(repo, config_file), make_output(as_json, color=color)))
 
@@ -57,8 +57,8 @@ def rls(repo: Path | None, config_file: Path | None, as_json: bool, color: str) 
     """
     import asyncio
 
-    from segue.app import App
     from segue.domain.errors import UsageError
+    from segue.runtime.wiring import App
 
     app, output = App.load(repo, config_file), make_output(as_json, color=color)
     report = asyncio.run(_rls(app, demanded=True))
@@ -117,7 +117,7 @@ async def _rls(app: App, *, demanded: bool) -> RlsReport | None:
 async def _run(app: App, argv: tuple[str, ...]) -> CheckResult:
     from segue.domain.errors import SegueError
     from segue.domain.evidence import CheckResult
-    from segue.system.process_capture import capture
+    from segue.system.process.capture import capture
 
     limit, command = app.loaded.settings.limits.phase_timeout, " ".join(argv)
     try:

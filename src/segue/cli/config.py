@@ -25,8 +25,8 @@ def show(repo: Path | None, config_file: Path | None, as_json: bool, color: str)
       segue config show
       SEGUE_LIMITS__PHASE_TIMEOUT=600 segue config show --json
     """
-    from segue.app import App
     from segue.config.load import shown
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     rows = [(path, shown(value), origin) for path, value, origin in App.load(repo, config_file).loaded.rows()]

@@ -25,7 +25,7 @@ def path(repo: Path | None, config_file: Path | None, as_json: bool, **settings:
     Examples:
       sqlite3 "$(segue db path)" 'select * from orchestrator_runs'
     """
-    from segue.app import App
+    from segue.runtime.wiring import App
 
     app = App.load(repo, config_file, settings)
     output = make_output(as_json)
@@ -46,7 +46,7 @@ def migrate(repo: Path | None, config_file: Path | None, as_json: bool, **settin
     Examples:
       segue db migrate --database-url postgresql://me@host/segue
     """
-    from segue.app import App
+    from segue.runtime.wiring import App
 
     with App.load(repo, config_file, settings).store() as store:
         version = store.version()
@@ -78,7 +78,7 @@ def export(
       segue db export steps --format csv -o steps.csv
       segue db export events --format parquet -o events.parquet
     """
-    from segue.app import App
+    from segue.runtime.wiring import App
     from segue.store.export import export as write
 
     with App.load(repo, config_file, settings).store(read_only=True) as store:
@@ -147,7 +147,7 @@ def push(
       segue db push --to postgresql://me:password@host/segue
       segue db push --run 20261115-0219
     """
-    from segue.app import App
     from segue.cli.db_push import push_all
+    from segue.runtime.wiring import App
 
     return push_all(App.load(repo, config_file, settings), to, run_ids, make_output(as_json))

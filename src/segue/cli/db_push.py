@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from segue.app import App
 from segue.cli.output import Output, error_text
 from segue.domain.errors import SegueError, UsageError
+from segue.runtime.wiring import App
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.database import Database, open_database
 from segue.store.migrate import migrate

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from segue.app import App
 from segue.bridge.session import begin
 from segue.cli.bridge_talk import talked
 from segue.cli.output import Output, program
+from segue.runtime.wiring import App
 from segue.sim import throwaway
 from segue.sim.throwaway import Throwaway
 
@@ -40,7 +40,7 @@ async def show(folder: Path | None, output: Output) -> int:
     """Hold the conversation, then say what happened."""
     from segue.sim.cloud.app import cloud_app
     from segue.sim.cloud.script import Script
-    from segue.sim.http_server import serve
+    from segue.sim.http.server import serve
 
     place = await throwaway.with_feature(folder)
     os.environ["CURSOR_API_KEY"] = _KEY

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from segue.app import App
 from segue.cli import drive
 from segue.cli.output import Output, program
+from segue.runtime.wiring import App
 from segue.sim import throwaway
 
 _GOAL = "Build a Supabase todo app with auth"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from segue.app import App
 from segue.cli import drive
 from segue.cli.output import Output, program
+from segue.runtime.wiring import App
 from segue.sim import throwaway
 from segue.sim.throwaway import Throwaway
 
@@ -44,8 +44,8 @@ def _services(place: Throwaway) -> Iterator[tuple[str, str]]:
     """The simulated cloud and the simulated model, on loopback, for as long as the run takes."""
     from segue.sim.cloud.app import cloud_app
     from segue.sim.cloud.script import Script as CloudScript
-    from segue.sim.http_script import load_script
-    from segue.sim.http_server import serve
+    from segue.sim.http.script import load_script
+    from segue.sim.http.server import serve
     from segue.sim.llm.app import llm_app
     from segue.sim.llm.script import Script as ModelScript
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from segue.app import App
 from segue.cli import drive
 from segue.cli.output import Output, program
+from segue.runtime.wiring import App
 from segue.sim import throwaway
 
 

@@ -27,8 +27,8 @@ def doctor(repo: Path | None, config_file: Path | None, as_json: bool, color: st
     import asyncio
     from dataclasses import asdict
 
-    from segue.app import App
-    from segue.checkup import examine
+    from segue.runtime.doctor import examine
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     findings = asyncio.run(examine(App.load(repo, config_file, settings)))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from segue.app import App
 from segue.cli.beside import NO_PAGE, Beside, page_beside
 from segue.cli.display import observer
 from segue.cli.log import structured
@@ -17,11 +16,12 @@ from segue.cli.output import Output, animated, error_text
 from segue.cli.progress import Progress
 from segue.cli.summary import summarise
 from segue.domain.task import Task
-from segue.flow.kit import FLOWS
+from segue.flow.context import FLOWS
 from segue.flow.start import NO_TASKS, pending, select
 from segue.notify.observer import RunNotices
-from segue.prepare import PlanChanged, Prepared, prepared
-from segue.session import carry_out
+from segue.runtime.plan import PlanChanged, Prepared, prepared
+from segue.runtime.session import carry_out
+from segue.runtime.wiring import App
 from segue.sources.prompt import PromptSource
 from segue.store.projections import task_views
 from segue.system.background import start_in_background

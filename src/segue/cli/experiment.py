@@ -10,10 +10,10 @@ import click
 from segue.cli.options import make_output, options
 
 if TYPE_CHECKING:
-    from segue.app import App
     from segue.cli.output import Output
     from segue.domain.run import Run
-    from segue.experiment import Experiment, Result, Trial
+    from segue.runtime.experiment import Experiment, Result, Trial
+    from segue.runtime.wiring import App
 
 
 @click.command()
@@ -51,8 +51,8 @@ def experiment(
     """
     import asyncio
 
-    from segue import experiment as lab
-    from segue.app import App
+    from segue.runtime import experiment as lab
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     app = App.load(file.absolute().parent, config_file, settings)
@@ -83,7 +83,7 @@ def _teller(output: Output) -> Any:
 
 
 def _list(app: App, found: Experiment, output: Output) -> int:
-    from segue import experiment as lab
+    from segue.runtime import experiment as lab
     from segue.sources.prompt import pair_key
 
     rows = []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from segue.app import App
 from segue.domain.errors import UsageError
 from segue.domain.run import Run, RunState
 from segue.ports import Store
+from segue.runtime.wiring import App
 
 
 def named(store: Store, run_id: str) -> Run:

@@ -11,10 +11,10 @@ import click
 from segue.cli.options import make_output, options
 
 if TYPE_CHECKING:
-    from segue.app import App
     from segue.cli.gc_find import Found, Rule
     from segue.cli.output import Output
     from segue.ports import Store
+    from segue.runtime.wiring import App
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "": 86400.0}
 
@@ -64,8 +64,8 @@ def gc(
     """
     import asyncio
 
-    from segue.app import App
     from segue.cli.gc_find import Rule
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet, color)
     app = App.load(repo, config_file, settings)
@@ -96,7 +96,7 @@ async def _collect(app: App, rule: Rule, output: Output, dry_run: bool) -> int:
 async def _remove(rule: Rule, store: Store, found: Found) -> None:
     """Delete it, unless its run was taken up again meanwhile; git then forgets a work tree of ours."""
     from segue.domain.errors import SegueError
-    from segue.system.git import Repository
+    from segue.system.git.repository import Repository
     from segue.system.sweep import delete
 
     if found.run is not None and not rule.over(store.run(found.run)):

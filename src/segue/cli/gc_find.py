@@ -13,9 +13,9 @@ from segue.domain.errors import SegueError
 from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.system import identity
-from segue.system.git import Repository
+from segue.system.git.repository import Repository
+from segue.system.git.worktree import Worktree
 from segue.system.sweep import belongs, newest, size_of
-from segue.system.worktree import Worktree
 
 _ENDED = (RunState.DONE, RunState.FAILED)
 _DAY = 86400.0

@@ -36,11 +36,11 @@ def logs(
       segue logs -f
       segue logs --task 3 --json | jq .event
     """
-    from segue.app import App
     from segue.cli import find
     from segue.cli.display import JsonLines, place, sentence
     from segue.cli.output import one_line
     from segue.domain.event import Recorded
+    from segue.runtime.wiring import App
 
     output = make_output(as_json)
     app = App.load(repo, config_file, settings)

@@ -29,9 +29,9 @@ def test(repo: Path | None, config_file: Path | None, as_json: bool, color: str,
     """
     import asyncio
 
-    from segue.app import App
     from segue.domain.errors import UsageError
     from segue.notify.send import configured
+    from segue.runtime.wiring import App
 
     app = App.load(repo, config_file, settings)
     output = make_output(as_json, color=color)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from segue.domain.budget import Budget
 from segue.domain.event import EventType, Json, Recorded
 from segue.domain.run import Step
-from segue.flow.kit import Spent
+from segue.flow.context import Spent
 from segue.reports.sentences import sentence
 from segue.store.projections import TaskView
 

@@ -11,7 +11,7 @@ import click
 from segue.cli.options import make_output, options
 
 if TYPE_CHECKING:
-    from segue.app import App
+    from segue.runtime.wiring import App
 
 INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
@@ -97,7 +97,7 @@ def key(config_file: Path | None) -> int:
 
 
 def _app(config_file: Path | None) -> App:
-    from segue.app import App
+    from segue.runtime.wiring import App
 
     if config_file is not None:
         # The models read the settings themselves, in whatever process the proxy puts them.
@@ -119,7 +119,7 @@ def _require() -> None:
 
 
 def _folder(app: App) -> Path:
-    from segue.app import own_folder
+    from segue.runtime.wiring import own_folder
     from segue.system.files import private_folder
 
     own_folder(app.state_dir)

@@ -10,7 +10,7 @@ import click
 from segue.cli.options import make_output, options
 
 if TYPE_CHECKING:
-    from segue.app import App
+    from segue.runtime.wiring import App
 
 
 @click.group(invoke_without_command=True)
@@ -127,9 +127,9 @@ def _app(config_file: Path | None, command_line: dict[str, Any]) -> App:
     """The settings, if the relay's own come from where only the user can write."""
     import os
 
-    from segue.app import App
     from segue.config.load import user_file
     from segue.domain.errors import UsageError
+    from segue.runtime.wiring import App
 
     app = App.load(None, config_file, command_line)
     named = app.config or (Path(os.environ["SEGUE_CONFIG"]) if os.environ.get("SEGUE_CONFIG") else None)

@@ -11,11 +11,11 @@ import click
 from segue.cli.options import make_output, options
 
 if TYPE_CHECKING:
-    from segue.app import App
     from segue.cli.output import Output
     from segue.ports import Store
     from segue.reports.report import Report
     from segue.reports.selection import Selection
+    from segue.runtime.wiring import App
 
 NAMES = ("gaps", "recovery", "compare", "run")
 
@@ -69,7 +69,7 @@ def report(
       segue report run last
       segue report recovery --csv - > recovery.csv
     """
-    from segue.app import App
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     app = App.load(repo, config_file, settings)

@@ -35,9 +35,9 @@ def resume(
     """
     import asyncio
 
-    from segue.app import App
     from segue.cli import drive, find
-    from segue.prepare import reopened
+    from segue.runtime.plan import reopened
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet, color)
     app = App.load(repo, config_file, settings)

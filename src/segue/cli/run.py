@@ -100,9 +100,9 @@ def run(
     """
     import asyncio
 
-    from segue.app import App
     from segue.cli import drive
-    from segue.prepare import PlanChanged
+    from segue.runtime.plan import PlanChanged
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet, color)
     settings |= _chosen(agents)

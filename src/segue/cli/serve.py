@@ -43,8 +43,8 @@ def serve(
     """
     import asyncio
 
-    from segue.app import App
     from segue.cli.output import announce_page
+    from segue.runtime.wiring import App
     from segue.web.serve import serve as listen
 
     output = make_output(as_json, quiet)

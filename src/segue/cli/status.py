@@ -31,9 +31,9 @@ def status(
       segue status last
       segue status 20261115-0219 --json
     """
-    from segue.app import App
     from segue.cli import find, show
     from segue.cli.task_table import task_table
+    from segue.runtime.wiring import App
     from segue.store.projections import task_views
 
     output = make_output(as_json, color=color)

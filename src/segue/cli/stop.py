@@ -33,11 +33,11 @@ def stop(
     """
     import asyncio
 
-    from segue.app import App
     from segue.cli import find
     from segue.cli.show import state_of
     from segue.domain.run import RunState
-    from segue.session import stop_run
+    from segue.runtime.session import stop_run
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet)
     app = App.load(repo, config_file, settings)

@@ -9,8 +9,8 @@ from typing import Any
 from segue.cli.output import Output, clean, error_text
 from segue.cli.show import run_data
 from segue.cli.task_table import task_table
-from segue.prepare import Prepared
-from segue.session import Ended
+from segue.runtime.plan import Prepared
+from segue.runtime.session import Ended
 from segue.store.projections import task_views
 from segue.system.files import private_folder, write_atomic
 

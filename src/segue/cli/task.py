@@ -35,8 +35,8 @@ def list_(
     """
     import asyncio
 
-    from segue.app import App
     from segue.cli.output import one_line
+    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     app = App.load(repo, config_file, settings)
@@ -62,7 +62,7 @@ def list_(
 async def _root(path: Path) -> Path:
     """The repository the path lies in, so that the state of the right pair is shown; else the path."""
     from segue.domain.errors import SegueError
-    from segue.system.git import Repository
+    from segue.system.git.repository import Repository
 
     try:
         return (await Repository.open(path)).root
@@ -117,10 +117,10 @@ def _decide(
 ) -> int:
     import asyncio
 
-    from segue.app import App
     from segue.cli import find
-    from segue.decide import decide
     from segue.domain.errors import UsageError
+    from segue.runtime.overrides import decide
+    from segue.runtime.wiring import App
 
     output = make_output(as_json)
     app = App.load(repo, config_file, settings)

@@ -12,7 +12,7 @@ import click
 from segue.cli.output import STYLES, Output, animated, one_line
 from segue.cli.show import duration
 from segue.domain.run import Step, StepState
-from segue.flow.kit import Spent
+from segue.flow.context import Spent
 from segue.reports.wording import quantity
 from segue.store.projections import TaskView
 

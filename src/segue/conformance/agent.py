@@ -24,7 +24,7 @@ from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
 from segue.ports import Agent
-from segue.system.process import Processes, capture
+from segue.system.process.processes import Processes, capture
 
 MakeAgent = Callable[[Processes], Agent]
 _GIT = ("git", "-c", "user.name=Conformance", "-c", "user.email=conformance@localhost")

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.ports import Reviewer, ReviewSubject
-from segue.system.process import capture
+from segue.system.process.processes import capture
 
 MakeReviewer = Callable[[Path], Reviewer]
 _GIT = ("git", "-c", "user.name=Conformance", "-c", "user.email=conformance@localhost")

@@ -12,7 +12,7 @@ from segue.domain.failure import FailureKind
 from segue.domain.role import ROLE_OF
 from segue.domain.task import Task
 from segue.domain.verdict import Action
-from segue.flow.kit import MAX_PARKS, Kit, Player
+from segue.flow.context import MAX_PARKS, Kit, Player
 from segue.flow.launch import folder_of
 from segue.ports import StepResult
 

@@ -7,8 +7,8 @@ from segue.domain.event import EventType
 from segue.domain.role import Role
 from segue.domain.task import Task
 from segue.domain.workspace import Snapshot
-from segue.flow.carried import Carried, PhaseEnd
-from segue.flow.kit import Kit
+from segue.flow.context import Kit
+from segue.flow.state import Carried, PhaseEnd
 from segue.ports import StepFacts, StepResult
 
 

@@ -11,7 +11,7 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
 from segue.domain.signature import signature
 from segue.domain.task import Task
-from segue.flow.kit import Kit
+from segue.flow.context import Kit
 
 _KINDS = {
     FailureKind.REFUSED: "REFUSED",

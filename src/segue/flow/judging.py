@@ -15,12 +15,12 @@ from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict, without_secrets
 from segue.flow.attempts import Try, attempts
-from segue.flow.carried import Carried
+from segue.flow.context import Kit, Verifying
 from segue.flow.errors import check_failed
 from segue.flow.evidence import verdict_of as verdict_after
-from segue.flow.kit import Kit, Verifying
 from segue.flow.launch import Conclusion, Launch, launched, recorded, seen_before
-from segue.flow.plan import as_seen, edited_meanwhile, tree_before
+from segue.flow.phases.plan import as_seen, edited_meanwhile, tree_before
+from segue.flow.state import Carried
 from segue.judges.answer import Unusable, read_answer
 from segue.judges.verdict import verdict_of
 from segue.ports import Judge, StepFacts, StepResult

@@ -17,8 +17,8 @@ from segue.domain.prompt import Prompt
 from segue.domain.run import StepState
 from segue.domain.task import Task
 from segue.domain.verdict import Result, Verdict
+from segue.flow.context import Kit, Player
 from segue.flow.errors import Witness
-from segue.flow.kit import Kit, Player
 from segue.ports import StepFacts, StepResult
 
 _KEPT_TEXT = 256 * 1024

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
-from segue.flow.carried import Carried, PhaseEnd
-from segue.flow.kit import Building, Kit
+from segue.flow.context import Building, Kit
+from segue.flow.state import Carried, PhaseEnd
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from segue.domain.errors import CredentialsError, SegueError, ToolMissing, Usage
 from segue.domain.role import Role
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.domain.workspace import Snapshot
-from segue.flow.kit import Cast
+from segue.flow.context import Cast
 from segue.ports import Capabilities, Problem
 
 NO_TASKS = "No pending tasks to process."

@@ -8,7 +8,7 @@ from typing import Any
 
 from segue.judges.options import JudgeSettings
 from segue.judges.trouble import Unavailable, trouble
-from segue.system.http import Answer, Http, HttpError, Policy
+from segue.system.http.client import Answer, Http, HttpError, Policy
 
 Message = dict[str, str]
 """One turn of the conversation: `role` and `content`."""

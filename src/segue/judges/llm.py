@@ -21,7 +21,7 @@ from segue.judges.vendors import INSTALL, MISSING, PREFIX, ask_vendor, installed
 from segue.judges.verdict import verdict_of
 from segue.ports import Problem
 from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt
-from segue.system.http import LOOPBACK
+from segue.system.http.client import LOOPBACK
 from segue.system.redact import Redactor
 
 

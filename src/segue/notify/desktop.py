@@ -11,7 +11,7 @@ from pathlib import Path
 from segue.domain.errors import ToolMissing
 from segue.notify.notice import Notice, Notifier, NotTold
 from segue.notify.options import DesktopSettings
-from segue.system.process import capture, child_environment
+from segue.system.process.processes import capture, child_environment
 
 SESSION_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")
 """What a program needs to find the user's desktop."""

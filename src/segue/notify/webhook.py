@@ -14,7 +14,7 @@ from typing import Any
 
 from segue.notify.notice import Notice, Notifier, NotTold
 from segue.notify.options import WebhookSettings
-from segue.system.http import Http, HttpError, Policy
+from segue.system.http.client import Http, HttpError, Policy
 
 SIGNATURE = "X-Segue-Signature"
 DELIVERY = "X-Segue-Delivery"

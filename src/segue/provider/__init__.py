@@ -23,9 +23,9 @@ if importlib.util.find_spec("litellm") is None:
 # Before LiteLLM is imported: it would fetch its list of prices from the network.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-from segue.app import App  # noqa: E402
 from segue.provider.engine import Engine  # noqa: E402
 from segue.provider.models import Handler, register_with_litellm  # noqa: E402
+from segue.runtime.wiring import App  # noqa: E402
 
 __all__ = ["close", "handler", "register"]
 

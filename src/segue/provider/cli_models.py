@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
-from segue.app import App, make_agent
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
@@ -23,7 +22,8 @@ from segue.provider.failures import AgentFailed, Busy
 from segue.provider.folder import Folder
 from segue.provider.request import check_model
 from segue.provider.trace import Span
-from segue.system.process import Processes
+from segue.runtime.wiring import App, make_agent
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
 _CHARS_PER_TOKEN = 4

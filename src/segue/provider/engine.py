@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from segue.app import App, own_folder
 from segue.prompts.transcript import Message
 from segue.provider import otel
 from segue.provider.catalogue import Catalogue
@@ -22,6 +21,7 @@ from segue.provider.compose import Composer
 from segue.provider.folder import Folder, sweep
 from segue.provider.record import Recorder
 from segue.provider.trace import Trace
+from segue.runtime.wiring import App, own_folder
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from segue.system import identity
 from segue.system.files import private_folder
-from segue.system.process import end_orphans
+from segue.system.process.processes import end_orphans
 
 _NOTE = "owner.json"
 

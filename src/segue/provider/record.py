@@ -6,12 +6,12 @@ import asyncio
 import logging
 from pathlib import Path
 
-from segue.app import App
 from segue.domain.errors import SegueError
 from segue.domain.event import Event, EventType
 from segue.domain.run import RunSpec, RunState
 from segue.ports import Journal, Store
 from segue.provider.trace import Trace
+from segue.runtime.wiring import App
 from segue.system.redact import Redactor
 
 SOURCE_KIND = "provider"

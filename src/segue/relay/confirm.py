@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing
-from segue.system.process import capture, child_environment
+from segue.system.process.processes import capture, child_environment
 
 Ask = Callable[[str], Awaitable[bool]]
 """Puts a question to the user; False also when there is no answer in time."""

@@ -24,8 +24,8 @@ from segue.relay.confirm import Ask
 from segue.relay.execute import execute, job_of
 from segue.relay.options import ActionSettings, RelaySettings
 from segue.relay.rate import Rate
-from segue.system.process import Command, Processes
-from segue.system.process_folder import RunFolder
+from segue.system.process.folder import RunFolder
+from segue.system.process.processes import Command, Processes
 from segue.system.redact import Redactor
 
 Gone = Callable[[], Awaitable[object]]

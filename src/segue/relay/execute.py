@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from segue.domain.job import Limits
 from segue.relay.options import ActionSettings
-from segue.system.process import Chunk, Command, Exit, Processes, child_environment
+from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
 from segue.system.redact import Redactor
 
 _REASONS = {"wall": "timeout", "output": "output", "ended": "stopped"}

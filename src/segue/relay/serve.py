@@ -18,10 +18,10 @@ from segue.relay.questions import Page, Questions
 from segue.relay.tokens import TokenFile
 from segue.relay.web import relay_app
 from segue.system.files import private_folder
+from segue.system.http.listen import listening
 from segue.system.interrupts import on_interrupt
-from segue.system.listen import listening
 from segue.system.lock import RepoLock
-from segue.system.process import Processes
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor, secrets_of
 
 

@@ -9,7 +9,7 @@ from segue.relay.audit import Audit
 from segue.relay.desk import Call, Desk
 from segue.relay.options import RelaySettings
 from segue.relay.tokens import TokenFile
-from segue.system.guard import LOOPBACK_HOSTS, App, Guard, Message, Receive, Scope, Send, answer
+from segue.system.http.guard import LOOPBACK_HOSTS, App, Guard, Message, Receive, Scope, Send, answer
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

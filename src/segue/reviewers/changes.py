@@ -8,7 +8,7 @@ from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.finding import Finding
-from segue.system.process import capture, child_environment
+from segue.system.process.processes import capture, child_environment
 
 _HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 

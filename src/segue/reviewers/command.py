@@ -9,11 +9,11 @@ from segue.domain.errors import SegueError
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.changes import in_changed_files
-from segue.reviewers.formats import MalformedOutput, exit_code_finding, parse
+from segue.reviewers.formats.read import MalformedOutput, exit_code_finding, parse
 from segue.reviewers.options import CommandReviewOptions
 from segue.reviewers.tool import Said, Tool, filled, missing
 from segue.reviewers.triage import at_least
-from segue.system.process import child_environment
+from segue.system.process.processes import child_environment
 from segue.system.redact import Redactor
 
 

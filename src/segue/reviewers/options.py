@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from segue.domain.argv import fill, split
 from segue.domain.finding import Severity
-from segue.reviewers.formats import Format
+from segue.reviewers.formats.read import Format
 from segue.reviewers.tool import PLACEHOLDERS
 
 _REPLACED = "Replaced in it: {base}, {head}, {repo}, {task}; a brace is {{ or }}."

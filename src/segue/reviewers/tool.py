@@ -11,7 +11,7 @@ from pathlib import Path
 from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
 from segue.ports import Problem, ReviewSubject
-from segue.system.process import capture
+from segue.system.process.processes import capture
 from segue.system.redact import Redactor
 
 PLACEHOLDERS = ("base", "head", "repo", "task")

@@ -9,7 +9,7 @@ from typing import Any
 
 from segue.domain.errors import SearchFailed
 from segue.searchers.options import SearchSettings
-from segue.system.http import Answer, Http, HttpError, Policy
+from segue.system.http.client import Answer, Http, HttpError, Policy
 
 KEPT = "the work so far; the task can be tried again without a search"
 

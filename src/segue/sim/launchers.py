@@ -76,7 +76,7 @@ def run_agent(arguments: list[str]) -> int:
     """Be Cursor's `agent`: FOLDER of the launcher, then its arguments."""
     if arguments[1:2] == ["acp"]:
         return _run_acp("cursor", arguments)
-    from segue.sim.cursor_agent import main
+    from segue.sim.cursor.agent import main
 
     # Nobody who rehearses has a key, so it is told that it is logged in.
     os.environ.setdefault("SEGUE_SIM_LOGGED_IN", "1")
@@ -85,14 +85,14 @@ def run_agent(arguments: list[str]) -> int:
 
 def run_stet(arguments: list[str]) -> int:
     """Be `stet`: FOLDER of the launcher, then its arguments."""
-    from segue.sim.stet import main
+    from segue.sim.stet.command import main
 
     return main(arguments[1:])
 
 
 def _run_acp(flavour: str, arguments: list[str]) -> int:
     """Be an agent that speaks the Agent Client Protocol: FOLDER of the launcher, then its arguments."""
-    from segue.sim.acp_agent import main
+    from segue.sim.acp.agent import main
 
     return main(flavour, arguments[1:], Path(arguments[0]))
 

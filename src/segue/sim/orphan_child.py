@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 
-from segue.system.process_group import own_group
+from segue.system.process.group import own_group
 from segue.system.program import own_environment, part_command
 
 _SECONDS = 600

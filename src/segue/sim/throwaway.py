@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from segue.system.process import capture, child_environment
+from segue.system.process.processes import capture, child_environment
 
 _IDENTITY = ("-c", "user.name=Segue demo", "-c", "user.email=demo@localhost")
 

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from segue.system.process_group import own_group
+from segue.system.process.group import own_group
 from segue.system.program import own_environment, segue_command
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from segue.domain.errors import SegueError
-from segue.system.process_notes import replace
+from segue.system.process.notes import replace
 
 if sys.platform == "win32":
     import msvcrt

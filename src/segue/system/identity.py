@@ -11,7 +11,7 @@ import socket
 from functools import cache
 from pathlib import Path
 
-from segue.system.process_table import start_time as start_time
+from segue.system.process.table import start_time as start_time
 
 _UNKNOWN = "-"
 

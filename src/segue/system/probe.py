@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing
-from segue.system.process_capture import Captured, capture
+from segue.system.process.capture import Captured, capture
 
 _KEPT_BYTES = 64 * 1024
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from segue.app import App
 from segue.domain.errors import Locked, SegueError, StoreError
-from segue.system.guard import Receive, Scope, Send
+from segue.runtime.wiring import App
+from segue.system.http.guard import Receive, Scope, Send
+from segue.web.cache import Shelf
+from segue.web.filters import environment
 from segue.web.live import Live
-from segue.web.looks import environment
 from segue.web.pages import Asked, Done, Missing, Page, pages
-from segue.web.shelf import Shelf
 from segue.web.stores import Stores
 
 if TYPE_CHECKING:

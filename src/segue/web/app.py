@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from segue.app import App
-from segue.system.guard import LOOPBACK_HOSTS, Guard
-from segue.system.guard import App as Asgi
+from segue.runtime.wiring import App
+from segue.system.http.guard import LOOPBACK_HOSTS, Guard
+from segue.system.http.guard import App as Asgi
 from segue.web.answers import Answers, draw, spoken, stranger
 from segue.web.assets import assets
-from segue.web.door import ENTRY, Door, Keys
+from segue.web.auth import ENTRY, Door, Keys
 from segue.web.live import Live
 from segue.web.pages import Act, Page, acts, pages
 from segue.web.stream import as_stream

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from segue.app import App
 from segue.bridge.session import KIND
 from segue.bridge.view import detail, summary
 from segue.ports import Store
 from segue.relay.questions import Questions
+from segue.runtime.wiring import App
 from segue.store.projections import state_of
-from segue.web import facts
+from segue.web import queries as facts
 from segue.web.pages import Act, Asked, Data, Done, Missing, Page
 
 SIZE = 20

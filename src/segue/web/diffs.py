@@ -11,9 +11,9 @@ from typing import Any
 from segue.domain.diff import by_file
 from segue.domain.errors import SegueError
 from segue.domain.run import Run
-from segue.flow.kit import LAUNCHING
+from segue.flow.context import LAUNCHING
 from segue.ports import Store
-from segue.system.git import Repository
+from segue.system.git.repository import Repository
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _EDITING = ("execute", "address", "resolve")

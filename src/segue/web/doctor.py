@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from segue.app import App
-from segue.checkup import Finding, examine
+from segue.runtime.doctor import Finding, examine
+from segue.runtime.wiring import App
 from segue.web.pages import Act, Asked, Data, Done, Page
 
 

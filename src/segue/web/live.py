@@ -12,12 +12,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from segue.app import App
 from segue.domain.errors import SegueError
 from segue.domain.event import Recorded
 from segue.domain.plain import clean, plain
 from segue.ports import Store
 from segue.reports.sentences import place, sentence
+from segue.runtime.wiring import App
 
 BATCH = 100
 """Events in one message."""

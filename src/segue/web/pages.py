@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from segue.app import App
 from segue.domain.errors import UsageError
 from segue.ports import Store
+from segue.runtime.wiring import App
 
 Data = dict[str, Any]
 """What a page shows: values that JSON knows, so that the twin says the same."""
@@ -22,7 +22,7 @@ MODULES = (
     "segue.web.tasks",
     "segue.web.run",
     "segue.web.step",
-    "segue.web.acts",
+    "segue.web.actions",
     "segue.web.reports",
     "segue.web.steps",
     "segue.web.events",

@@ -12,7 +12,7 @@ from segue.reports.lanes import PHASES, lanes
 from segue.reports.selection import Rows
 from segue.reports.timeline import HIDDEN, Timeline, drawn
 from segue.store.projections import TaskView, state_of, task_views
-from segue.web import facts
+from segue.web import queries as facts
 from segue.web.live import last_event, line_of
 from segue.web.pages import Asked, Data, Page
 from segue.web.runs import source_name

@@ -7,9 +7,9 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from segue.app import App
+from segue.runtime.wiring import App
+from segue.system.http.listen import listening
 from segue.system.interrupts import on_interrupt
-from segue.system.listen import listening
 from segue.web.app import HOME, web_app
 
 

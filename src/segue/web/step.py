@@ -9,7 +9,7 @@ from typing import Any
 from segue.domain.event import Recorded
 from segue.domain.run import Run
 from segue.ports import Store
-from segue.web import facts
+from segue.web import queries as facts
 from segue.web.diffs import commits_of, diff_text, highlighted
 from segue.web.live import line_of
 from segue.web.pages import Asked, Data, Missing, Page

@@ -6,9 +6,9 @@ import queue
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from segue.app import App
 from segue.domain.errors import StoreError
 from segue.ports import Store
+from segue.runtime.wiring import App
 
 _IDLE = 4
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from segue.app import App
 from segue.domain.errors import SegueError
 from segue.domain.run import Run, RunState
 from segue.domain.task import Task, TaskStatus
 from segue.ports import Store
+from segue.runtime.wiring import App
 from segue.store.projections import TaskView, state_of, task_views
-from segue.web import facts
+from segue.web import queries as facts
 from segue.web.pages import Asked, Data, Page
 from segue.web.runs import source_name
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from segue.flow.carried import PhaseEnd
-from segue.flow.outline import may_replan, replan
+from segue.flow.phases.outline import may_replan, replan
 from segue.flow.resolution import Resolution, Round
+from segue.flow.state import PhaseEnd
 
 
 async def modify(now: Round) -> Resolution:

@@ -11,7 +11,7 @@ from segue.domain.outcome import Outcome
 from segue.flow.attempts import Try, attempts
 from segue.flow.evidence import verdict_of
 from segue.flow.launch import Conclusion, Launch, launched
-from segue.flow.plan import as_seen, edited_meanwhile, tree_before
+from segue.flow.phases.plan import as_seen, edited_meanwhile, tree_before
 from segue.flow.resolution import Resolution, Round
 from segue.ports import Hit, Searcher, StepFacts, StepResult
 from segue.prompts.research import research_prompt

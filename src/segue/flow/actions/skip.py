@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from segue.flow.carried import PhaseEnd
 from segue.flow.resolution import Resolution, Round
+from segue.flow.state import PhaseEnd
 
 
 async def skip(now: Round) -> Resolution:

@@ -20,7 +20,7 @@ from segue.judges.rls.options import RlsOptions
 from segue.judges.rls.report import Level, RlsFinding, RlsReport, TableReport
 from segue.judges.rls.rows import A, B, Filled, fill, sign_up
 from segue.judges.rls.scratch import Scratch, scratch
-from segue.system.postgres import Server, throwaway
+from segue.system.postgres.server import Server, throwaway
 
 if TYPE_CHECKING:
     from psycopg import Connection

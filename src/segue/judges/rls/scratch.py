@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from segue.judges.rls import extensions, supabase
-from segue.system.postgres import Server
+from segue.system.postgres.server import Server
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -21,7 +21,7 @@ from segue.sim.cloud.gate import Gate
 from segue.sim.cloud.script import Entry, Fault, Script
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler
-from segue.sim.http_script import complaint
+from segue.sim.http.script import complaint
 
 
 def cloud_app(script: Script | None = None, repos: Mapping[str, Path] | None = None) -> Starlette:

@@ -9,8 +9,8 @@ from pathlib import Path
 from segue.domain.errors import UsageError
 from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import Script
-from segue.sim.http_script import load_script
-from segue.sim.http_server import run
+from segue.sim.http.script import load_script
+from segue.sim.http.server import run
 
 
 def run_cloud(port: int, repos: Sequence[str], script: Path | None, tell: Callable[[str], None]) -> None:

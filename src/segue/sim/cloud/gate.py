@@ -17,8 +17,8 @@ from segue.sim.cloud.answers import KINDS, Refusal
 from segue.sim.cloud.script import STREAM_FAULTS, Fault
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.switches import SLOW_LISTS
-from segue.sim.http_log import Seen, from_a_web_page
-from segue.sim.http_server import drop
+from segue.sim.http.log import Seen, from_a_web_page
+from segue.sim.http.server import drop
 
 _HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from segue.sim.cloud.answers import KINDS, Shape
-from segue.sim.http_script import compiles
+from segue.sim.http.script import compiles
 
 RUN_FAULTS = {
     "stuck": "the run stays CREATING for ever",

@@ -17,7 +17,7 @@ from segue.sim.cloud.objects import Agent, Checkout, Run
 from segue.sim.cloud.remote import Remotes
 from segue.sim.cloud.script import Script
 from segue.sim.cloud.switches import FaultCounter, Limiter, Playbook, slug
-from segue.sim.http_log import RequestLog
+from segue.sim.http.log import RequestLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from segue.sim.cloud.feed import frame
 from segue.sim.cloud.objects import Run
 from segue.sim.cloud.script import Fault
 from segue.sim.cloud.state import Cloud
-from segue.sim.http_server import drop
+from segue.sim.http.server import drop
 
 
 def stream(request: Request, cloud: Cloud, run: Run) -> Response:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from segue.sim.http_script import load_script
-from segue.sim.http_server import run
+from segue.sim.http.script import load_script
+from segue.sim.http.server import run
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import Script
 

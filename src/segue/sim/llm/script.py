@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from segue.sim.http_script import compiles
+from segue.sim.http.script import compiles
 from segue.sim.llm.judge import JudgeRule, judged
 
 Api = Literal["chat", "responses", "messages", "gemini"]

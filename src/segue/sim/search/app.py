@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.sim.http_log import RequestLog, from_a_web_page
-from segue.sim.http_script import complaint
-from segue.sim.http_server import drop
+from segue.sim.http.log import RequestLog, from_a_web_page
+from segue.sim.http.script import complaint
+from segue.sim.http.server import drop
 from segue.sim.search import shapes
 from segue.sim.search.script import Api, Entries, Entry, Script
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from segue.sim.http_script import compiles
+from segue.sim.http.script import compiles
 
 Api = Literal["searxng", "brave", "tavily"]
 Fault = Literal["down", "rate_limited", "bad_key", "junk", "html", "cut", "no_json", "used_up", "silent"]

@@ -1,0 +1,1 @@
+"""A deterministic agent that follows a script."""

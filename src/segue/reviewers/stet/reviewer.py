@@ -1,0 +1,251 @@
+"""The stet reviewer: local code review of the commits since a baseline, one stet session per task.
+
+stet's exit code says whether it worked, never whether it found something. It keeps one session per
+repository and replaces it without asking, so Segue asks first: a session that somebody else opened is
+left alone and a person decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from segue.domain.errors import SegueError
+from segue.domain.finding import DismissReason, Finding, Review
+from segue.ports import Problem, ReviewSubject
+from segue.reviewers.changes import in_changed_hunks
+from segue.reviewers.formats.read import MalformedOutput, parse
+from segue.reviewers.options import StetOptions
+from segue.reviewers.stet.session import (
+    NO_SESSION,
+    Ownership,
+    Session,
+    exclude_folder,
+    identity,
+    read_status,
+)
+from segue.reviewers.tool import Said, Tool, filled, missing
+from segue.system.process.processes import child_environment
+from segue.system.redact import Redactor
+
+_QUICK = 120.0
+_PAUSE = 0.5
+_BUSY = ("finish or cleanup current review first", "session already active")
+_OWN_VARIABLES = ("STET_", "SEGUE_SIM_")
+
+
+class _Failed(Exception):
+    """The review could not be done."""
+
+    def __init__(self, why: str, said: Said | None = None, needs_human: bool = False) -> None:
+        super().__init__(why)
+        self.review = Review(failure=why, output=said.tail if said else "", needs_human=needs_human)
+
+
+class _Busy(Exception):
+    """Another stet is at work in the repository."""
+
+
+class StetReviewer:
+    """Reviews commits with stet."""
+
+    Options = StetOptions
+    name = "stet"
+    needs_commit = True
+
+    def __init__(self, options: StetOptions, repo: Path, redactor: Redactor, state: Path) -> None:
+        """`state` is a file of Segue's own, one per repository: which stet session is ours."""
+        self._options = options
+        self._repo = repo.resolve()
+        self._ours = Ownership(state, self._repo)
+        passed = [name for name in os.environ if name.startswith(_OWN_VARIABLES)]
+        env = child_environment([*passed, *options.pass_env], options.env)
+        self._tool = Tool(self._repo, env, options.timeout, redactor)
+        self._prepared = False
+        self._knows_json = True
+
+    def check(self) -> list[Problem]:
+        """Whether stet, or what is configured instead of it, can be found."""
+        programs = [argv[0] for argv in self._options.commands or [[self._options.cmd]]]
+        setting = "reviewers.stet.commands" if self._options.commands else "reviewers.stet.cmd"
+        found = (missing(program, self._repo, self._tool.env, setting) for program in dict.fromkeys(programs))
+        return [problem for problems in found for problem in problems]
+
+    async def review(self, subject: ReviewSubject, again: bool) -> Review:
+        """Open a stet session for the task, or look again in the one that is open."""
+        try:
+            await self._prepare()
+            return await self._when_free(subject, again)
+        except _Failed as failed:
+            return failed.review
+        except SegueError as error:
+            return Review(failure=error.message)
+
+    async def dismiss(
+        self,
+        subject: ReviewSubject,  # noqa: ARG002 - stet knows one review per repository
+        dismissed: Sequence[tuple[Finding, DismissReason]],
+    ) -> None:
+        """Tell stet, which learns from the reasons."""
+        # What stet refuses does no harm: an id that it has listed twice is "ambiguous" to it for ever,
+        # and whoever dismissed the finding leaves it out anyway.
+        if not self._has_stet:
+            return
+        for finding, reason in dismissed:
+            await self._quick("dismiss", finding.id, reason.value)
+
+    async def finish(self, subject: ReviewSubject) -> str:
+        """Close our session. A subject without a task stands for the end of the run."""
+        wanted = self._options.finish == "task" or (self._options.finish == "run" and not subject.task)
+        if not wanted or not self._has_stet:
+            return ""
+        try:
+            await self._prepare()
+            session = await self._session()
+        except _Failed as failed:
+            return failed.review.failure
+        except SegueError as error:
+            return error.message
+        return await self._close() if session and self._ours.holds(session) else ""
+
+    @property
+    def _has_stet(self) -> bool:
+        """A wrapper may bring a stet of its own, in a container for example; then there is none to ask."""
+        return not missing(self._options.cmd, self._repo, self._tool.env, "")
+
+    async def _prepare(self) -> None:
+        if self._prepared:
+            return
+        await exclude_folder(self._repo)
+        env = self._tool.env
+        self._tool = replace(self._tool, env={**env, **await identity(self._repo, env)})
+        self._prepared = True
+
+    async def _when_free(self, subject: ReviewSubject, again: bool) -> Review:
+        """A stet that a killed Segue left behind works on to its end; only then can ours begin."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._options.timeout
+        while True:
+            try:
+                return await self._in_session(subject, again)
+            except _Busy:
+                if clock() > deadline:
+                    raise _Failed(f"another stet has been at work in {self._repo} for too long") from None
+            await asyncio.sleep(_PAUSE)
+
+    async def _in_session(self, subject: ReviewSubject, again: bool) -> Review:
+        if self._options.commands and not self._has_stet:
+            return await self._custom(subject, again)
+        session = await self._session()
+        if session is not None:
+            self._must_be_ours(session)
+            if self._goes_on(session, subject, again):
+                return await self._look_again(session, subject)
+            if _is_busy(await self._close()):
+                raise _Busy
+        await self._quick("cleanup")
+        return await self._open(subject, again)
+
+    async def _session(self) -> Session | None:
+        said = await self._quick("status")
+        if said.broken:
+            raise _Failed(said.broken)
+        session = read_status(said)
+        if session is None and NO_SESSION not in said.err.lower():
+            # A corrupt session file, a folder that is no repository: stet cannot mend these by itself.
+            hint = "Mend it (if its session file is corrupt: delete .review/session.json), then go on."
+            raise _Failed(f"{said.why('stet status')}\n{hint}", said, needs_human=True)
+        return session
+
+    def _must_be_ours(self, session: Session) -> None:
+        if self._ours.holds(session):
+            return
+        raise _Failed(
+            f"A stet review that Segue did not open is under way in {self._repo} "
+            f"(baseline {session.baseline[:12]}). Starting another one would replace it. "
+            "End it with `stet finish`, then go on with: segue resume",
+            needs_human=True,
+        )
+
+    def _goes_on(self, session: Session, subject: ReviewSubject, again: bool) -> bool:
+        if self._options.finish != "task":
+            return True  # one session for the whole run
+        return again and (bool(self._options.commands) or session.baseline == subject.base)
+
+    async def _open(self, subject: ReviewSubject, again: bool) -> Review:
+        if self._options.commands:
+            self._ours.claim("")
+            review = await self._custom(subject, again)
+            session = await self._session()
+            if session:
+                self._ours.claim(session.baseline)
+            return review
+        if not subject.base:
+            raise _Failed("stet compares with a commit, and this repository had none before the task")
+        self._ours.claim(subject.base)
+        return await self._findings("start", subject.base)
+
+    async def _look_again(self, session: Session, subject: ReviewSubject) -> Review:
+        if self._options.commands:
+            return await self._custom(subject, again=True)
+        if session.dismissed:
+            # `run` passes over every hunk that holds a dismissed finding, also one that stet itself took
+            # as addressed: what is wrong there now would stay unseen, and what was put right stay open.
+            said = await self._json("rerun", "--replace")
+            if "unknown command" not in said.err:
+                return self._read(await self._checked(said, "stet rerun"))
+        review = await self._findings("run")
+        # `run` never withdraws a finding whose lines are gone from the diff.
+        return replace(review, findings=await in_changed_hunks(self._repo, session.baseline, review.findings))
+
+    async def _custom(self, subject: ReviewSubject, again: bool) -> Review:
+        commands = self._options.commands or []
+        said = Said(0)
+        for argv in commands[-1:] if again else commands:
+            said = await self._checked(await self._tool.run(filled(argv, subject)), argv[0])
+        return self._read(said)
+
+    async def _json(self, *arguments: str) -> Said:
+        """Early builds print JSON always and do not know the flag."""
+        flags = ["--json"] if self._knows_json else []
+        said = await self._tool.run([self._options.cmd, *arguments, *flags])
+        if flags and said.exit_code == 1 and "unknown flag: --json" in said.err:
+            self._knows_json = False
+            said = await self._tool.run([self._options.cmd, *arguments])
+        return said
+
+    async def _findings(self, *arguments: str) -> Review:
+        return self._read(await self._checked(await self._json(*arguments), f"stet {arguments[0]}"))
+
+    async def _checked(self, said: Said, program: str) -> Said:
+        if said.broken and self._has_stet:
+            await self._quick("cleanup")
+        if said.exit_code != 0 and _is_busy(said.err):
+            raise _Busy
+        if said.broken or said.exit_code != 0:
+            raise _Failed(said.why(program), said)
+        return said
+
+    def _read(self, said: Said) -> Review:
+        try:
+            return Review(parse("stet", said.out, self._repo), output=said.tail)
+        except MalformedOutput as error:
+            raise _Failed(f"stet's output cannot be read: {error}", said) from None
+
+    async def _close(self) -> str:
+        said = await self._quick("finish")
+        if said.exit_code != 0 and NO_SESSION not in said.err.lower():
+            return f"{said.why('stet finish')}\nEnd the review by hand: stet finish"
+        self._ours.drop()
+        return ""
+
+    async def _quick(self, *arguments: str) -> Said:
+        tool = replace(self._tool, timeout=min(self._tool.timeout, _QUICK))
+        return await tool.run([self._options.cmd, *arguments])
+
+
+def _is_busy(words: str) -> bool:
+    return any(text in words for text in _BUSY)

@@ -1,0 +1,89 @@
+"""stet's review of one repository: is one open, did Segue open it, and does its folder stay out of git."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from segue.reviewers.tool import Said
+from segue.system.files import private_folder, write_atomic
+from segue.system.process.processes import capture
+
+NO_SESSION = "no active session"
+_FOLDER = b".review/"
+_SPELLINGS = {b".review", b".review/", b"/.review", b"/.review/"}
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "Segue",
+    "GIT_AUTHOR_EMAIL": "segue@localhost",
+    "GIT_COMMITTER_NAME": "Segue",
+    "GIT_COMMITTER_EMAIL": "segue@localhost",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A review that is open."""
+
+    baseline: str
+    dismissed: int
+
+
+def read_status(said: Said) -> Session | None:
+    """The open review that `stet status` describes; None when it describes none."""
+    lines = dict(re.findall(r"^(\w+): *(.*?) *$", said.out, re.MULTILINE))
+    if said.exit_code != 0 or not lines.get("baseline"):
+        return None
+    dismissed = lines.get("dismissed", "")
+    return Session(lines["baseline"], int(dismissed) if dismissed.isdecimal() else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Remembers, across restarts, which review Segue has opened in a repository."""
+
+    file: Path
+    repo: Path
+
+    def claim(self, baseline: str) -> None:
+        """Write it down before the review is opened; an empty baseline stands for any."""
+        private_folder(self.file.parent)
+        write_atomic(self.file, json.dumps({"repo": str(self.repo), "baseline": baseline}).encode())
+
+    def holds(self, session: Session) -> bool:
+        """Whether the open review is the one that was claimed."""
+        try:
+            claim = json.loads(self.file.read_bytes())
+        except (OSError, ValueError):
+            return False
+        if not isinstance(claim, dict) or claim.get("repo") != str(self.repo):
+            return False
+        return claim.get("baseline") in ("", session.baseline)
+
+    def drop(self) -> None:
+        """The review is closed."""
+        with contextlib.suppress(OSError):
+            self.file.unlink(missing_ok=True)
+
+
+async def exclude_folder(repo: Path) -> None:
+    """Keep stet's folder out of `git status`, without touching a file that the user commits."""
+    done = await capture(["git", "rev-parse", "--git-path", "info/exclude"], repo)
+    if done.exit_code != 0:
+        return  # no repository: stet will say so in its own words
+    path = repo / done.out.decode("utf-8", "surrogateescape").rstrip("\n")
+    before = path.read_bytes() if path.exists() else b""
+    if _SPELLINGS & {line.strip() for line in before.splitlines()}:
+        return
+    path.parent.mkdir(exist_ok=True)
+    gap = b"" if not before or before.endswith(b"\n") else b"\n"
+    write_atomic(path, before + gap + _FOLDER + b"\n")
+
+
+async def identity(repo: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """Variables that give git a name to write stet's note under, where the user has set none."""
+    known = await capture(["git", "var", "GIT_COMMITTER_IDENT"], repo, env)
+    return {} if known.exit_code == 0 else _IDENTITY

@@ -1,0 +1,136 @@
+"""The checks of `segue doctor` and `segue agent list`: what works here, what does not, and what mends it."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import shutil
+import sqlite3
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+
+from segue.domain.errors import SegueError
+from segue.ports import Agent, Installation, Problem
+from segue.runtime.wiring import App, agent_names, make_agent
+from segue.system.git.repository import Repository
+from segue.system.process.processes import Processes
+from segue.system.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """One agent: where it is, in which version, how it is logged in, what it can do, what is missing."""
+
+    name: str
+    ready: bool
+    program: str | None
+    version: str | None
+    login: str | None
+    can: tuple[str, ...]
+    problems: tuple[str, ...]
+    fix: str
+    exit_code: int
+
+    @property
+    def summary(self) -> str:
+        """What is known of it, on one line."""
+        known = ("; ".join(self.problems), self.version, self.login, self.program)
+        return " · ".join(filter(None, known)) or "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    ok: bool
+    detail: str
+    fix: str = ""
+    needed: bool = True
+    exit_code: int = 1
+    agent: AgentReport | None = None
+
+
+async def examine(app: App) -> list[Finding]:
+    """Look at everything a run needs."""
+    agents = await asyncio.to_thread(agent_reports, app)
+    chosen = app.loaded.settings.agent
+    found = [_python(), _git(), await _repository(app), _database(app)]
+    return [*found, *(_agent(report, report.name == chosen) for report in agents)]
+
+
+def agent_reports(app: App) -> list[AgentReport]:
+    """Ask all agents about themselves, side by side: each one asks a program or two."""
+    names = agent_names(app.loaded.settings)
+    with ThreadPoolExecutor(len(names)) as threads:
+        return list(threads.map(lambda name: _report(app, name), names))
+
+
+def _report(app: App, name: str) -> AgentReport:
+    agent: Agent | None = None
+    try:
+        agent = make_agent(name, app.loaded, Processes(app.state_dir), Redactor([]))
+        problems = agent.check()
+    except SegueError as error:
+        problems = [Problem(error.message, error.hint, error.exit_code)]
+    found = agent.installation() if agent else Installation()
+    return AgentReport(
+        name=name,
+        ready=not problems,
+        program=found.program,
+        version=found.version,
+        login=found.login,
+        can=tuple(ability for ability, has in asdict(agent.can).items() if has) if agent else (),
+        problems=tuple(problem.message for problem in problems),
+        fix=problems[0].fix if problems else "",
+        exit_code=problems[0].exit_code if problems else 0,
+    )
+
+
+def _python() -> Finding:
+    return Finding(
+        "Python", sys.version_info >= (3, 11), platform.python_version(), "Segue needs Python 3.11+"
+    )
+
+
+def _git() -> Finding:
+    found = shutil.which("git")
+    fix = "install git: https://git-scm.com/downloads"
+    return Finding("git", bool(found), found or "not found on PATH", fix, exit_code=5)
+
+
+async def _repository(app: App) -> Finding:
+    try:
+        repo = await Repository.open(app.repo)
+        now = await repo.snapshot()
+    except SegueError as error:
+        return Finding("repository", False, error.message, error.hint, needed=False)
+    branch = now.branch or "detached"
+    if now.dirty:
+        fix = "commit or stash before a run, or use --allow-dirty"
+        return Finding("repository", False, f"{repo.root} ({branch}, uncommitted changes)", fix, needed=False)
+    return Finding("repository", True, f"{repo.root} ({branch}, clean)")
+
+
+def _database(app: App) -> Finding:
+    where = app.redactor().text(app.database())
+    try:
+        with app.store() as store:
+            version = store.version()
+    except SegueError as error:
+        return Finding("database", False, error.message, error.hint)
+    engine = "Postgres" if "://" in where else f"SQLite {sqlite3.sqlite_version}"
+    return Finding("database", True, f"{where} ({engine}, version {version})")
+
+
+def _agent(report: AgentReport, needed: bool) -> Finding:
+    return Finding(
+        f"agent {report.name}",
+        report.ready,
+        report.summary,
+        report.fix,
+        needed=needed,
+        exit_code=report.exit_code,
+        agent=report,
+    )

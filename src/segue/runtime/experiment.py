@@ -1,0 +1,216 @@
+"""Experiments: the same prompts through several agents and models, each time in a folder of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from segue.config.load import environment_of
+from segue.domain.errors import UsageError
+from segue.domain.role import Part, parts_of
+from segue.domain.run import Run, RunState
+from segue.ports import Store
+from segue.runtime.wiring import App, is_prompt
+from segue.system import identity
+from segue.system.background import run_segue
+from segue.system.files import private_folder
+from segue.system.git.repository import Repository
+
+_ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
+"""States in which a trial has shown what it can: one that needs a human has failed, and counts."""
+
+_LONGEST = 100_000
+"""Bytes of a prompt: it is an argument of a command."""
+
+
+class Experiment(BaseModel):
+    """An experiment file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prompts: list[Annotated[str, Field(min_length=1)]] = Field(
+        min_length=1, description="What is to be built, one sentence or more each."
+    )
+    agents: list[str] = Field(min_length=1, description="`NAME` or `NAME:MODEL`.")
+    trials: int = Field(1, ge=1, le=1000, description="How often each agent builds each prompt.")
+    at_once: int = Field(1, ge=1, description="Runs side by side in all.")
+    limits: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        default={}, description="Runs side by side per agent."
+    )
+    folder: Path | None = Field(
+        default=None, description="Where the repositories are made; FILE.runs beside the file if unset."
+    )
+    template: Path | None = Field(
+        default=None, description="A repository every trial starts from; an empty one if unset."
+    )
+    settings: dict[str, Any] = Field(default={}, description="Settings of every run, as in segue.toml.")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One prompt, one agent, one time."""
+
+    prompt: str
+    part: Part
+    number: int
+    repo: Path
+
+    @property
+    def name(self) -> str:
+        """How people see it."""
+        return f"{self.repo.parent.parent.name} · {self.repo.parent.name} · {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a trial."""
+
+    trial: Trial
+    run: Run | None
+    code: int
+    log: Path
+
+    @property
+    def ended(self) -> bool:
+        """Whether the trial is over, well or not."""
+        return self.run is not None and self.run.state in _ENDED
+
+
+Told = Callable[[str, Trial, Run | None], None]
+"""Sees `started`, `finished`, `kept` (it was over before) and `failed`."""
+
+
+def read(path: Path) -> Experiment:
+    """Read and check an experiment file; relative paths in it are relative to the file."""
+    try:
+        found = Experiment.model_validate(tomllib.loads(path.read_text("utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{path}: {place}: {first['msg']}", hint="See docs/experiments.md") from None
+    base = path.absolute().parent
+    folder = base / (found.folder or f"{path.stem}.runs")
+    template = base / found.template if found.template else None
+    return found.model_copy(update={"folder": folder, "template": template})
+
+
+def trials(experiment: Experiment) -> Iterator[Trial]:
+    """Every trial, first each agent once, so that an interrupted experiment can be compared too."""
+    assert experiment.folder is not None
+    prompts = {prompt: _prompt_folder(prompt) for prompt in experiment.prompts}
+    agents = {text: _agent(text) for text in experiment.agents}
+    folders = {_agent_folder(part) for part in agents.values()}
+    if (len(prompts), len(folders)) != (len(experiment.prompts), len(experiment.agents)):
+        raise UsageError(
+            "A prompt or an agent stands twice in the experiment.", hint="trials = N repeats each of them"
+        )
+    for number in range(1, experiment.trials + 1):
+        for prompt, folder in prompts.items():
+            for part in agents.values():
+                place = experiment.folder / folder / _agent_folder(part) / str(number)
+                yield Trial(prompt, part, number, place)
+
+
+def _agent(text: str) -> Part:
+    try:
+        (part,) = parts_of(text)
+    except ValueError:
+        raise UsageError(f"agents: {text!r} is not NAME or NAME:MODEL.") from None
+    return part
+
+
+def _agent_folder(part: Part) -> str:
+    return f"{_slug(part.agent)}--{_slug(part.model)}" if part.model else _slug(part.agent)
+
+
+def _prompt_folder(prompt: str) -> str:
+    """The first words of a prompt, and what tells it from others: also from those that are added later."""
+    if not is_prompt(prompt) or "\0" in prompt or len(prompt.encode("utf-8", "replace")) > _LONGEST:
+        raise UsageError(f"prompts: {prompt[:60]!r} must be a sentence of several words, up to 100 kB.")
+    digest = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
+    return f"{_slug(' '.join(prompt.split()[:6]))}-{digest[:6]}"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.").lower()[:60] or "unnamed"
+
+
+async def carry_out(app: App, experiment: Experiment, base: Path, told: Told) -> list[Result]:
+    """Run every trial that is not over yet; children are ended when this is cancelled."""
+    everything = asyncio.Semaphore(experiment.at_once)
+    agents = {name: asyncio.Semaphore(most) for name, most in experiment.limits.items()}
+
+    async def one(trial: Trial) -> Result:
+        own = agents.get(trial.part.agent, contextlib.nullcontext())
+        async with own, everything:
+            return await _carried(app, experiment, base, trial, told)
+
+    wanted = list(trials(experiment))
+    try:
+        async with asyncio.TaskGroup() as group:
+            work = [group.create_task(one(trial)) for trial in wanted]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in work]
+
+
+async def _carried(app: App, experiment: Experiment, base: Path, trial: Trial, told: Told) -> Result:
+    folder = private_folder(trial.repo.parent)
+    log = folder / f"{trial.number}.log"
+    with app.store() as store:
+        run = await _when_free(app, store, trial)
+    if run is not None and run.state in _ENDED:
+        told("kept", trial, run)
+        return Result(trial, run, 0, log)
+    await _ready(experiment, trial)
+    told("started", trial, run)
+    code = await _run(app, experiment, base, trial, log)
+    with app.store() as store:
+        result = Result(trial, _last(app, store, trial), code, log)
+    told("finished" if result.ended else "failed", trial, result.run)
+    return result
+
+
+async def _when_free(app: App, store: Store, trial: Trial) -> Run | None:
+    """The trial's run, once nobody drives it: a killed experiment may have left it at work."""
+    while True:
+        run = _last(app, store, trial)
+        if run is None or run.owner is None or identity.is_dead(run.owner.split("#")[0]):
+            return run
+        await asyncio.to_thread(store.wait_for_change, 1.0)
+
+
+def _last(app: App, store: Store, trial: Trial) -> Run | None:
+    runs = store.runs(source_key=app.source(trial.prompt, trial.repo).key, limit=1)
+    return runs[0] if runs else None
+
+
+async def _ready(experiment: Experiment, trial: Trial) -> None:
+    """The repository of a trial: new, or a clone of the template."""
+    if experiment.template is not None and not trial.repo.exists():
+        template = await Repository.open(experiment.template)
+        await template.git("clone", "--quiet", "--no-hardlinks", str(template.root), str(trial.repo))
+
+
+async def _run(app: App, experiment: Experiment, base: Path, trial: Trial, log: Path) -> int:
+    """Let a process of its own drive the run: what becomes of it does not touch the others."""
+    chosen = ["--agent", trial.part.agent, *(["--model", trial.part.model] if trial.part.model else [])]
+    given = {"SEGUE_DATABASE_URL": app.database(), "SEGUE_STATE_DIR": str(app.state_dir)}
+    config = ["--config", str(app.config)] if app.config else []
+    return await run_segue(
+        ["run", trial.prompt, "--repo", str(trial.repo), *chosen, *config],
+        log=log,
+        cwd=base,
+        variables={**environment_of(experiment.settings), **given},
+    )

@@ -1,0 +1,194 @@
+"""One prompt in a throw-away repository: shows in a minute whether an agent works here.
+
+The repository, the supervisor's files and the raw output lie in one folder; nothing of the user's is touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Callable
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from segue.domain.errors import Interrupted, SegueError, UsageError, WorkspaceError
+from segue.domain.event import Event
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Job, Mode
+from segue.domain.outcome import Outcome
+from segue.flow.start import raise_problems
+from segue.ports import Agent
+from segue.prompts.try_agent import try_prompt
+from segue.runtime.wiring import App, make_agent
+from segue.system.git.repository import Repository
+from segue.system.interrupts import on_interrupt
+from segue.system.process.folder import Stream
+from segue.system.process.processes import Processes, capture, child_environment
+from segue.system.redact import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DIFF_CHARS = 200_000
+_EXIT_CODES = {FailureKind.AUTH: 4, FailureKind.NOT_STARTED: 5, FailureKind.INTERRUPTED: 130}
+_EXIT_CODES |= {FailureKind.TIMEOUT: 124, FailureKind.HANG: 124}
+_FAILED = 3
+_SETTINGS = {
+    "user.name": "Segue",
+    "user.email": "segue@localhost",
+    "commit.gpgsign": "false",
+    # The user's hooks are not meant for this.
+    "core.hooksPath": os.devnull,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is tried, and where."""
+
+    agent: str
+    asked: str
+    mode: Mode
+    model: str | None
+    folder: Path
+
+    @property
+    def repo(self) -> Path:
+        """The throw-away repository."""
+        return self.folder / "repo"
+
+    @property
+    def stdout(self) -> Path:
+        """What the program printed, as it came but for secrets."""
+        return self.folder / "stdout"
+
+    @property
+    def stderr(self) -> Path:
+        """What the program complained about."""
+        return self.folder / "stderr"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How it went."""
+
+    outcome: Outcome
+    failure: Failure | None
+    diff: str
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of `segue agent try`."""
+        return _EXIT_CODES.get(self.failure.kind, _FAILED) if self.failure else 0
+
+
+async def try_out(app: App, trial: Trial, see: Callable[[Event], None]) -> Tried:
+    """Have the agent do what is asked in a new repository, and look at what it has left."""
+    redactor = app.redactor()
+    async with Processes(trial.folder / "run") as processes:
+        agent = make_agent(trial.agent, app.loaded, processes, redactor)
+        _check(agent, trial.mode)
+        repo = await _new_repository(trial.repo)
+        base = await repo.head()
+        token = uuid.uuid4().hex
+        labels = {"run": "try", "task": "try", "phase": trial.mode.value, "attempt": "1"}
+        limits = app.loaded.settings.limits.launch()
+        job = Job(
+            token, try_prompt(trial.asked), repo.root, trial.mode, trial.model, limits=limits, labels=labels
+        )
+        with _ended_by_the_user(trial.folder):
+            try:
+                outcome = await _seen(agent, job, see)
+            finally:
+                _keep_output(processes, token, trial, redactor)
+        agent.forget(token)
+    diff = redactor.text(await _diff(repo, base, trial.folder))
+    return Tried(outcome, outcome.failure or _forbidden(trial.mode, diff), diff)
+
+
+def _check(agent: Agent, mode: Mode) -> None:
+    if agent.can.cloud:
+        raise UsageError(
+            f"{agent.name} works on a hosted repository, so it cannot be tried in a throw-away one.",
+            hint=f"Run a small plan in a clone of one: segue run plan.md --agent {agent.name}",
+        )
+    able = {Mode.EDIT: agent.can.edits, Mode.PLAN: agent.can.plan_mode, Mode.ASK: agent.can.ask_mode}
+    if not able[mode]:
+        modes = ", ".join(mode.value for mode in Mode if able[mode])
+        raise UsageError(f"{agent.name} has no {mode} mode.", hint=f"It has: {modes}")
+    raise_problems(agent.check())
+
+
+async def _seen(agent: Agent, job: Job, see: Callable[[Event], None]) -> Outcome:
+    outcome: Outcome | None = None
+    async with aclosing(agent.run(job)) as events:
+        async for event in events:
+            see(event)
+            outcome = event.outcome or outcome
+    assert outcome is not None, "the last event of an agent carries its outcome"
+    return outcome
+
+
+@contextmanager
+def _ended_by_the_user(folder: Path) -> Iterator[None]:
+    """Ctrl-C ends the agent with all its children, then says so."""
+    task = asyncio.current_task()
+    assert task is not None
+    try:
+        with on_interrupt(task.cancel):
+            yield
+    except asyncio.CancelledError:
+        raise Interrupted("The agent was ended.", kept=f"What it did is in {folder}") from None
+
+
+async def _new_repository(folder: Path) -> Repository:
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text("A throw-away repository, made by `segue agent try`.\n")
+    made = ["git", "init", "--quiet", "--template=", "--initial-branch=main"]
+    done = await capture(made, folder, child_environment())
+    if done.exit_code != 0:
+        raise WorkspaceError(f"git init failed in {folder}: {done.err.decode('utf-8', 'replace').strip()}")
+    repo = await Repository.open(folder)
+    for name, value in _SETTINGS.items():
+        await repo.git("config", name, value)
+    await repo.git("add", "--all")
+    await repo.git("commit", "--quiet", "--message", "Start")
+    return repo
+
+
+async def _diff(repo: Repository, base: str, folder: Path) -> str:
+    """All that differs from the start, whether the agent has committed it or not."""
+    try:
+        await repo.git("add", "--all", "--intent-to-add")
+        diff = await repo.git("diff", "--no-color", "--no-ext-diff", base)
+    except WorkspaceError as error:
+        raise WorkspaceError(error.message, kept=f"What the agent has left is in {folder}") from error
+    cut = len(diff) - _DIFF_CHARS
+    return f"{diff[:_DIFF_CHARS]}\n[{cut} characters cut]\n" if cut > 0 else diff
+
+
+def _forbidden(mode: Mode, diff: str) -> Failure | None:
+    if mode is Mode.EDIT or not diff:
+        return None
+    return Failure(FailureKind.PLAN_EDITED, f"The agent changed files, although it was in {mode} mode.")
+
+
+def _keep_output(processes: Processes, token: str, trial: Trial, redactor: Redactor) -> None:
+    """Copy what was printed out of the supervisor's folder; of secrets it keeps a mark."""
+    try:
+        with trial.stdout.open("wb") as out, trial.stderr.open("wb") as err:
+            files: dict[Stream, BinaryIO] = {"out": out, "err": err}
+            clean = {name: redactor.stream() for name in files}
+            for name, data in processes.printed(token):
+                files[name].write(clean[name].feed(data))
+            for name, file in files.items():
+                file.write(clean[name].close())
+    except OSError as error:
+        raise SegueError(
+            f"The agent's output cannot be kept: {error.strerror or error}.",
+            kept=f"What the agent did is in {trial.folder}",
+            hint="Free some space, or name a folder elsewhere with --keep",
+        ) from error

@@ -1,0 +1,1 @@
+"""What the simulated HTTP services share."""

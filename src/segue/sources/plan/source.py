@@ -1,0 +1,218 @@
+"""Tasks from a plan file: `## Task N` headings, completion in a state file of the (plan, repository) pair."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from segue.domain.errors import SourceError
+from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
+from segue.sources.plan import state as planstate
+from segue.sources.plan.state import PlanState, Signature, signature
+from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order, parse
+
+CONTEXT_BYTES = 8 * 1024
+_KEPT = "Nothing was changed."
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One reading of the plan file, so that an unchanged file is not parsed again."""
+
+    data: bytes
+    digest: str
+    plan: ParsedPlan
+    done: dict[str, Task]
+    """Each task as it looks once completed, by its key."""
+
+
+class PlanFile:
+    """A plan file carried out in one repository."""
+
+    kind = "planfile"
+
+    def __init__(self, path: Path, repo: Path, state_path: Path, lenient: bool = False) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.repo = Path(os.path.realpath(repo))
+        self.state_path = state_path
+        self.key = planstate.pair_key(path, repo)
+        self._lenient = lenient
+        self._last: _Reading | None = None
+        self._known: set[str] = set()
+        self._seen: tuple[Signature, Signature] = (None, None)
+        self._changes = 0
+        self._written: tuple[Signature, PlanState] | None = None
+
+    def tasks(self) -> TaskList:
+        """Read plan and state anew; a plan with sections that no task would carry is refused."""
+        reading = self._read()
+        if reading.plan.lost or not reading.plan.tasks:
+            raise self._refusal(reading)
+        return self._list(reading)
+
+    def look(self) -> TaskList:
+        """What was understood, for showing: what `tasks` would refuse is among the notices."""
+        return self._list(self._read())
+
+    def stamp(self) -> object:
+        """Equal to the last stamp as long as nobody but this object has changed plan or state."""
+        now = (signature(self.path), signature(self.state_path))
+        if now != self._seen:
+            self._seen = now
+            self._changes += 1
+        return self._changes
+
+    def context(self, task: Task) -> str:  # noqa: ARG002 - the preamble is for all tasks
+        """What stands before the first task: whole paragraphs, up to 8 KiB."""
+        kept: list[str] = []
+        room = CONTEXT_BYTES
+        for paragraph in self._read().plan.preamble.split("\n\n"):
+            room -= len(paragraph.encode("utf-8", "surrogatepass")) + 2
+            if room < 0:
+                break
+            kept.append(paragraph)
+        return "\n\n".join(kept).strip("\n")
+
+    def mark(self, task: Task, completion: Completion) -> None:
+        """Record the completion in the state file, together with what others recorded meanwhile."""
+        if completion.status is TaskStatus.CANCELLED:
+            raise SourceError("The state of a plan knows tasks that are done, skipped and pending.")
+        # What was read before counts too: the task's own agent may have rewritten the plan since.
+        if task.key not in self._known and task.key not in self._read().done:
+            raise SourceError(
+                f"There is no Task {task.key} in {self.path}.", kept=_KEPT, hint="See: segue task list"
+            )
+        plan_hash = self._current_hash()
+
+        def change(old: PlanState | None) -> PlanState:
+            base = replace(
+                old or PlanState("", ""),
+                plan_path=str(self.path),
+                repo_path=str(self.repo),
+                plan_hash=plan_hash,
+            )
+            marked = base.after(task.key, completion)
+            same_plan = old is not None and old.plan_hash == plan_hash
+            return replace(marked, task_hashes=self._task_hashes(marked, [task.key] if same_plan else None))
+
+        before, after, state = planstate.update(self.state_path, change, self._written)
+        self._written = (after, state)
+        if before == self._seen[1]:
+            self._seen = (self._seen[0], after)
+
+    def record(self, task: Task, completion: Completion) -> None:
+        """Nothing: the state of a plan knows only what was achieved."""
+
+    def head_branch(self) -> str | None:
+        """None: the tasks of a plan follow each other on the branch where the user stands."""
+        return None
+
+    def _task_hashes(self, state: PlanState, changed: list[str] | None) -> dict[str, str]:
+        """What the completed tasks say now; only the changed ones are looked at, if they are named."""
+        try:
+            now = self._read().done
+        except SourceError:
+            return dict(state.task_hashes)
+        keys = [key for key in (changed or state.completed) if key in now and state.has(key)]
+        kept = {} if changed is None else state.task_hashes
+        return {**kept, **{key: _text_hash(now[key]) for key in keys}}
+
+    def state(self) -> PlanState | None:
+        """What the state file says now; its `edited` tells whether somebody else wrote it."""
+        return planstate.load(self.state_path)
+
+    def rewritten(self) -> list[str]:
+        """The completed tasks whose text is no longer what it was, or which are gone from the plan."""
+        state, reading = self.state(), self._read()
+        known = state.task_hashes if state else {}
+        completed = state.completed if state else frozenset()
+        changed = [
+            key
+            for key, before in known.items()
+            if key in completed and (key not in reading.done or _text_hash(reading.done[key]) != before)
+        ]
+        return sorted(changed, key=order)
+
+    @property
+    def text_hash(self) -> str:
+        """The SHA-256 of the plan file as it is now."""
+        return self._read().digest
+
+    def _read(self) -> _Reading:
+        data = _bytes_of(self.path)
+        if self._last is None or self._last.data != data:
+            plan = parse(decode(data, str(self.path)), self._lenient)
+            done = {task.key: replace(task, status=TaskStatus.DONE) for task in plan.tasks}
+            self._last = _Reading(data, hashlib.sha256(data).hexdigest(), plan, done)
+            self._known.update(done)
+        return self._last
+
+    def _list(self, reading: _Reading) -> TaskList:
+        state = self.state()
+        if state is None:
+            return TaskList(reading.plan.tasks, reading.plan.notices)
+        completed, skipped = state.completed, set(state.skipped)
+        tasks = tuple(
+            reading.done[task.key] if task.key in completed else task for task in reading.plan.tasks
+        )
+        if skipped:
+            tasks = tuple(_skipped(task) if task.key in skipped else task for task in tasks)
+        return TaskList(tasks, (*_state_notices(state, reading), *reading.plan.notices))
+
+    def _current_hash(self) -> str | None:
+        try:
+            return hashlib.sha256(self.path.read_bytes()).hexdigest()
+        except OSError:
+            return self._last.digest if self._last else None
+
+    def _refusal(self, reading: _Reading) -> SourceError:
+        lost = reading.plan.lost
+        if not lost:
+            message = f"{INVALID} No `## Task N` heading was found in {self.path}."
+            return SourceError(message, kept=_KEPT, hint="Give each task a heading such as `## Task 1`.")
+        hint = "Mend these headings; `segue task list` shows what is understood."
+        lenient = parse(decode(reading.data, str(self.path)), lenient=True)
+        if not self._lenient and lenient.tasks and not lenient.lost:
+            hint = f"--plan-format lenient reads these headings ({len(lenient.tasks)} tasks in all)."
+        message = f"{INVALID} In {self.path} these parts would be carried by no task:\n{listing(lost)}"
+        return SourceError(message, kept=_KEPT, hint=hint)
+
+
+def _skipped(task: Task) -> Task:
+    return task if task.status is TaskStatus.DONE else replace(task, status=TaskStatus.SKIPPED)
+
+
+def _text_hash(task: Task) -> str:
+    return hashlib.sha256(task.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        # Only a regular file: a pipe or a device would keep us waiting for ever.
+        if path.exists() and not path.is_file():
+            raise SourceError(
+                f"{INVALID} {path} is not a file.", kept=_KEPT, hint="Name the Markdown file itself."
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"{INVALID} {path}: {reason}."
+        raise SourceError(message, kept=_KEPT, hint="Check the path and who may read it.") from error
+    if not data.strip():
+        raise SourceError(f"{INVALID} {path} is empty.", kept=_KEPT, hint="Write `## Task 1` and what to do.")
+    return data
+
+
+def _state_notices(state: PlanState, reading: _Reading) -> list[Notice]:
+    notices = []
+    completed = state.completed
+    if completed and state.plan_hash not in (None, reading.digest):
+        text = "The plan was changed since a task was last completed; tasks are known by their numbers."
+        notices.append(Notice(1, text))
+    gone = sorted(completed.difference(reading.done))
+    if gone:
+        text = f"The state file counts tasks as done that are not in the plan: {', '.join(gone[:20])}."
+        notices.append(Notice(1, text))
+    return notices

@@ -1,0 +1,310 @@
+"""The state file of a plan: which tasks of it are completed in one repository, as readable JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import count, filterfalse
+from pathlib import Path
+from typing import Any
+
+from segue.domain.errors import SourceError
+from segue.domain.task import Completion, TaskStatus
+from segue.sources.plan.text import order
+from segue.system.files import exclusive, private_folder, write_atomic, write_error
+
+SCHEMA = 1
+KEPT_PLANS = 100
+"""How many tasks' plan texts the file keeps: it is rewritten for every task and must stay small."""
+
+_COMPACT = (",", ":")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
+_KEY = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})*[a-z]?")
+_OPTIONAL = {
+    "last_completed_ref": (str, type(None)),
+    "plan_hash": (str, type(None)),
+    "run": (str, type(None)),
+    "digest": (str, type(None)),
+    "seq": (int,),
+}
+
+
+Signature = tuple[int, int, int] | None
+
+
+class CorruptState(SourceError):
+    """The state file cannot be understood; `path` says which."""
+
+    def __init__(self, path: Path, reason: str, hint: str = "") -> None:
+        super().__init__(
+            f"The state file {path} is corrupted: {reason}.",
+            kept="The file was left as it is.",
+            hint=hint or "Mend it, or move it away: then the plan starts from its first task.",
+        )
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class PlanState:
+    """What has been achieved of a plan."""
+
+    plan_path: str
+    repo_path: str
+    indices: tuple[int, ...] = ()
+    """The completed tasks with plain numbers, ascending."""
+    others: tuple[str, ...] = ()
+    """The completed tasks with keys such as 2.1 and 4b."""
+    skipped: tuple[str, ...] = ()
+    """The tasks a person decided to leave out."""
+    last_plan_by_task: Mapping[str, str] = field(default_factory=dict)
+    last_completed_ref: str | None = None
+    plan_hash: str | None = None
+    task_hashes: Mapping[str, str] = field(default_factory=dict)
+    """What the text of each task was when it was completed, so that a renumbered plan is noticed."""
+    run: str | None = None
+    seq: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of others, kept when the file is written again."""
+    origin: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """The document as it was read; None for a state that has not been in a file yet."""
+
+    @property
+    def edited(self) -> bool:
+        """Whether somebody other than Segue wrote the file it was read from."""
+        return self.origin is not None and self.origin.get("digest") != _digest(self.origin)
+
+    @property
+    def completed(self) -> frozenset[str]:
+        """The keys of all completed tasks."""
+        return frozenset(self.others).union(map(str, self.indices))
+
+    def after(self, key: str, completion: Completion) -> PlanState:
+        """The state once the completion is recorded."""
+        run, seq = completion.run, completion.seq
+        is_done = self.has(key)
+        if completion.status is TaskStatus.SKIPPED:
+            return replace(self, skipped=tuple(sorted({*self.skipped, key}, key=order)), run=run, seq=seq)
+        if completion.status is TaskStatus.PENDING:
+            rest = tuple(other for other in self.skipped if other != key)
+            return replace(self._without(key) if is_done else self, skipped=rest, run=run, seq=seq)
+        # The record of a later task is not undone when an earlier step is repeated after a crash.
+        if is_done and run == self.run and seq < self.seq:
+            return self
+        plans = self._plans_with(key, completion.plan)
+        return replace(
+            self if is_done else self._with(key),
+            last_plan_by_task=plans,
+            last_completed_ref=completion.commit,
+            run=run,
+            seq=seq,
+        )
+
+    def has(self, key: str) -> bool:
+        """Whether the task is completed."""
+        return int(key) in self.indices if _INDEX.fullmatch(key) else key in self.others
+
+    def _with(self, key: str) -> PlanState:
+        if _INDEX.fullmatch(key):
+            return replace(self, indices=tuple(sorted((*self.indices, int(key)))))
+        return replace(self, others=tuple(sorted((*self.others, key), key=order)))
+
+    def _without(self, key: str) -> PlanState:
+        if _INDEX.fullmatch(key):
+            return replace(self, indices=tuple(index for index in self.indices if index != int(key)))
+        return replace(self, others=tuple(other for other in self.others if other != key))
+
+    def _plans_with(self, key: str, plan: str | None) -> Mapping[str, str]:
+        if plan is None:
+            return self.last_plan_by_task
+        plans = {name: text for name, text in self.last_plan_by_task.items() if name != key}
+        plans[key] = plan
+        return dict(list(plans.items())[-KEPT_PLANS:])
+
+    def document(self) -> dict[str, Any]:
+        """The fields of the file, but for the digest."""
+        return {
+            "schema": SCHEMA,
+            "plan_path": self.plan_path,
+            "repo_path": self.repo_path,
+            "completed_task_indices": self.indices,
+            "completed_task_keys": [*map(str, self.indices), *self.others],
+            "skipped_task_keys": self.skipped,
+            "last_plan_by_task": dict(self.last_plan_by_task),
+            "last_completed_ref": self.last_completed_ref,
+            "plan_hash": self.plan_hash,
+            "task_hashes": dict(self.task_hashes),
+            "run": self.run,
+            "seq": self.seq,
+            **self.extra,
+        }
+
+
+def pair_key(plan: Path, repo: Path) -> str:
+    """The name of a (plan, repository) pair, the same for every way to write the two paths."""
+    paths = (os.path.realpath(plan), os.path.realpath(repo))
+    digest = hashlib.sha256(b"\0".join(os.fsencode(path) for path in paths)).hexdigest()[:12]
+    stem = re.sub(r"[^\w.-]+", "-", Path(paths[0]).stem).strip("-.")[:40]
+    return f"{stem or 'plan'}-{digest}"
+
+
+def state_path(state_dir: Path, plan: Path, repo: Path) -> Path:
+    """Where the state of the pair stands."""
+    return state_dir / "plans" / f"{pair_key(plan, repo)}.json"
+
+
+def load(path: Path) -> PlanState | None:
+    """Read a state file; None if there is none, CorruptState if it cannot be understood."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CorruptState(path, f"it cannot be read ({error.strerror or error})") from error
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise CorruptState(path, f"it is not JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise CorruptState(path, "it is not a JSON object")
+    _check(path, document)
+    return _from_document(document)
+
+
+def save(path: Path, state: PlanState) -> None:
+    """Write the state file, whole or not at all, with one field on each line."""
+    private_folder(path.parent)
+    # ASCII only: a path may hold bytes that are no text, which other encodings cannot carry.
+    document = state.document()
+    texts = {name: json.dumps(value, separators=_COMPACT) for name, value in document.items()}
+    texts["digest"] = json.dumps(_digest_of(document, texts))
+    rows = [f"  {json.dumps(name)}: {text}" for name, text in texts.items()]
+    write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode())
+
+
+def update(
+    path: Path,
+    change: Callable[[PlanState | None], PlanState],
+    known: tuple[Signature, PlanState] | None = None,
+) -> tuple[Signature, Signature, PlanState]:
+    """Change what is in the file now, alone; gives the file's signatures before and after, and the new state.
+
+    `known` spares reading a file that nobody has touched since. One that is as it should be is not written.
+    """
+    private_folder(path.parent)
+    with exclusive(path.with_name(path.name + ".lock")):
+        before = signature(path)
+        untouched = known is not None and known[0] is not None and known[0] == before
+        old = known[1] if known and untouched else load(path)
+        new = change(old)
+        if old is None or new != old or (not untouched and old.edited):
+            save(path, new)
+        return before, signature(path), new
+
+
+def signature(path: Path) -> Signature:
+    """Differs whenever the file was written in between; None if there is no file."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def set_aside(path: Path, why: str = "corrupt") -> Path:
+    """Rename a state file so that it is kept but no longer in the way; says its new name."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    try:
+        for number in count(1):
+            suffix = f"-{number}" if number > 1 else ""
+            target = path.with_name(f"{path.name}.{why}-{stamp}{suffix}")
+            try:
+                # Taking the name first, the rename can only replace this empty file of our own.
+                target.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            return path.replace(target)
+    except OSError as error:
+        raise write_error(error, path) from error
+    raise AssertionError("unreachable")
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """The digest of a document as it was read."""
+    named = {name: value for name, value in document.items() if name != "digest"}
+    return _digest_of(named, {name: json.dumps(value, separators=_COMPACT) for name, value in named.items()})
+
+
+def _digest_of(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """The SHA-256 of what was achieved, the same for every order of names; `texts` are the fields as JSON."""
+    sorted_texts = (
+        json.dumps(value, sort_keys=True, separators=_COMPACT) if isinstance(value, dict) else texts[name]
+        for name, value in sorted(document.items())
+        if name != "task_hashes"  # long, and of no interest to anybody but us
+    )
+    return hashlib.sha256("\n".join([*sorted(document), *sorted_texts]).encode()).hexdigest()
+
+
+def _check(path: Path, document: dict[str, Any]) -> None:
+    schema = document.get("schema", SCHEMA)
+    if isinstance(schema, int) and schema > SCHEMA:
+        reason = f"it has schema {schema}, this version of Segue knows {SCHEMA}"
+        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.")
+    right = {
+        "schema": schema == SCHEMA and not isinstance(schema, bool),
+        "plan_path": isinstance(document.get("plan_path"), str),
+        "repo_path": isinstance(document.get("repo_path"), str),
+        "completed_task_indices": _are_indices(document.get("completed_task_indices")),
+        "completed_task_keys": _are_keys(document.get("completed_task_keys", [])),
+        "skipped_task_keys": _are_keys(document.get("skipped_task_keys", [])),
+        "last_plan_by_task": _are_texts(document.get("last_plan_by_task", {})),
+        "task_hashes": _are_texts(document.get("task_hashes", {})),
+    }
+    for name, types in _OPTIONAL.items():
+        value = document.get(name, 0 if name == "seq" else None)
+        right[name] = isinstance(value, types) and not isinstance(value, bool)
+    wrong = [name for name, is_right in right.items() if not is_right]
+    if wrong:
+        raise CorruptState(path, f"`{wrong[0]}` is missing or has the wrong type")
+
+
+def _are_indices(value: object) -> bool:
+    # By sets and extremes, not one by one: a state of ten thousand tasks is read before each of them.
+    return isinstance(value, list) and (
+        not value or (set(map(type, value)) == {int} and min(value) >= 0 and max(value) < 10**18)
+    )
+
+
+def _are_keys(value: object) -> bool:
+    if not isinstance(value, list) or not set(map(type, value)) <= {str}:
+        return False
+    return all(_KEY.fullmatch(key) for key in filterfalse(str.isdecimal, value))
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+def _from_document(document: dict[str, Any]) -> PlanState:
+    own = PlanState("", "").document().keys() | {"digest"}
+    # For plain numbers the list of indices decides: it is the one people and other tools edit.
+    others = set(filterfalse(str.isdecimal, document.get("completed_task_keys", [])))
+    return PlanState(
+        plan_path=document["plan_path"],
+        repo_path=document["repo_path"],
+        indices=tuple(sorted(set(document["completed_task_indices"]))),
+        others=tuple(sorted(others, key=order)),
+        skipped=tuple(sorted(set(document.get("skipped_task_keys", [])), key=order)),
+        last_plan_by_task=document.get("last_plan_by_task", {}),
+        last_completed_ref=document.get("last_completed_ref"),
+        plan_hash=document.get("plan_hash"),
+        task_hashes=document.get("task_hashes", {}),
+        run=document.get("run"),
+        seq=document.get("seq", 0),
+        extra={name: value for name, value in document.items() if name not in own},
+        origin=document,
+    )

@@ -1,0 +1,1 @@
+"""Spec Kit features."""

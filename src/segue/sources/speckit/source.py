@@ -1,0 +1,352 @@
+"""Tasks from a Spec Kit feature: boxes in tasks.md, ticked when done, with state.json beside them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from segue.domain.errors import SegueError, SourceError
+from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
+from segue.sources.plan.state import Signature, pair_key, signature
+from segue.sources.speckit import state as speckit_state
+from segue.sources.speckit.context import criteria, fitted, sections
+from segue.sources.speckit.find import TASKS, find_feature, project_root
+from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
+from segue.sources.speckit.state import SpecState
+from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, parse, refusal, ticked
+from segue.system.files import exclusive, write_atomic
+
+__all__ = ["SpecKit", "find_feature"]
+
+_KEPT = "Nothing was changed."
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One reading of tasks.md, so that an unchanged file is not parsed again."""
+
+    data: bytes
+    parsed: ParsedTasks
+
+
+class SpecKit:
+    """A Spec Kit feature carried out in one repository."""
+
+    kind = "speckit"
+
+    def __init__(self, folder: Path, repo: Path, verify: Literal["task", "strict"] = "task") -> None:
+        self.folder = Path(os.path.realpath(folder))
+        self.repo = Path(os.path.realpath(repo))
+        self.path = self.folder / TASKS
+        self.state_path = self.folder / speckit_state.NAME
+        self.key = pair_key(folder, repo)
+        self._strict = verify == "strict"
+        self._lock = _lock_path(self.folder)
+        self._last: _Reading | None = None
+        self._given: dict[str, str] = {}
+        self._healed: list[Notice] = []
+        self._seen: tuple[Signature, ...] = ()
+        self._changes = 0
+
+    def tasks(self) -> TaskList:
+        """Read everything anew; boxes that a crash left open are ticked."""
+        reading = self._read()
+        if not reading.parsed.tasks:
+            raise refusal(reading.parsed, str(self.path))
+        state = self.state()
+        self._heal(reading.parsed, state)
+        parsed = self._read().parsed
+        self._given.update((task.key, task.fingerprint) for task in parsed.tasks)
+        return self._list(parsed, state)
+
+    def look(self) -> TaskList:
+        """What was understood, for showing: nothing is refused and nothing is written."""
+        parsed = self._read().parsed
+        listing = self._list(parsed, self.state())
+        if parsed.tasks:
+            return listing
+        return TaskList((), (Notice(1, refusal(parsed, str(self.path)).message), *listing.notices))
+
+    def stamp(self) -> object:
+        """Equal to the last stamp as long as a new reading would show nothing but this object's marks."""
+        now = self._signatures()
+        if now != self._seen:
+            self._seen = now
+            self._changes += 1
+        return self._changes
+
+    def context(self, task: Task) -> str:
+        """Story, requirements, plan and constitution around the task, up to 48 KiB of whole sections."""
+        place = project_root(self.folder, {}) / ".specify" / "memory" / "constitution.md"
+        constitution = _parsed(place, parse_constitution, "")
+        return fitted(sections(task, self._spec(), self._plan(), constitution))
+
+    def mark(self, task: Task, completion: Completion) -> None:
+        """Record the end of a task and tick its box, or take a tick of ours back."""
+        if completion.status is TaskStatus.DONE:
+            self._complete(task, completion)
+        elif completion.status is TaskStatus.PENDING:
+            self._take_back(task, completion)
+        elif completion.status is TaskStatus.SKIPPED:
+            self.record(task, completion)
+        else:
+            raise SourceError("A task can be marked as done, skipped or pending.")
+
+    def record(self, task: Task, completion: Completion) -> None:
+        """Write down how a task ended that is not done; its box stays as it is."""
+        text = self._given.get(task.key) or self._locate(self._read().parsed, task).fingerprint
+        with self._own_change():
+            self._save(task.key, text, completion)
+
+    def begin(self, run: str) -> None:
+        """Make sure that there is a state file, so that `resume` can tell a lost one from a fresh start."""
+        with self._own_change():
+            if self.state() is None:
+                speckit_state.save(self.state_path, SpecState(run=run))
+
+    def state(self) -> SpecState | None:
+        """What the state file says now; raises CorruptState if it cannot be understood."""
+        return speckit_state.load(self.state_path)
+
+    def required_state(self) -> SpecState:
+        """The state that `resume` goes on from; UnusableState if it is missing or corrupted."""
+        return speckit_state.required(self.state_path)
+
+    def head_branch(self) -> str | None:
+        """The branch of the last task that was done: the next one builds on it."""
+        state = self.state()
+        return state.head_branch if state else None
+
+    def _complete(self, task: Task, completion: Completion) -> None:
+        with self._own_change():
+            box = self._locate(self._read().parsed, task)
+            if box.status not in (TaskStatus.PENDING, TaskStatus.DONE):
+                raise SourceError(
+                    f"{box.key} is {box.status} in {self.path} (line {box.line}): it cannot become done.",
+                    kept=_KEPT,
+                    hint="Write `[ ]` in its box if it is to be done.",
+                )
+            # The state first: a tick that is missing after a crash can be told from it, a record cannot.
+            self._save(box.key, box.fingerprint, completion)
+            if box.status is TaskStatus.PENDING:
+                self._write_mark(box, self._read().parsed.tick)
+                self._note_last_of_story(box)
+
+    def _take_back(self, task: Task, completion: Completion) -> None:
+        with self._own_change():
+            box = self._locate(self._read().parsed, task)
+            state = self.state()
+            ours = state is not None and state.has(box.key, box.fingerprint)
+            skipped = state is not None and state.skips(box.key, box.fingerprint)
+            if box.status is TaskStatus.PENDING and not ours and not skipped:
+                return
+            if not ours and not skipped:
+                raise SourceError(
+                    f"{box.key} was not ticked by Segue (line {box.line} of {self.path}).",
+                    kept=_KEPT,
+                    hint="Write `[ ]` in its box yourself if it is to be done again.",
+                )
+            # The box first: after a crash in between the task still counts as done, as before.
+            if box.status is TaskStatus.DONE:
+                self._write_mark(box, b" ")
+            self._save(box.key, box.fingerprint, completion)
+        self._changes += bool(_story_keys(box, self._spec()))
+
+    def _locate(self, parsed: ParsedTasks, task: Task) -> BoxTask:
+        """The box of a task, by its id and the words of its line; refused if the line has changed."""
+        # What was given out counts, not what came back: secrets may have been removed from the latter.
+        wanted = self._given.get(task.key) or fingerprint(task.text)
+        same_key = next((box for box in parsed.tasks if box.key == task.key), None)
+        if same_key and (same_key.fingerprint == wanted or same_key.status is TaskStatus.DONE):
+            return same_key
+        id_ = task.key.split("#")[0]
+        moved = [box for box in parsed.tasks if box.id == id_ and box.fingerprint == wanted]
+        if len(moved) == 1:
+            return moved[0]
+        if same_key is None:
+            message, hint = f"There is no task {task.key} in {self.path}.", "See: segue task list"
+        else:
+            message = f"Line {same_key.line} of {self.path} has changed: {task.key} says something else now."
+            hint = "Tick its box yourself if the task is done all the same."
+        raise SourceError(message, kept=_KEPT, hint=hint)
+
+    def _save(self, key: str, text: str, completion: Completion) -> None:
+        old = self.state()
+        new = (old or SpecState()).after(key, text, completion)
+        if old is None or new != old or old.edited:
+            speckit_state.save(self.state_path, new)
+
+    def _write_mark(self, box: BoxTask, mark: bytes) -> None:
+        """Change the one byte in the file as it is now: an editor may have been quicker than the state."""
+        reading = self._read()
+        now = next((other for other in reading.parsed.tasks if other.key == box.key), None)
+        if now and now.fingerprint == box.fingerprint and now.mark == mark.decode():
+            return
+        if now is None or now.fingerprint != box.fingerprint or now.mark != box.mark:
+            raise SourceError(
+                f"{self.path} was changed while {box.key} was being marked.",
+                kept=f"What became of the task is in {self.state_path}.",
+                hint="Run the same command again.",
+            )
+        write_atomic(self.path, ticked(reading.data, now, mark))
+
+    def _heal(self, parsed: ParsedTasks, state: SpecState | None) -> None:
+        """Tick the boxes of tasks whose completion was recorded when something stopped us."""
+        for box in _unticked(parsed, state):
+            text = f"{box.key} was recorded as done but its box was open: it has been ticked."
+            try:
+                with self._own_change():
+                    self._write_mark(box, parsed.tick)
+            except SegueError as error:
+                text = f"{box.key} is done, but its box could not be ticked: {error.message}"
+            if Notice(box.line, text) not in self._healed:
+                self._healed.append(Notice(box.line, text))
+
+    def _list(self, parsed: ParsedTasks, state: SpecState | None) -> TaskList:
+        spec = self._spec()
+        boxes = [_recorded(box, state) for box in parsed.tasks]
+        counts = _open_counts(boxes, spec)
+        tasks = []
+        for box in boxes:
+            story = "+".join(box.stories) or spec.primary
+            task = Task(box.key, box.title, box.text, box.status, box.line, story)
+            is_open = box.status is TaskStatus.PENDING
+            whole = [key for key in _story_keys(box, spec) if self._strict or (is_open and counts[key] == 1)]
+            tasks.append(replace(task, criteria=criteria(task, spec, whole)))
+        about_files = [*_state_notices(boxes, state), *self._spec_notices(boxes, spec)]
+        return TaskList(tuple(tasks), (*self._healed, *about_files, *parsed.notices))
+
+    def _spec_notices(self, boxes: list[BoxTask], spec: Spec) -> Iterator[Notice]:
+        if not (self.folder / "spec.md").is_file():
+            yield Notice(1, "There is no spec.md beside tasks.md: tasks are judged by their own texts.")
+            return
+        first: dict[str, BoxTask] = {}
+        for box in boxes:
+            for key in box.stories:
+                first.setdefault(key, box)
+        for key, box in first.items():
+            if spec.story(key) is None:
+                text = f"{box.key} belongs to {key}, which spec.md does not have: its own text is judged."
+                yield Notice(box.line, text)
+        used = {story.key for key in first if (story := spec.story(key))}
+        unused = [key for key in spec.stories if key not in used]
+        if first and unused:
+            yield Notice(1, f"No task belongs to these user stories of spec.md: {', '.join(unused)}.")
+
+    def _note_last_of_story(self, box: BoxTask) -> None:
+        """The criteria of a story's last open task are those of the story: the tasks must be read again."""
+        spec = self._spec()
+        state = self.state()
+        counts = _open_counts((_recorded(other, state) for other in self._read().parsed.tasks), spec)
+        with_scenarios = [s for key in _story_keys(box, spec) if (s := spec.story(key)) and s.scenarios]
+        if not self._strict and any(counts[story.key] == 1 for story in with_scenarios):
+            self._changes += 1
+
+    def _read(self) -> _Reading:
+        data = _bytes_of(self.path)
+        if self._last is None or self._last.data != data:
+            self._last = _Reading(data, parse(data, str(self.path)))
+        return self._last
+
+    def _spec(self) -> Spec:
+        return _parsed(self.folder / "spec.md", parse_spec, Spec())
+
+    def _plan(self) -> Plan:
+        return _parsed(self.folder / "plan.md", parse_plan, Plan())
+
+    def _signatures(self) -> tuple[Signature, ...]:
+        return tuple(signature(path) for path in (self.path, self.state_path, self.folder / "spec.md"))
+
+    @contextmanager
+    def _own_change(self) -> Iterator[None]:
+        """Change the files alone; what is changed here does not count as somebody else's change."""
+        with exclusive(self._lock):
+            known = self._signatures() == self._seen
+            try:
+                yield
+            finally:
+                if known:
+                    self._seen = self._signatures()
+
+
+def _unticked(parsed: ParsedTasks, state: SpecState | None) -> list[BoxTask]:
+    """Tasks that are done by the record although their box is open."""
+    if state is None:
+        return []
+    return [
+        box
+        for box in parsed.tasks
+        if box.status is TaskStatus.PENDING and state.has(box.key, box.fingerprint)
+    ]
+
+
+def _recorded(box: BoxTask, state: SpecState | None) -> BoxTask:
+    """A task with an open box as the record has it: done, or left out by a person."""
+    if state is None or box.status is not TaskStatus.PENDING:
+        return box
+    if state.has(box.key, box.fingerprint):
+        return replace(box, status=TaskStatus.DONE)
+    return replace(box, status=TaskStatus.SKIPPED) if state.skips(box.key, box.fingerprint) else box
+
+
+def _story_keys(box: BoxTask, spec: Spec) -> tuple[str, ...]:
+    """The stories of a task by their keys in the spec; with the old template the one of the whole spec."""
+    named = box.stories or ((spec.primary,) if spec.primary else ())
+    return tuple(dict.fromkeys(story.key if (story := spec.story(key)) else key for key in named))
+
+
+def _open_counts(boxes: Iterable[BoxTask], spec: Spec) -> Counter[str]:
+    return Counter(key for box in boxes if box.status is TaskStatus.PENDING for key in _story_keys(box, spec))
+
+
+def _state_notices(boxes: list[BoxTask], state: SpecState | None) -> Iterator[Notice]:
+    if state is None:
+        return
+    here = {box.key: box for box in boxes}
+    for key, box in here.items():
+        if key in state.completed and box.status is TaskStatus.PENDING:
+            text = f"{key} was done once but says something else now: it is pending again."
+            yield Notice(box.line, text)
+    gone = sorted(state.completed - here.keys())
+    if gone:
+        yield Notice(1, f"state.json counts tasks as done that are not in tasks.md: {', '.join(gone[:20])}.")
+
+
+def _parsed(path: Path, read: Callable[[bytes, str], _T], missing: _T) -> _T:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return missing
+    except OSError as error:
+        message = f"Cannot read {path}: {error.strerror or error}."
+        raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
+    return read(data, str(path))
+
+
+def _bytes_of(path: Path) -> bytes:
+    if not path.is_file():
+        raise SourceError(
+            f"There is no {TASKS} in {path.parent}.", kept=_KEPT, hint="Make it with /speckit.tasks."
+        )
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        message = f"Cannot read {path}: {error.strerror or error}."
+        raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
+
+
+def _lock_path(folder: Path) -> Path:
+    """A lock file where git does not see it: users' folders stay clean, and it is never committed."""
+    for parent in (folder, *folder.parents):
+        git = parent / ".git"
+        if git.is_file():
+            git = parent / git.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
+        if git.is_dir():
+            return git / f"segue-{pair_key(folder, folder)}.lock"
+    return folder / ".state.json.lock"

@@ -1,0 +1,262 @@
+"""The state.json of a Spec Kit feature: what became of each task, and the branch the next one builds on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from segue.domain.errors import SourceError
+from segue.domain.task import Completion, TaskStatus
+from segue.domain.verdict import Verdict
+from segue.sources.plan.state import CorruptState
+from segue.system.files import write_atomic
+
+SCHEMA = 1
+NAME = "state.json"
+CANNOT_PROCEED = "Cannot proceed: state file is missing or corrupted."
+FAILED = "failed"
+
+_TEXT = (str, type(None))
+_HINT = "Mend it, or move it away: the ticks in tasks.md are kept, and `segue run` begins a new one."
+_TOP = {"run": _TEXT, "head_branch": _TEXT, "digest": _TEXT, "seq": (int,), "tasks": (dict,)}
+_ENTRY = {
+    "status": (str,),
+    "text": _TEXT,
+    "agent_id": _TEXT,
+    "branch": _TEXT,
+    "commit": _TEXT,
+    "error": _TEXT,
+    "updated": _TEXT,
+    "attempts": (int,),
+    "verdict": (dict, type(None)),
+}
+
+
+class UnusableState(SourceError):
+    """The state file is missing or corrupted although it is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """What is known of one task."""
+
+    status: str
+    """`done`, `failed`, `skipped` or `pending`."""
+    text: str | None = None
+    """The fingerprint of the task's line: another task with the same id is another task."""
+    agent_id: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+    attempts: int = 0
+    verdict: Mapping[str, Any] | None = None
+    error: str | None = None
+    updated: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of others, kept when the file is written again."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the task was completed."""
+        return self.status == TaskStatus.DONE
+
+    def document(self) -> dict[str, Any]:
+        """The fields as they stand in the file."""
+        return {**{name: getattr(self, name) for name in _ENTRY}, **self.extra}
+
+
+@dataclass(frozen=True, slots=True)
+class SpecState:
+    """What has been achieved of a feature."""
+
+    tasks: Mapping[str, TaskRecord] = field(default_factory=dict)
+    """By key, in the order in which they were last recorded."""
+    head_branch: str | None = None
+    run: str | None = None
+    seq: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """The document as it was read; None for a state that has not been in a file yet."""
+
+    @property
+    def edited(self) -> bool:
+        """Whether somebody other than Segue wrote the file it was read from."""
+        return self.origin is not None and self.origin.get("digest") != _digest(self.origin)
+
+    @property
+    def completed(self) -> frozenset[str]:
+        """The keys of all completed tasks."""
+        return frozenset(key for key, record in self.tasks.items() if record.is_done)
+
+    def has(self, key: str, text: str) -> bool:
+        """Whether this very task is completed; one that was written by hand may lack the fingerprint."""
+        record = self.tasks.get(key)
+        return record is not None and record.is_done and record.text in (None, text)
+
+    def skips(self, key: str, text: str) -> bool:
+        """Whether a person decided to leave this very task out."""
+        record = self.tasks.get(key)
+        return record is not None and record.status == TaskStatus.SKIPPED and record.text in (None, text)
+
+    def after(self, key: str, text: str, completion: Completion) -> SpecState:
+        """The state once the end of a task is recorded."""
+        old = self.tasks.get(key)
+        # The record of a later task is not undone when an earlier step is repeated after a crash.
+        if old and old.is_done and completion.run == self.run and completion.seq < self.seq:
+            return self
+        record = _record(text, completion, old)
+        rest = {name: other for name, other in self.tasks.items() if name != key}
+        tasks = dict(self.tasks) if record == old else {**rest, key: record}
+        return replace(
+            self,
+            tasks=tasks,
+            head_branch=self._head(old, record, rest),
+            run=completion.run,
+            seq=completion.seq,
+        )
+
+    def _head(self, old: TaskRecord | None, record: TaskRecord, rest: Mapping[str, TaskRecord]) -> str | None:
+        if record.is_done:
+            return record.branch or self.head_branch
+        if old and old.is_done and old.branch and old.branch == self.head_branch:
+            done = [other.branch for other in rest.values() if other.is_done and other.branch]
+            return done[-1] if done else None
+        return self.head_branch
+
+    def document(self) -> dict[str, Any]:
+        """The fields of the file, but for the digest."""
+        return {
+            "schema": SCHEMA,
+            "run": self.run,
+            "seq": self.seq,
+            "head_branch": self.head_branch,
+            "tasks": {key: record.document() for key, record in self.tasks.items()},
+            **self.extra,
+        }
+
+
+def load(path: Path) -> SpecState | None:
+    """Read the state file; None if there is none, CorruptState if it cannot be understood."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CorruptState(path, f"it cannot be read ({error.strerror or error})", _HINT) from error
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise CorruptState(path, f"it is not JSON ({error})", _HINT) from error
+    if not isinstance(document, dict):
+        raise CorruptState(path, "it is not a JSON object", _HINT)
+    _check(path, document)
+    return _from_document(document)
+
+
+def required(path: Path) -> SpecState:
+    """Read a state file that must be there, as for `resume`; UnusableState if it is not, or is corrupted."""
+    hint = f"There is no {path}. `segue run` begins a new one with the boxes that are still open."
+    try:
+        state = load(path)
+    except CorruptState as error:
+        hint = f"{error.message} {error.hint}"
+        raise UnusableState(CANNOT_PROCEED, kept=error.kept, hint=hint) from error
+    if state is None:
+        raise UnusableState(CANNOT_PROCEED, kept="The ticks in tasks.md are as they were.", hint=hint)
+    return state
+
+
+def save(path: Path, state: SpecState) -> None:
+    """Write the state file, whole or not at all."""
+    fields = state.document()
+    fields["digest"] = _digest(fields)
+    write_atomic(path, (json.dumps(fields, indent=2) + "\n").encode())
+
+
+def _record(text: str, completion: Completion, old: TaskRecord | None) -> TaskRecord:
+    """The record of an end; the same end recorded again is the same record."""
+    status = (
+        FAILED if completion.error and completion.status is TaskStatus.PENDING else completion.status.value
+    )
+    record = TaskRecord(
+        status=status,
+        text=text,
+        agent_id=completion.session,
+        branch=completion.branch,
+        commit=completion.commit,
+        attempts=completion.attempts,
+        verdict=_verdict(completion.verdict),
+        error=completion.error,
+        updated=old.updated if old else None,
+        extra=old.extra if old else {},
+    )
+    return (
+        record if record == old else replace(record, updated=datetime.now(UTC).isoformat(timespec="seconds"))
+    )
+
+
+def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    criteria = [asdict(criterion) for criterion in verdict.criteria]
+    return {
+        "result": verdict.result.value,
+        "action": verdict.action.value,
+        "reason": verdict.reason,
+        "criteria": criteria,
+    }
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """The SHA-256 of the canonical JSON of all fields but the digest itself."""
+    fields = {name: value for name, value in document.items() if name != "digest"}
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check(path: Path, document: dict[str, Any]) -> None:
+    schema = document.get("schema", SCHEMA)
+    if isinstance(schema, int) and schema > SCHEMA:
+        reason = f"it has schema {schema}, this version of Segue knows {SCHEMA}"
+        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.")
+    if schema != SCHEMA or isinstance(schema, bool):
+        raise CorruptState(path, "`schema` has the wrong type", _HINT)
+    wrong = _wrong({"tasks": None, **document}, _TOP)
+    if not wrong:
+        for key, entry in document["tasks"].items():
+            if not isinstance(entry, dict) or (inner := _wrong({"status": None, **entry}, _ENTRY)):
+                wrong = f"tasks.{key}" + (f".{inner}" if isinstance(entry, dict) else "")
+                break
+    if wrong:
+        raise CorruptState(path, f"`{wrong}` is missing or has the wrong type", _HINT)
+
+
+def _wrong(fields: Mapping[str, Any], types: Mapping[str, tuple[type, ...]]) -> str:
+    """The first field whose value has a type it must not have."""
+    for name, allowed in types.items():
+        if name in fields and (isinstance(fields[name], bool) or not isinstance(fields[name], allowed)):
+            return name
+    return ""
+
+
+def _from_document(document: dict[str, Any]) -> SpecState:
+    own = {"schema", *_TOP}
+    tasks = {
+        key: TaskRecord(
+            **{name: entry[name] for name in _ENTRY if name in entry},
+            extra={name: value for name, value in entry.items() if name not in _ENTRY},
+        )
+        for key, entry in document["tasks"].items()
+    }
+    return SpecState(
+        tasks=tasks,
+        head_branch=document.get("head_branch"),
+        run=document.get("run"),
+        seq=document.get("seq", 0),
+        extra={name: value for name, value in document.items() if name not in own},
+        origin=document,
+    )

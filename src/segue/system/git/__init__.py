@@ -1,0 +1,1 @@
+"""Git repositories, branches and worktrees."""

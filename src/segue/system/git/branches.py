@@ -1,0 +1,206 @@
+"""Branches chained from task to task: local ones for agents on this machine, remote ones for cloud agents."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from segue.domain.errors import WorkspaceError
+from segue.domain.workspace import Snapshot
+from segue.system.git.repository import Repository
+
+_CHAIN = "refs/segue/chain"
+"""The head of the chain of remote branches, in the user's repository but among nobody's branches."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalBranches:
+    """A branch per task in the user's own work tree; each starts where the last one ended."""
+
+    repo: Repository
+    prefix: str
+    """What the branches are called before the task's key: `segue/001-login`."""
+
+    @property
+    def root(self) -> Path:
+        """The work tree."""
+        return self.repo.root
+
+    async def begin(self, key: str, head_branch: str | None) -> Snapshot:
+        """Switch to the task's branch; it is made from the head of the chain, or from where we stand."""
+        name = f"{self.prefix}/{_slug(key)}"
+        now = await self.repo.snapshot()
+        if now.branch != name:
+            await self._leave(now)
+            if await self.repo.has_branch(name):
+                await self.repo.git("switch", "--quiet", name)
+            else:
+                await self.repo.git(
+                    "switch", "--quiet", "--create", name, await self._start(now, head_branch)
+                )
+            now = await self.repo.snapshot()
+        return now
+
+    async def _start(self, now: Snapshot, head_branch: str | None) -> str:
+        """The head of the chain; at its beginning, what the user stood on when it began."""
+        if head_branch and await self.repo.has_branch(head_branch):
+            return head_branch
+        setting = f"segue.{self.prefix}.start"
+        if now.branch.startswith(f"{self.prefix}/"):
+            return await self.repo.setting(setting) or "HEAD"
+        await self.repo.git("config", setting, now.head)
+        return "HEAD"
+
+    async def _leave(self, now: Snapshot) -> None:
+        """What an unfinished task has left uncommitted stays on its own branch."""
+        if now.dirty and now.branch.startswith(f"{self.prefix}/"):
+            await self.repo.commit(f"Unfinished work of {now.branch.removeprefix(self.prefix + '/')}\n")
+
+    async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002
+        """What a launch has left: the work tree as it is now."""
+        return await self.repo.snapshot()
+
+    async def snapshot(self) -> Snapshot:
+        """What the work tree looks like now."""
+        return await self.repo.snapshot()
+
+    async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
+        """The paths that differ between two snapshots."""
+        return await self.repo.files_since(base, now)
+
+    async def commit(self, message: str) -> str | None:
+        """Commit everything on the task's branch."""
+        return await self.repo.commit(message)
+
+    async def set_aside(self, message: str) -> str:
+        """Take all uncommitted changes out of the work tree, keep them, and say where."""
+        return await self.repo.set_aside(message)
+
+    async def find_commit(self, base: str, mark: str) -> str | None:
+        """The commit after `base` whose message holds the mark."""
+        return await self.repo.find_commit(base, mark)
+
+    async def diff(self, base: str, head: str) -> str:
+        """What changed between two commits."""
+        return await self.repo.diff(base, head)
+
+    @asynccontextmanager
+    async def checkout(self, head: str) -> AsyncIterator[Path]:
+        """A folder in which the commit can be tried out."""
+        async with self.repo.checkout(head) as folder:
+            yield folder
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteBranches:
+    """Branches that cloud agents push; the user's own work tree is never touched."""
+
+    repo: Repository
+    remote: str
+    scratch: Path
+    """A folder of Segue's own for work trees that are looked at and thrown away."""
+
+    @property
+    def root(self) -> Path:
+        """The repository whose remote the agents work on."""
+        return self.repo.root
+
+    async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002
+        """The head of the chain on the remote; the remote's default branch at first."""
+        branch = head_branch or await self._default_branch()
+        head = await self._fetched(branch)
+        if head is None:
+            raise WorkspaceError(
+                f"Branch {branch} does not exist on {self.remote} (any more).",
+                kept="Nothing was launched.",
+                hint="Push it again, or set head_branch in state.json to the branch to go on from",
+            )
+        return Snapshot(head, branch, "")
+
+    async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:
+        """What a launch has pushed. None: nothing changed. Several: only one of them may be new."""
+        if not branches:
+            return before
+        named = list(dict.fromkeys(branches))
+        fresh = [branch for branch in named if branch != before.branch] or named
+        if len(fresh) > 1:
+            raise WorkspaceError(
+                f"The agent pushed several branches: {', '.join(fresh)}.",
+                kept="All of them are on the remote.",
+                hint="Set head_branch in state.json to the one to go on from, then: segue resume",
+            )
+        head = await self._fetched(fresh[0])
+        if head is None:
+            raise WorkspaceError(
+                f"The agent named branch {fresh[0]}, but it does not exist on {self.remote}.",
+                kept="What came before is on the remote.",
+            )
+        return Snapshot(head, fresh[0], "")
+
+    async def snapshot(self) -> Snapshot:
+        """The user's own work tree, which nobody works in."""
+        return await self.repo.snapshot()
+
+    async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
+        """The paths that differ between two commits."""
+        clean = Snapshot(now.head, now.branch, "")
+        return await self.repo.files_since(base, clean)
+
+    async def commit(self, message: str) -> str | None:  # noqa: ARG002 - the agent has committed
+        """Nothing to commit here."""
+        return None
+
+    async def set_aside(self, message: str) -> str:  # noqa: ARG002 - nothing of ours lies in a work tree
+        """Nothing to set aside here."""
+        return ""
+
+    async def find_commit(self, base: str, mark: str) -> str | None:  # noqa: ARG002
+        """No commit is ours."""
+        return None
+
+    async def diff(self, base: str, head: str) -> str:
+        """What changed between two commits; on the remote branches may have moved apart."""
+        return await self.repo.diff(base, head)
+
+    @asynccontextmanager
+    async def checkout(self, head: str) -> AsyncIterator[Path]:
+        """A scratch work tree of the commit, thrown away afterwards."""
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.scratch, ignore_cleanup_errors=True) as parent:
+            folder = Path(parent) / "tree"
+            await self.repo.git("worktree", "add", "--quiet", "--detach", str(folder), head)
+            try:
+                yield folder
+            finally:
+                await self.repo.git("worktree", "remove", "--force", str(folder))
+
+    async def _default_branch(self) -> str:
+        said = await self.repo.git("ls-remote", "--symref", self.remote, "HEAD")
+        found = re.search(r"^ref: refs/heads/(\S+)\tHEAD", said, re.MULTILINE)
+        if not found:
+            raise WorkspaceError(
+                f"The remote {self.remote} does not say which branch is its default.",
+                hint="Push a first branch, or set head_branch in state.json",
+            )
+        return found[1]
+
+    async def _fetched(self, branch: str) -> str | None:
+        """The commit of a remote branch, brought here; None when there is no such branch."""
+        ref = f"refs/heads/{branch}"
+        try:
+            # Kept under a name of ours, so that the next fetch brings only what is new.
+            await self.repo.git("fetch", "--quiet", "--no-tags", self.remote, f"+{ref}:{_CHAIN}")
+        except WorkspaceError:
+            if await self.repo.git("ls-remote", self.remote, ref):
+                raise
+            return None
+        return (await self.repo.git("rev-parse", _CHAIN)).strip()
+
+
+def _slug(key: str) -> str:
+    """A task's key as a part of a branch name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", key).strip("-.") or "task"

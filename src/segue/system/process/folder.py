@@ -1,0 +1,141 @@
+"""The files that Segue and its supervisors share: one folder per job, one note per supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from segue.system.identity import is_dead, pid_of
+from segue.system.process.notes import BINARY, quit_note, replace, write_whole
+
+_CHUNK = 256 * 1024
+_TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+
+Stream = Literal["out", "err"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """What is on disk of one job: its prompt, its spooled output, who runs it, how it ended."""
+
+    path: Path
+
+    def prepare(self, prompt: bytes) -> None:
+        """Make the folder and put the prompt there, whole."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = self.path / "prompt.new"
+        new.write_bytes(prompt)
+        replace(str(new), str(self.path / "prompt"))
+
+    def claim(self) -> dict[str, Any] | None:
+        """What its supervisor wrote before it started the agent; None when no supervisor took the job."""
+        return _load(self.path / "claim.json")
+
+    def child(self) -> str | None:
+        """The name of the agent's process, if its supervisor lived long enough to write it down."""
+        return (_load(self.path / "job.json") or {}).get("child")
+
+    def result(self) -> dict[str, Any] | None:
+        """How the job ended; None as long as nobody knows."""
+        return _load(self.path / "exit.json") or None
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Say how the job ended, in place of a supervisor that cannot."""
+        write_whole(str(self.path / "exit.json"), result)
+
+
+def _load(path: Path) -> dict[str, Any] | None:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        loaded: dict[str, Any] = json.loads(data)
+    except ValueError:
+        return {}  # created but not filled: its writer is at it or was killed
+    return loaded
+
+
+class Spool:
+    """Reads what a job has printed, from the beginning, in pieces that fit into memory."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self._folder = folder
+        self._open: dict[Stream, int] = {}
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for fd in self._open.values():
+            os.close(fd)
+        self._open.clear()
+
+    def read(self) -> Iterator[tuple[Stream, bytes]]:
+        """What has been added since the last call."""
+        streams: tuple[Stream, ...] = ("out", "err")
+        for stream in streams:
+            fd = self._descriptor(stream)
+            while fd is not None and (data := os.read(fd, _CHUNK)):
+                yield stream, data
+
+    def _descriptor(self, stream: Stream) -> int | None:
+        if stream not in self._open:
+            try:
+                self._open[stream] = os.open(self._folder.path / stream, os.O_RDONLY | BINARY)
+            except FileNotFoundError:
+                return None
+        return self._open[stream]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of one run, with all its jobs and its supervisors."""
+
+    path: Path
+
+    def job(self, token: str) -> JobFolder:
+        """The folder of a job; the token becomes a file name, so it must look like one."""
+        if not _TOKEN.fullmatch(token):
+            raise ValueError(f"not a token: {token!r}")
+        return JobFolder(self.path / "jobs" / token)
+
+    def jobs(self) -> list[JobFolder]:
+        """All jobs that have not been forgotten."""
+        return [JobFolder(path) for path in sorted((self.path / "jobs").glob("*"))]
+
+    def prepare(self) -> None:
+        """Make the folder."""
+        (self.path / "jobs").mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.path / "supervisors").mkdir(mode=0o700, exist_ok=True)
+
+    def note_supervisor(self, name: str) -> None:
+        """Remember a supervisor before it is asked for anything."""
+        note = self.path / "supervisors" / str(pid_of(name))
+        new = note.with_name(f"new-{note.name}")
+        new.write_text(name)
+        replace(str(new), str(note))
+
+    def living_supervisors(self) -> list[str]:
+        """The supervisors that may still start or run something here; notes about dead ones are removed."""
+        living = []
+        for note in sorted((self.path / "supervisors").glob("[0-9]*")):
+            name = note.read_text()
+            if is_dead(name):
+                note.unlink(missing_ok=True)
+                self.quit_note(name).unlink(missing_ok=True)
+            else:
+                living.append(name)
+        return living
+
+    def quit_note(self, name: str) -> Path:
+        """The file that asks a supervisor to end."""
+        return Path(quit_note(str(self.path), name))

@@ -1,0 +1,127 @@
+"""A process with all its children as one thing: start it so, interrupt it, end it, kill it.
+
+POSIX has process groups; Windows has console groups for asking and job objects or `taskkill` for killing.
+"""
+
+# The supervisor imports this, and pathlib would cost it start-up time.
+# ruff: noqa: PTH113, PTH118, PTH120
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+PORTABLE = "SEGUE_PORTABLE"
+"""Set to 1, this variable has POSIX systems use the threads that Windows needs; for tests."""
+
+_BATCH = (".cmd", ".bat")
+_SPECIAL = frozenset('"%&|<>^!\r\n')
+"""What the interpreter of batch files would take for its own, whatever the quoting."""
+
+
+def portable() -> bool:
+    """Whether pipes are read by threads: Windows cannot wait for several of them at once."""
+    return sys.platform == "win32" or os.environ.get(PORTABLE) == "1"
+
+
+def own_group(hidden: bool = False) -> dict[str, Any]:
+    """Arguments that start a process apart from ours; `hidden`: with an invisible console of its own."""
+    if sys.platform == "win32":
+        flags = subprocess.CREATE_NEW_PROCESS_GROUP | (subprocess.CREATE_NO_WINDOW if hidden else 0)
+        return {"creationflags": flags}
+    return {"start_new_session": True}
+
+
+def interrupt(pid: int) -> None:
+    """Ask a process to end, as Ctrl-C does."""
+    if sys.platform == "win32":
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.CTRL_BREAK_EVENT)
+    else:
+        _send(os.kill, pid, signal.SIGINT)
+
+
+def terminate_group(pid: int) -> None:
+    """Tell a whole group to end; Windows knows no way to tell, so there its tree is killed."""
+    if sys.platform == "win32":
+        kill(pid)
+    else:
+        _send(os.killpg, pid, signal.SIGTERM)
+
+
+class Tree:
+    """A process that was started in a group of its own, with everything it has started since."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._pid = process.pid
+        if sys.platform == "win32":
+            from segue.system.process.windows import JobObject
+
+            self._job = JobObject(process)
+
+    def kill(self) -> None:
+        """Kill all of it, also when the process itself has ended; harmless when nothing is left."""
+        if sys.platform != "win32":
+            _send(os.killpg, self._pid, signal.SIGKILL)
+        elif self._job.holds:
+            self._job.kill()
+        else:
+            kill(self._pid)
+
+
+def kill(pid: int) -> None:
+    """Kill a process; on Windows, which has no groups, with all its children."""
+    if sys.platform == "win32":
+        argv = ["taskkill", "/T", "/F", "/PID", str(pid)]
+        subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    else:
+        _send(os.kill, pid, signal.SIGKILL)
+
+
+def terminate(pid: int) -> None:
+    """Ask a process that handles it to end in an orderly way; Windows has nothing that arrives."""
+    if sys.platform != "win32":
+        _send(os.kill, pid, signal.SIGTERM)
+
+
+def _send(send: Callable[[int, int], None], pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        send(pid, number)
+
+
+def startable(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """The command in a form the system can start: on Windows a bare name may stand for a batch file."""
+    if sys.platform == "win32":
+        return windows_argv(argv, env.get("PATH", ""), env.get("PATHEXT", ".COM;.EXE;.BAT;.CMD"))
+    return list(argv)
+
+
+def windows_argv(argv: Sequence[str], path: str, extensions: str) -> list[str]:
+    """The command with its program's full name; one that a batch file would misread is refused."""
+    folders = [""] if os.path.dirname(argv[0]) else path.split(os.pathsep)
+    program = _find(argv[0], folders, extensions.lower().split(";")) or argv[0]
+    if program.lower().endswith(_BATCH):
+        for argument in argv[1:]:
+            if _SPECIAL.intersection(argument):
+                raise ValueError(
+                    f"{program} is a batch file, which cannot be given the argument {argument!r}"
+                )
+    return [program, *argv[1:]]
+
+
+def _find(name: str, folders: list[str], extensions: list[str]) -> str | None:
+    # A package manager puts `agent` for POSIX shells beside `agent.cmd`: only the latter can be started.
+    endings = [""] if name.lower().endswith(tuple(extensions)) else extensions
+    for folder in folders:
+        for ending in endings:
+            path = os.path.join(folder, name + ending)
+            if os.path.isfile(path):
+                return path
+    return None

@@ -1,0 +1,187 @@
+"""Runs agents under a supervisor that outlives Segue, and adopts those that a killed Segue left at work."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from segue.system.files import private_folder
+from segue.system.process.capture import Captured, capture
+from segue.system.process.environment import child_environment
+from segue.system.process.folder import JobFolder, RunFolder, Spool, Stream
+from segue.system.process.link import Link
+from segue.system.process.orphans import end_lost, end_orphans, patience
+from segue.system.process.watch import AdoptedWatch, Command, OwnWatch, Watch
+
+__all__ = [
+    "Captured",
+    "Chunk",
+    "Command",
+    "Exit",
+    "Processes",
+    "capture",
+    "child_environment",
+    "end_orphans",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of what the program printed."""
+
+    stream: Stream
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the program ended. `reason` is None when it ended by itself; see `supervisor.py` for the others."""
+
+    code: int | None
+    signal: int | None
+    reason: str | None
+    message: str
+    duration: float
+    adopted: bool
+    pid: int | None
+
+
+class Processes:
+    """The agents of one run. Leaving the context ends every one of them, and the supervisor."""
+
+    def __init__(
+        self,
+        folder: Path,
+        hold_fds: Sequence[int] = (),
+        before_first: Callable[[], Awaitable[None]] | None = None,
+        tied: bool = False,
+    ) -> None:
+        """The supervisor inherits `hold_fds`; `before_first` is awaited before it is started.
+
+        A supervisor that is `tied` ends its agents when this process dies: nobody will adopt them.
+        """
+        self._folder = RunFolder(folder.resolve())
+        self._hold_fds = hold_fds
+        self._before_first = before_first
+        self._tied = tied
+        self._link: Link | None = None
+        self._opening = asyncio.Lock()
+        self._warming: asyncio.Task[Link] | None = None
+        self._grace = 0.0
+
+    def warm(self) -> None:
+        """Start the supervisor while other things are made ready; the first launch waits for it."""
+        self._warming = asyncio.create_task(self._supervisor())
+
+    async def __aenter__(self) -> Processes:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.wait({self._warming})
+            if not self._warming.cancelled():
+                self._warming.exception()  # seen: a launch would have raised it
+        if self._link is not None:
+            await self._link.close(patience(self._grace))
+        await end_orphans(self._folder.path)
+
+    async def run(self, token: str, command: Command) -> AsyncIterator[Chunk | Exit]:
+        """Run the command, or adopt it if it was started under this token before; the last item is the Exit.
+
+        Closing the iterator early ends the agent with all its children.
+        """
+        job = self._folder.job(token)
+        adopted = job.claim() is not None
+        watch: Watch = AdoptedWatch(job) if adopted else OwnWatch(job, await self._supervisor())
+        self._grace = max(self._grace, command.limits.grace)
+        try:
+            result = await _begin(watch, command)
+            with Spool(job) as spool:
+                while result is None:
+                    result = await self._result(job, watch)
+                    for stream, data in spool.read():
+                        yield Chunk(stream, data)
+                        await asyncio.sleep(0)  # a long replay must not hold up everybody else
+                    if result is None and watch.taken():
+                        adopted, watch = True, AdoptedWatch(job)
+                    elif result is None:
+                        await watch.news()
+        finally:
+            await watch.end()
+        yield _exit(result, adopted)
+
+    async def _supervisor(self) -> Link:
+        async with self._opening:
+            if self._link is None or self._link.gone:
+                if self._before_first is not None:
+                    await self._before_first()
+                self._link = await Link.open(self._folder, self._hold_fds, self._tied)
+        return self._link
+
+    async def _result(self, job: JobFolder, watch: Watch) -> dict[str, Any] | None:
+        gone = watch.gone()  # asked first: a supervisor writes its last word before it dies
+        result = watch.result()
+        if result is not None or not gone:
+            return result
+        if job.claim() is not None:
+            return await end_lost(job)
+        log = self._folder.path / "supervisor.log"
+        return _unlaunched("not_started", f"the supervisor ended before it started the agent; see {log}")
+
+    def printed(self, token: str) -> Iterator[tuple[Stream, bytes]]:
+        """All that a job has printed so far, as it came, secrets included."""
+        with Spool(self._folder.job(token)) as spool:
+            yield from spool.read()
+
+    def scratch(self, token: str) -> Path:
+        """A private folder for files that a job needs; it goes when the job is forgotten."""
+        return private_folder(self._folder.job(token).path / "scratch")
+
+    def shared(self, name: str) -> Path:
+        """A private folder for files that launches of an agent hand on; it stays as long as the run's."""
+        return private_folder(self._folder.path / "agents" / name)
+
+    def forget(self, token: str) -> None:
+        """Delete what is kept of a job, once its outcome is written down elsewhere."""
+        shutil.rmtree(self._folder.job(token).path, ignore_errors=True)
+
+
+async def _begin(watch: Watch, command: Command) -> dict[str, Any] | None:
+    try:
+        await watch.begin(command)
+    except OSError as error:
+        reason = "disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not_started"
+        return _unlaunched(reason, f"{type(error).__name__}: {error}")
+    return None
+
+
+def _unlaunched(reason: str, message: str) -> dict[str, Any]:
+    return {
+        "exit_code": None,
+        "signal": None,
+        "reason": reason,
+        "message": message,
+        "duration": 0.0,
+        "pid": None,
+    }
+
+
+def _exit(result: Mapping[str, Any], adopted: bool) -> Exit:
+    return Exit(
+        code=result["exit_code"],
+        signal=result["signal"],
+        reason=result["reason"],
+        message=result["message"],
+        duration=result["duration"],
+        adopted=adopted,
+        pid=result["pid"],
+    )

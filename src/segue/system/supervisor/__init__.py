@@ -1,0 +1,1 @@
+"""The process that outlives Segue and owns its agents."""

@@ -1,0 +1,152 @@
+"""One agent under a supervisor: its process, its spool, its limits, and how far up the ladder it is."""
+
+# Importing pathlib would cost a third of the supervisor's start-up time.
+# ruff: noqa: PTH123
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+from segue.system.process.group import Tree, interrupt, own_group, startable, terminate_group
+from segue.system.process.notes import BINARY
+from segue.system.process.table import JOB_MARKER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any
+
+LAST_RUNG = 2
+PIPE_MAX = 1024 * 1024
+"""A pipe holds no more than this, so what comes beyond it was written after the agent's exit."""
+
+
+class Job:
+    """One agent."""
+
+    def __init__(self, request: dict[str, Any], folder: str) -> None:
+        self.token: str = request["token"]
+        self.folder = folder
+        self.wall: float = request["wall"]
+        self.idle: float = request["idle"]
+        self.grace: float = request["grace"]
+        self.room: int = request["output_bytes"]
+        self.started = time.time()
+        self.began = self.heard = time.monotonic()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.pid: int | None = None
+        self.tree: Tree | None = None
+        self.pipes: dict[str, IO[bytes]] = {}
+        self.spools: dict[str, int] = {}
+        self.sizes = {"out": 0, "err": 0}
+        self.told = dict(self.sizes)
+        self.full = False
+        self.exit: int | None = None
+        self.ended_at: float | None = None
+        self.killed_at: float | None = None
+        self.reason: str | None = None
+        self.message = ""
+        self.rung = 0
+        self.due_at = 0.0
+        self.inherits = False
+
+    def spawn(self, request: dict[str, Any]) -> None:
+        """Start the agent with the prompt file as its stdin, in a session of its own."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
+        for name in self.sizes:
+            self.spools[name] = os.open(f"{self.folder}/{name}", flags, 0o600)
+        env = {**request["env"], "SEGUE_JOB": self.token, JOB_MARKER: self.folder}
+        with open(f"{self.folder}/prompt", "rb") as prompt:
+            self.process = subprocess.Popen(
+                startable(request["argv"], env),
+                cwd=request["cwd"],
+                env=env,
+                stdin=prompt,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                **own_group(),
+            )
+        assert self.process.stdout
+        assert self.process.stderr
+        self.pid = self.process.pid
+        self.pipes = {"out": self.process.stdout, "err": self.process.stderr}
+        self.tree = Tree(self.process)
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Put what the agent printed into the spool."""
+        self.heard = time.monotonic()
+        # Beyond a limit the pipe is still emptied: an agent that blocks on it could not obey the ladder.
+        rest = b"" if self.full or not self.spools else data[: self.room]
+        try:
+            while rest:
+                written = os.write(self.spools[name], rest)
+                self.sizes[name] += written
+                rest = rest[written:]
+        except OSError as error:
+            self.full = True
+            self.end("disk", f"its output could not be written: {error.strerror}")
+        self.room -= len(data)
+        if self.room < 0 and not self.full:
+            self.full = True
+            self.end("output", f"it printed more than {sum(self.sizes.values())} bytes")
+
+    def end(self, reason: str, message: str) -> None:
+        """Begin to climb the ladder, unless it is being climbed."""
+        if self.reason is None:
+            self.reason, self.message = reason, message
+            self.due_at = time.monotonic() if self.exit is None else self.due_at
+
+    def due(self) -> float:
+        """When this job wants to be looked at next."""
+        if self.exit is not None or self.reason is not None:
+            return self.due_at
+        return min(self.began + self.wall, self.heard + self.idle)
+
+    def check_limits(self, now: float) -> None:
+        """Begin to end an agent that has had its time."""
+        if now >= self.began + self.wall:
+            self.end("wall", f"it ran longer than {self.wall:g} s")
+        elif now >= self.heard + self.idle:
+            self.end("idle", f"it printed nothing for {self.idle:g} s")
+
+    def climb(self) -> None:
+        """Ask the agent, then its whole group, with a wait after each; what follows is being killed."""
+        assert self.pid is not None
+        self.rung += 1
+        if self.rung == 1:
+            interrupt(self.pid)
+        else:
+            terminate_group(self.pid)
+        self.due_at = time.monotonic() + self.grace
+
+    def exited(self, code: int) -> None:
+        """Note the exit code and kill the group at once."""
+        assert self.tree is not None
+        assert self.process is not None
+        self.exit = self.process.returncode = code
+        self.ended_at = self.due_at = time.monotonic()
+        self.tree.kill()
+
+    def result(self) -> dict[str, Any]:
+        """What exit.json says."""
+        code = self.exit
+        return {
+            "exit_code": code if code is not None and code >= 0 else None,
+            "signal": -code if code is not None and code < 0 else None,
+            "reason": self.reason,
+            "message": self.message,
+            "pid": self.pid,
+            "sizes": self.sizes,
+            "started": self.started,
+            "ended": time.time(),
+            "duration": (self.ended_at or time.monotonic()) - self.began,
+        }
+
+    def close(self) -> None:
+        """Give back every descriptor."""
+        for pipe in self.pipes.values():
+            pipe.close()
+        for fd in self.spools.values():
+            os.close(fd)
+        self.pipes, self.spools = {}, {}

@@ -1,0 +1,246 @@
+"""Outlives Segue: starts agents, keeps what they print and how they end, holds their limits, ends them all.
+
+Segue starts it once per run, so it and what it imports use little. Pipes carry signals (JSON lines on stdin
+and stdout), files carry data (FOLDER/jobs/TOKEN). Requests are `hello`, `start`, `end` and `quit`; replies
+are `started`, `taken`, `output` and `ended`. The `reason` of an end is null (by itself), `wall`, `idle`,
+`output`, `disk`, `ended` (asked to) or `not_started`.
+"""
+
+# Importing pathlib and typing would cost a third of the start-up time.
+# ruff: noqa: PTH110
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+
+from segue.system.process.group import kill, portable
+from segue.system.process.notes import write_new, write_whole
+from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, children, start_time, survivors
+from segue.system.supervisor.job import LAST_RUNG, Job
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol
+
+    class Ears(AbstractContextManager[None], Protocol):
+        """How a supervisor hears: `supervisor_posix` with a selector, `supervisor_threads` with threads."""
+
+        def wait(self, timeout: float | None) -> None:
+            """Wait for something to happen, and have it dealt with."""
+
+        def follow(self, job: Job) -> None:
+            """Hear what the job prints, and its end."""
+
+        def leave(self, job: Job) -> None:
+            """The agent has exited: take what is left in its pipes."""
+
+        def quiet(self, job: Job) -> bool:
+            """Whether all that an agent printed has been taken."""
+
+        def reap(self) -> None:
+            """Look for children that have exited."""
+
+        def tell(self) -> None:
+            """Write to Segue what waits for it, without ever waiting for Segue."""
+
+
+_GIVE_UP = 10.0
+_LOOK_AGAIN = 0.02
+_LONGEST_NAP = 3600.0
+
+
+class Client:
+    """Segue at the other end of two pipes: what it asks, and what waits to be told."""
+
+    def __init__(self) -> None:
+        self.attached = True
+        self.waiting = b""
+        self._asked = b""
+
+    def requests(self, data: bytes) -> list[dict[str, Any]]:
+        """The requests that have arrived in full; a cut one at the end of the stream was never made."""
+        self.attached = bool(data)
+        *lines, self._asked = (self._asked + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def tell(self, **reply: Any) -> None:
+        """Put a reply in line."""
+        if self.attached:
+            self.waiting += json.dumps(reply).encode() + b"\n"
+
+
+class Supervisor:
+    """The loop: listens to Segue, to the agents and to signals, and looks at each job when it is due."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.name = ""
+        self.marker = os.environ.get(SUPERVISOR_MARKER, "")
+        self.jobs: dict[str, Job] = {}
+        self.client = Client()
+        self.quitting = False
+        self.tied = False
+        self.subreaper = False
+        self.ears = _ears(self)
+
+    def run(self) -> None:
+        """Work until there is nothing left to do and nobody left to ask for more."""
+        with self.ears:
+            while self.jobs or (self.client.attached and not self.quitting):
+                due = min((job.due() for job in self.jobs.values()), default=None)
+                timeout = None if due is None else min(_LONGEST_NAP, max(0.0, due - time.monotonic()))
+                self.ears.wait(timeout)
+                now = time.monotonic()
+                for job in [job for job in self.jobs.values() if job.due() <= now]:
+                    self._look_after(job, now)
+                self._report()
+
+    def asked(self, data: bytes) -> None:
+        """Segue has sent this; nothing means that it is gone."""
+        for request in self.client.requests(data):
+            self._obey(request)
+        if self.tied and not self.client.attached:
+            self.quit()  # nobody will come back for these agents
+
+    def _obey(self, request: dict[str, Any]) -> None:
+        kind = request["type"]
+        if kind == "hello":
+            self.name = request["name"]
+            self.tied = request.get("tied", False)
+        elif kind == "start" and not self.quitting:
+            self._start(request)
+        elif kind == "end" and request["token"] in self.jobs:
+            self.jobs[request["token"]].end("ended", "it was asked to end")
+        elif kind == "quit":
+            self.quit()
+
+    def quit(self) -> None:
+        """End every job, then this process."""
+        self.quitting = True
+        for job in self.jobs.values():
+            job.end("ended", "it was asked to end")
+
+    def exited(self, pid: int, code: int) -> None:
+        """A child has ended; most often it is an agent."""
+        for job in [job for job in self.jobs.values() if job.pid == pid]:
+            job.exited(code)
+            self.ears.leave(job)
+
+    def _start(self, request: dict[str, Any]) -> None:
+        token = request["token"]
+        job = Job(request, f"{self.folder}/jobs/{token}")
+        facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
+        try:
+            # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
+            write_new(f"{job.folder}/claim.json", facts)
+            job.spawn(request)
+            write_whole(f"{job.folder}/job.json", {**facts, "child": self._name_of(job.pid)})
+        except FileExistsError:
+            self.client.tell(type="taken", token=token)
+            return
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self._not_started(job, error)
+            return
+        self._watch(job)
+
+    def _not_started(self, job: Job, error: Exception) -> None:
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        job.end("disk" if full or job.pid else "not_started", f"{type(error).__name__}: {error}")
+        if job.pid is None:
+            self._finish(job)
+        else:
+            self._watch(job)
+
+    def _watch(self, job: Job) -> None:
+        self.jobs[job.token] = job
+        self.ears.follow(job)
+        job.inherits = self.subreaper
+        self.client.tell(type="started", token=job.token, pid=job.pid)
+        if not self.subreaper and not portable():
+            self.subreaper = become_subreaper()
+
+    def _name_of(self, pid: int | None) -> str:
+        start = start_time(pid) if pid is not None else None
+        return "/".join((*self.name.split("/")[:2], str(pid), start or "-"))
+
+    def _look_after(self, job: Job, now: float) -> None:
+        if job.exit is not None or job.rung == LAST_RUNG:
+            self._kill(job, now)
+        elif job.reason is not None:
+            job.climb()
+        else:
+            job.check_limits(now)
+
+    def _kill(self, job: Job, now: float) -> None:
+        """Kill what is left of a job, again and again until there is nothing left."""
+        self.ears.reap()
+        left = self._survivors(job)
+        for pid in left:
+            kill(pid)
+        job.killed_at = job.killed_at or now
+        job.due_at = now + _LOOK_AGAIN
+        if left and now > job.killed_at + _GIVE_UP:
+            job.message += f"; {len(left)} of its processes could not be killed"
+            self._finish(job)
+        elif not left and job.exit is not None and self.ears.quiet(job):
+            self._finish(job)
+
+    def _survivors(self, job: Job) -> set[int]:
+        others = {other.pid for other in self.jobs.values() if other is not job}
+        heirs = children() - others if self.subreaper else set()
+        if job.inherits and job.exit is not None and not heirs:
+            return set()  # every orphan of this job would have become a child of ours
+        # An orphan without a marker belongs to this job for sure only when there is no other one.
+        return survivors([f"{JOB_MARKER}={job.folder}"], job.pid, () if others else heirs) - others
+
+    def _finish(self, job: Job) -> None:
+        self.ears.leave(job)
+        job.close()
+        self.jobs.pop(job.token, None)
+        result = job.result()
+        with contextlib.suppress(OSError):  # Segue hears it all the same
+            write_whole(f"{job.folder}/exit.json", result)
+        self.client.tell(type="ended", token=job.token, exit=result)
+
+    def _report(self) -> None:
+        # Sizes are told only when all else is written: a slow Segue gets one line per job, not a flood.
+        for job in () if self.client.waiting else self.jobs.values():
+            if job.told != job.sizes:
+                job.told = dict(job.sizes)
+                self.client.tell(type="output", token=job.token, **job.sizes)
+        self.ears.tell()
+
+
+def _ears(supervisor: Supervisor) -> Ears:
+    if sys.platform != "win32" and not portable():
+        from segue.system.supervisor.posix import SelectorEars
+
+        return SelectorEars(supervisor)
+    from segue.system.supervisor.threads import ThreadEars
+
+    return ThreadEars(supervisor)
+
+
+def become_subreaper() -> bool:
+    """Have orphaned descendants come back to this process (Linux only), so that they are easily found."""
+    if sys.platform != "linux":
+        return False
+    try:
+        import ctypes  # takes a while, so only once the first agent is at work
+
+        done: int = ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+        return done == 0 and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+    except (ImportError, OSError, AttributeError):
+        return False
+
+
+def main(arguments: list[str]) -> int:
+    """Supervise the jobs of one folder."""
+    Supervisor(arguments[0]).run()
+    return 0

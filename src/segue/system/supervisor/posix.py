@@ -1,0 +1,130 @@
+"""How a supervisor hears on POSIX systems: one selector for Segue, the agents and signals."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import sys
+
+from segue.system.supervisor.job import PIPE_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from segue.system.supervisor.job import Job
+    from segue.system.supervisor.main import Supervisor
+
+assert sys.platform != "win32"
+
+_CHUNK = 64 * 1024
+
+
+class SelectorEars:
+    """Hears everything in one thread, and never waits for anybody to read."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._selector = selectors.DefaultSelector()
+        os.set_blocking(0, False)
+        os.set_blocking(1, False)
+        self._selector.register(0, selectors.EVENT_READ, self._hear_client)
+        wake, wakeup = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(wakeup, False)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        # Handlers and not SIG_IGN, which the agents would inherit.
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)
+        self._selector.register(wake, selectors.EVENT_READ, lambda: self._hear_signals(wake))
+
+    def __enter__(self) -> None:
+        """Nothing to hold: there is one thread."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def wait(self, timeout: float | None) -> None:
+        """Wait for something to happen, and have it dealt with."""
+        for key, _ in self._selector.select(timeout):
+            key.data()
+
+    def follow(self, job: Job) -> None:
+        """Hear what the job prints."""
+        for name, pipe in job.pipes.items():
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, selectors.EVENT_READ, lambda name=name: self._hear_job(job, name))
+
+    def leave(self, job: Job) -> None:
+        """Take what the agent left in its pipes; never wait for an end that a grandchild holds open."""
+        for name, pipe in job.pipes.items():
+            self._selector.unregister(pipe)
+            moved = 0
+            while moved < PIPE_MAX and (count := _take(job, name)):
+                moved += count
+        job.close()
+
+    def quiet(self, _job: Job) -> bool:
+        """Everything the job printed was taken when it was left."""
+        return True
+
+    def reap(self) -> None:
+        """Note the exit of every child that has ended, also of those that only became ours."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                self._supervisor.exited(pid, os.waitstatus_to_exitcode(status))
+
+    def tell(self) -> None:
+        """Write to Segue what the pipe takes now, and the rest when it can."""
+        client = self._supervisor.client
+        try:
+            while client.waiting:
+                client.waiting = client.waiting[os.write(1, client.waiting) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            client.waiting = b""
+        watched = 1 in self._selector.get_map()
+        if client.waiting and not watched:
+            self._selector.register(1, selectors.EVENT_WRITE, self.tell)
+        elif watched and not client.waiting:
+            self._selector.unregister(1)
+
+    def _hear_client(self) -> None:
+        try:
+            data = os.read(0, _CHUNK)
+        except BlockingIOError:
+            return
+        self._supervisor.asked(data)
+        if not data:
+            self._selector.unregister(0)
+
+    def _hear_signals(self, wake: int) -> None:
+        numbers = os.read(wake, _CHUNK)
+        if signal.SIGTERM in numbers or signal.SIGINT in numbers:
+            self._supervisor.quit()
+        self.reap()
+
+    def _hear_job(self, job: Job, name: str) -> None:
+        if name in job.pipes and _take(job, name) == 0:
+            pipe = job.pipes.pop(name)
+            self._selector.unregister(pipe)
+            pipe.close()
+
+
+def _take(job: Job, name: str) -> int | None:
+    """Move what is readable now from the pipe to the spool: bytes moved, 0 at its end, None for later."""
+    try:
+        data = os.read(job.pipes[name].fileno(), _CHUNK)
+    except BlockingIOError:
+        return None
+    if data:
+        job.keep(name, data)
+    return len(data)

@@ -1,0 +1,149 @@
+"""How a supervisor hears where pipes cannot be waited for together: a thread for each, one lock for all.
+
+Windows needs it; it works on every system, so that tests run it on Linux too.
+"""
+
+# Importing pathlib would cost a third of the supervisor's start-up time.
+# ruff: noqa: PTH110
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+from segue.system.process.notes import quit_note
+from segue.system.supervisor.job import PIPE_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+    from typing import IO
+
+    from segue.system.supervisor.job import Job
+    from segue.system.supervisor.main import Supervisor
+
+_CHUNK = 64 * 1024
+_NAP = 0.1
+"""How late a signal or a note may be seen."""
+_LAST_WORDS = 2.0
+"""Seconds that what is left in a pipe may take after the agent's exit, and Segue to read the last reply."""
+
+
+class ThreadEars:
+    """Whoever has the lock may change anything; the main thread gives it away only while it waits."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._changed = threading.Condition()
+        self._reading: dict[str, int] = {}
+        self._writing = False
+        self._asked_to_quit = False
+        for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), self._hear_signal)
+
+    def __enter__(self) -> None:
+        """Hold the lock, and begin to hear Segue."""
+        self._changed.acquire()
+        self._start(self._hear_client)
+        self._start(self._write)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        deadline = time.monotonic() + _LAST_WORDS
+        while (self._supervisor.client.waiting or self._writing) and time.monotonic() < deadline:
+            self._changed.wait(_NAP)
+        self._changed.release()
+
+    def wait(self, timeout: float | None) -> None:
+        """Let the other threads work until one of them has done something."""
+        self._changed.wait(_NAP if timeout is None else min(_NAP, timeout))
+        if self._asked_to_quit or os.path.exists(quit_note(self._supervisor.folder, self._supervisor.name)):
+            self._supervisor.quit()
+
+    def follow(self, job: Job) -> None:
+        """Hear what the job prints, and its end. From now on its pipes belong to their threads."""
+        assert job.process
+        pipes, job.pipes = job.pipes, {}
+        self._reading[job.token] = len(pipes)
+        for name, pipe in pipes.items():
+            self._start(self._hear_job, job, name, pipe)
+        self._start(self._hear_exit, job)
+
+    def leave(self, job: Job) -> None:
+        """Nothing: the threads end by themselves, and keep nothing once the job is closed."""
+
+    def quiet(self, job: Job) -> bool:
+        """Whether all that the job printed has been taken; an end that somebody holds open is not awaited."""
+        late = job.ended_at is not None and time.monotonic() > job.ended_at + _LAST_WORDS
+        return late or not self._reading.get(job.token)
+
+    def reap(self) -> None:
+        """Nothing: a thread waits for each agent."""
+
+    def tell(self) -> None:
+        """Have the writer look."""
+        self._changed.notify_all()
+
+    def _start(self, work: object, *arguments: object) -> None:
+        threading.Thread(target=work, args=arguments, daemon=True).start()  # type: ignore[arg-type]
+
+    def _hear_signal(self, number: int, _frame: FrameType | None) -> None:
+        # A handler interrupts this very thread wherever it is, so it changes nothing but this.
+        self._asked_to_quit = self._asked_to_quit or number != getattr(signal, "SIGHUP", None)
+
+    def _hear_client(self) -> None:
+        data = b"?"
+        while data:
+            data = _read(0)
+            with self._changed:
+                self._supervisor.asked(data)
+                self._changed.notify_all()
+
+    def _write(self) -> None:
+        client = self._supervisor.client
+        while True:
+            with self._changed:
+                while not client.waiting:
+                    self._changed.wait()
+                data, client.waiting = client.waiting, b""
+                self._writing = True
+            _write_all(1, data)
+            with self._changed:
+                self._writing = False
+                self._changed.notify_all()
+
+    def _hear_job(self, job: Job, name: str, pipe: IO[bytes]) -> None:
+        late = 0
+        while (data := _read(pipe.fileno())) and late < PIPE_MAX:
+            with self._changed:
+                late += len(data) if job.exit is not None else 0
+                job.keep(name, data)
+                self._changed.notify_all()
+        pipe.close()
+        with self._changed:
+            self._reading[job.token] -= 1
+            self._changed.notify_all()
+
+    def _hear_exit(self, job: Job) -> None:
+        assert job.process
+        code = job.process.wait()
+        with self._changed:
+            self._supervisor.exited(job.process.pid, code)
+            self._changed.notify_all()
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, _CHUNK)
+    except OSError:  # a pipe whose other end was killed, on Windows
+        return b""
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # Segue is gone
+        while data:
+            data = data[os.write(fd, data) :]
