@@ -319,8 +319,6 @@ def test_a_usage_limit_says_when_it_ends(agent: str) -> None:
 def test_no_agent_and_no_kind_is_left_out() -> None:
     acp = "segue.agents.acp.agent"
     own = {name for name, where in AGENTS.items() if not where.startswith(acp)} - {"scripted"}
-        "scripted"
-    }
     assert set(TABLE) == own
     for agent, rows in TABLE.items():
         assert set(rows) == set(KINDS), agent
