@@ -5,17 +5,19 @@ Data goes one way: source → flow → agent → events → store → report.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 
-from segue.domain.event import Event, Recorded
+from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.domain.job import Job
-from segue.domain.run import Run, RunSpec, RunState, Step, StepState
+from segue.domain.outcome import Outcome
+from segue.domain.results import Nothing, Output, StepResult
+from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.domain.task import Completion, Task, TaskList
 from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot
@@ -72,8 +74,8 @@ class Agent(Protocol):
     def installation(self) -> Installation:
         """Where it was found, in which version, and how it is logged in, for `doctor` and `agent list`."""
 
-    def run(self, job: Job) -> AsyncGenerator[Event, None]:
-        """Do the job and yield what is seen; the last event carries the outcome.
+    def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
+        """Do the job and yield what is seen, and at last how it ended.
 
         A second call with the same token adopts the first launch; it never starts another one.
         Closing the iterator early ends the agent with all its children.
@@ -83,34 +85,129 @@ class Agent(Protocol):
         """The outcome is written down: what was kept so that the launch could be adopted may go."""
 
 
+@dataclass(frozen=True, slots=True)
+class SourceRequest:
+    """What `segue run` was given, for a source to recognise and open."""
+
+    named: str | None
+    """What the user named: a path, an address, a sentence; None: nothing."""
+    repo: Path
+    """The repository to work in."""
+    state_dir: Path
+    """Where Segue keeps its files."""
+    here: Path
+    """Where the user stands: relative paths are meant from here."""
+    configured: bool = False
+    """Whether the name comes from the settings, not from the command line."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The table `[sources.NAME]`; of built-in sources the settings that concern them."""
+    redact: Callable[[str], str] = str
+    """Removes secrets from a text that will be stored."""
+
+
 class Source(Protocol):
-    """Where tasks come from, and where completion is written back."""
+    """Where tasks come from, and where completion is written back.
+
+    Subclass it and define what has no default: `kind`, `key`, `address`, `matches`, `open`, `tasks` and `mark`.
+    """
+
+    kind: str
+    """The name it is registered under."""
+    key: str
+    """A stable name of this source in this repository: the same command finds its unfinished run by it."""
 
     @property
-    def kind(self) -> str:
-        """`planfile`, `speckit` and so on."""
+    def address(self) -> str:
+        """What opens it again: a path, a URL, a sentence."""
 
-    @property
-    def key(self) -> str:
-        """A stable name of this source in this repository."""
+    @classmethod
+    def matches(cls, request: SourceRequest) -> bool:
+        """Return whether this kind of source is meant."""
+
+    @classmethod
+    def open(cls, request: SourceRequest) -> Self:
+        """Open what was named; raises SourceError or UsageError."""
 
     def tasks(self) -> TaskList:
-        """Read the source anew."""
-
-    def stamp(self) -> object:
-        """Equal to the last stamp as long as reading again would show nothing new but this object's marks."""
-
-    def context(self, task: Task) -> str:
-        """What the agent should know beside the task's own text; untrusted, may be empty."""
+        """Read the source again; raises SourceError when it cannot be worked on as it is."""
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Write completion back, atomically. Marking twice is the same as marking once."""
 
-    def record(self, task: Task, completion: Completion) -> None:
-        """Write down how a task failed; it stays pending."""
+    @property
+    def run_kind(self) -> RunKind:
+        """The kind of the runs that work on it."""
+        return RunKind.TASKS
+
+    @property
+    def usual_flow(self) -> str | None:
+        """The flow it is usually run with; None: the agent's."""
+        return None
+
+    @property
+    def title(self) -> str:
+        """How lists call it."""
+        return self.address
+
+    @property
+    def outline(self) -> Outline | None:
+        """Itself, when its tasks are planned by an agent."""
+        return None
+
+    @property
+    def own_files(self) -> Sequence[Path]:
+        """Files in the work tree that Segue writes: never evidence of an agent's work, never committed."""
+        return ()
+
+    @property
+    def branch_prefix(self) -> str | None:
+        """Where each task gets a branch of its own, what their names start with; None: the user's branch."""
+        return None
+
+    def look(self) -> TaskList:
+        """Read the source for showing: nothing is refused, nothing is written."""
+        return self.tasks()
+
+    def stamp(self) -> object:
+        """Return the same value as long as reading again would show nothing new but this object's marks."""
+        return object()
+
+    def context(self, task: Task) -> str:  # noqa: ARG002 - a source without context needs no task
+        """Return what the agent should know beside the task's own text; untrusted, may be empty."""
+        return ""
+
+    def record(self, task: Task, completion: Completion) -> None:  # noqa: B027
+        """Store how a task failed; it stays pending."""
 
     def head_branch(self) -> str | None:
-        """The branch the next task starts from, where branches are chained."""
+        """Return the branch the next task starts from, where branches are chained."""
+        return None
+
+    def rewritten(self) -> SourceChange | None:
+        """Return what changed about tasks that are done, so that a person must decide; None: nothing."""
+        return None
+
+    def restart(self) -> None:  # noqa: B027
+        """Forget what is done; the record of it is kept aside."""
+
+    def recover(self) -> str:
+        """Get ready to resume a run; returns a warning, or nothing; raises SourceError when it cannot be."""
+        return ""
+
+    def begin(self, run: str, known: Callable[[str], bool], done: Collection[str]) -> str:  # noqa: ARG002
+        """Take note that a run starts or resumes; returns what to say when its state comes from elsewhere.
+
+        `known` tells whether the database has a run, `done` are the tasks it knows to be done.
+        """
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """Completed tasks that changed afterwards, in words."""
+
+    message: str
+    kept: str = ""
 
 
 class Outline(Protocol):
@@ -118,16 +215,16 @@ class Outline(Protocol):
 
     @property
     def goal(self) -> str:
-        """What the user has asked for; untrusted."""
+        """What the user asked for; untrusted."""
 
-    def planned(self) -> bool:
-        """Whether there is a plan."""
+    def is_planned(self) -> bool:
+        """Return whether there is a plan."""
 
     def tasks(self) -> TaskList:
-        """The steps of the plan, all of them."""
+        """Return the steps of the plan, all of them."""
 
     def last_number(self) -> int:
-        """The highest number a step has ever had: new ones are counted from there."""
+        """Return the highest number a step has ever had: new ones are counted from there."""
 
     def revise(self, steps: Sequence[Task], run: str) -> None:
         """Replace all steps that are not completed, atomically; those that are stay as they are."""
@@ -242,7 +339,7 @@ class Reviewer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """What the journal writes down of a step before it begins."""
+    """What the journal stores of a step before it begins."""
 
     task: str | None = None
     phase: str | None = None
@@ -250,22 +347,16 @@ class StepFacts:
     agent: str | None = None
     model: str | None = None
     build_phase: str | None = None
-    input: dict[str, Any] = field(default_factory=dict)
+    input: Output = Nothing()
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What the journal writes down of a step when it has ended."""
+R = TypeVar("R", bound=Output)
 
-    ok: bool
-    output: dict[str, Any] = field(default_factory=dict)
+Work = Callable[[str], Awaitable[StepResult[R]]]
+"""The effect of a step. It gets the step's token and must pass it on to the outside world."""
 
-
-Work = Callable[[str], Awaitable[StepResult]]
-"""The effect of a step. It is given the step's token and must carry it to the outside world."""
-
-Reconcile = Callable[[str], Awaitable[StepResult | None]]
-"""Looks the token of an interrupted step up in the outside world; None means: it never happened."""
+Reconcile = Callable[[str], Awaitable[StepResult[R] | None]]
+"""Looks the token of an interrupted step up in the outside world; None: it never happened."""
 
 
 class Journal(Protocol):
@@ -281,17 +372,26 @@ class Journal(Protocol):
     def state(self, key: str) -> StepState | None:
         """Where a step stands in the current generation; None when it was never begun."""
 
+    def recorded(self, key: str, kind: type[R]) -> StepResult[R] | None:
+        """Return the result of a step that has ended; None when there is still something to do."""
+
     async def step(
-        self, key: str, work: Work, reconcile: Reconcile | None = None, facts: StepFacts | None = None
-    ) -> StepResult:
+        self,
+        key: str,
+        kind: type[R],
+        work: Work[R],
+        reconcile: Reconcile[R] | None = None,
+        facts: StepFacts | None = None,
+    ) -> StepResult[R]:
         """Return the recorded result, or record the intent, do the work and record its result.
 
         A step that was interrupted is entered again with the same token: first `reconcile`, if
         given; if that finds nothing, `work`. Events emitted inside are committed with the result.
+        `kind` is the type of the step's output.
         """
 
-    async def record(self, key: str, result: StepResult, facts: StepFacts | None = None) -> StepResult:
-        """Write down a step that needs no intent, because repeating it after a crash does no harm.
+    async def record(self, key: str, result: StepResult[R], facts: StepFacts | None = None) -> StepResult[R]:
+        """Store a step that needs no intent, because repeating it after a crash does no harm.
 
         Returns what was recorded first. It is stored with the next transaction, at the latest soon after.
         """
@@ -355,14 +455,22 @@ class Store(Protocol):
     def run(self, run_id: str) -> Run | None:
         """One run by its id or a unique beginning of it."""
 
-    def runs(self, source_key: str | None = None, limit: int | None = None) -> list[Run]:
-        """Runs, newest first."""
+    def runs(
+        self, source_key: str | None = None, limit: int | None = None, kinds: Collection[RunKind] = ()
+    ) -> list[Run]:
+        """Return the runs, newest first; of one source or of some kinds only."""
 
     def steps(self, run_id: str) -> list[Step]:
         """All steps of a run, all generations, in order of their start."""
 
-    def events(self, run_id: str, after: int = 0, limit: int | None = None) -> Iterable[Recorded]:
-        """Events of a run with a sequence number above `after`, in order."""
+    def events(
+        self,
+        run_id: str,
+        after: int = 0,
+        limit: int | None = None,
+        kinds: Collection[type[Event]] = (),
+    ) -> Iterable[Recorded]:
+        """Return the events of a run with a sequence number above `after`, in order; of some kinds, or all."""
 
     def query(self, sql: str, arguments: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments."""

@@ -79,6 +79,10 @@ class SearchFailed(SegueError):
     """A search service gave no answer."""
 
 
+class UnusableAnswer(Exception):
+    """A model's or agent's answer cannot be used; the text says what is wrong, so that it can be fixed."""
+
+
 class StoreError(SegueError):
     """The database cannot be opened, read or written."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from segue.domain.failure import Failure
 
@@ -13,13 +15,15 @@ class Usage:
 
     input_tokens: int = 0
     output_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = None
+    """None: the agent does not report it."""
 
     def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
-            self.cost_usd + other.cost_usd,
+            sum(costs) if costs else None,
         )
 
     @property
@@ -41,3 +45,5 @@ class Outcome:
     duration: float = 0.0
     branches: tuple[str, ...] = ()
     """The branches a cloud agent has pushed to."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Counts and ids that only some agents report: `tools`, `agent_id`, `adopted`."""

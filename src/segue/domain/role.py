@@ -1,4 +1,4 @@
-"""Who does what: each role may be played by another agent and model, with others to fall back on."""
+"""Roles: each may be played by another agent and model, with others to fall back on."""
 
 from __future__ import annotations
 
@@ -17,51 +17,43 @@ class Role(StrEnum):
     RESEARCH = "research"
 
 
-ROLE_OF = {
-    "outline": Role.PLAN,
-    "plan": Role.PLAN,
-    "replan": Role.PLAN,
-    "execute": Role.EXECUTE,
-    "resolve": Role.EXECUTE,
-    "address": Role.ADDRESS,
-    "verify": Role.VERIFY,
-    "search": Role.RESEARCH,
-}
-"""The phases that launch an agent, and the role it plays in each."""
-
-
 @dataclass(frozen=True, slots=True)
-class Part:
-    """An agent with the model it should use; None: its own default."""
+class AgentChoice:
+    """An agent by name, with the model it should use; None: its own default."""
 
     agent: str
     model: str | None = None
 
+    @property
+    def name(self) -> str:
+        """`agent`, or `agent:model`."""
+        return f"{self.agent}:{self.model}" if self.model else self.agent
 
-def parts_of(text: str, model: str | None = None) -> tuple[Part, ...]:
+
+def read_chain(text: str, model: str | None = None) -> tuple[AgentChoice, ...]:
     """Read `claude:opus,codex`: agents in the order in which they are tried; raises ValueError.
 
     `model` is for those that name none.
     """
-    parts = []
+    choices = []
     for piece in text.split(","):
         agent, _, named = piece.strip().partition(":")
         if not agent:
             raise ValueError(f"{text!r} names no agent; write NAME, NAME:MODEL or a list with commas")
-        parts.append(Part(agent.strip(), named.strip() or model))
-    return tuple(parts)
+        choices.append(AgentChoice(agent.strip(), named.strip() or model))
+    return tuple(choices)
 
 
-def read_choices(choices: Sequence[str]) -> tuple[str | None, dict[str, str]]:
-    """What `--agent` says, given several times: the agents for everything, and those for single roles."""
+def read_agent_options(given: Sequence[str]) -> tuple[str | None, dict[str, str]]:
+    """Read `--agent`, given several times: the agents for everything, and those for single roles."""
     everything, roles = None, {}
-    for choice in choices:
+    for choice in given:
         role, equals, names = choice.partition("=")
         if not equals:
             everything = choice
         elif role.strip() in list(Role):
-            parts_of(names)
+            read_chain(names)
             roles[role.strip()] = names.strip()
         else:
-            raise ValueError(f"{role.strip()!r} is no role; the roles are {', '.join(Role)}")
+            raise ValueError(f"{role.strip()!r} is not a role; the roles are {', '.join(Role)}")
     return everything, roles

@@ -27,9 +27,32 @@ class StepState(StrEnum):
     FAILED = "failed"
 
 
+class RunKind(StrEnum):
+    """What a run is about. Lists, `last`, reports and comparisons never mix them."""
+
+    PLAN = "plan"
+    FEATURE = "feature"
+    BUILD = "build"
+    TASKS = "tasks"
+    """Tasks of any other source, such as a plug-in's."""
+    CONVERSATION = "conversation"
+    INBOX = "inbox"
+    MODEL_CALL = "model_call"
+    TRIAL = "trial"
+
+    @property
+    def has_tasks(self) -> bool:
+        """True for runs that work on tasks of a source."""
+        return self in TASK_RUNS
+
+
+TASK_RUNS = (RunKind.PLAN, RunKind.FEATURE, RunKind.BUILD, RunKind.TASKS, RunKind.TRIAL)
+"""The kinds that `segue run` makes: `resume`, `status last` and reports mean these."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What was asked for: enough to drive the run again from another process."""
+    """What was asked for: enough to run it again from another process."""
 
     source_kind: str
     source: str
@@ -49,6 +72,9 @@ class RunSpec:
     """The folder in which the run has a work tree of its own, named after it; None: it works in `repo`."""
     onto: str = ""
     """The branch the user was on when a run with its own work tree began; empty when on none."""
+    kind: RunKind = RunKind.TASKS
+    phases: tuple[str, ...] = ()
+    """The phases of its flow when it began; empty in runs of version 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,57 +3,60 @@
 from __future__ import annotations
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.event import EventType
+from segue.domain.events import Committed
+from segue.domain.results import CommitOutput, StepResult
 from segue.domain.role import Role
-from segue.domain.task import Task
 from segue.domain.workspace import Snapshot
-from segue.flow.context import Kit
-from segue.flow.state import Carried, PhaseEnd
-from segue.ports import StepFacts, StepResult
+from segue.flow.context import RunContext
+from segue.flow.state import PhaseEnd, TaskState
+from segue.ports import StepFacts
 
 
-async def committed_phase(kit: Kit, task: Task, carried: Carried, phase: str) -> PhaseEnd:
+async def commit_phase(context: RunContext, state: TaskState, label: str) -> PhaseEnd:
     """Commit what a phase changed, where the policy or the reviewer wants that."""
-    if kit.policy.commit == "phase" or kit.needs_commits:
-        return await _commit(kit, task, carried, phase)
+    if context.policy.commit == "phase" or context.needs_commits:
+        return await _commit(context, state, label)
     return PhaseEnd(True)
 
 
-async def committed_task(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
+async def commit_task(context: RunContext, state: TaskState) -> PhaseEnd:
     """Commit whatever the task's phases have left uncommitted."""
-    if kit.policy.commit == "never":
+    if context.policy.commit == "never":
         return PhaseEnd(True)
-    return await _commit(kit, task, carried, "task")
+    return await _commit(context, state, "task")
 
 
-async def _commit(kit: Kit, task: Task, carried: Carried, label: str) -> PhaseEnd:
-    key = f"task/{task.key}/commit/{label}"
+async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd:
+    key = f"{state.folder}/commit/{label}"
 
-    async def work(token: str) -> StepResult:
-        commit = await kit.workspace.commit(_message(kit, task, carried, label, token))
+    async def work(token: str) -> StepResult[CommitOutput]:
+        commit = await context.workspace.commit(_message(context, state, label, token))
         if commit:
-            await kit.emit(EventType.COMMIT, key, task=task.key, commit=commit)
-        return StepResult(True, {"commit": commit})
+            await context.emit(Committed(state.task.key, commit), key)
+        return StepResult(True, CommitOutput(commit))
 
-    async def reconcile(token: str) -> StepResult | None:
-        found = await kit.workspace.find_commit(carried.base.head, token)
-        return StepResult(True, {"commit": found}) if found else None
+    async def reconcile(token: str) -> StepResult[CommitOutput] | None:
+        found = await context.workspace.find_commit(state.base.head, token)
+        return StepResult(True, CommitOutput(found)) if found else None
 
+    facts = StepFacts(state.task.key, "commit")
     try:
-        result = await kit.journal.step(key, work, reconcile, StepFacts(task.key, "commit"))
+        result = await context.journal.step(key, CommitOutput, work, reconcile, facts)
     except WorkspaceError as error:
         return PhaseEnd(False, f"{error.message} The agent's changes are in the work tree.")
-    if result.output["commit"]:
-        carried.commit = result.output["commit"]
-        carried.now = Snapshot(carried.commit, carried.now.branch, "")
+    if result.output.commit:
+        state.commit = result.output.commit
+        state.now = Snapshot(state.commit, state.now.branch, "")
     return PhaseEnd(True)
 
 
-def _message(kit: Kit, task: Task, carried: Carried, label: str, token: str) -> str:
+def _message(context: RunContext, state: TaskState, label: str, token: str) -> str:
+    task = state.task
     title = task.title if task.title == f"Task {task.key}" else f"Task {task.key}: {task.title}"
     if label not in ("task", "execute"):
         title = f"Task {task.key}: {label.replace('-', ' ')}"
+    agent = state.agent or context.agents[Role.EXECUTE][0].agent.name
     return (
-        f"{title}\n\nSegue-Run: {kit.journal.run.id}\nSegue-Task: {task.key}\n"
-        f"Segue-Agent: {carried.agent or kit.cast[Role.EXECUTE][0].agent.name}\nSegue-Step: {token}\n"
+        f"{title}\n\nSegue-Run: {context.journal.run.id}\nSegue-Task: {task.key}\n"
+        f"Segue-Agent: {agent}\nSegue-Step: {token}\n"
     )

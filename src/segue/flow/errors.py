@@ -1,17 +1,16 @@
-"""Every failure in one normalised form, as `error` events: what the dataset is asked about most."""
+"""Every failure in one form, as `error` events: what the dataset is asked about most."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentTool, ErrorSeen, Event
 from segue.domain.evidence import CheckResult
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
 from segue.domain.signature import signature
-from segue.domain.task import Task
-from segue.flow.context import Kit
+from segue.ports import Journal
 
 _KINDS = {
     FailureKind.REFUSED: "REFUSED",
@@ -24,30 +23,30 @@ _KEPT = 2000
 _COMMANDS = 100
 
 
-class Witness:
-    """Watches the events of one launch: which commands it ran, and which tools failed it."""
+class ErrorRecorder:
+    """Watches the events of one step: which commands ran, and which tools failed."""
 
-    def __init__(self, kit: Kit, task: Task, phase: str, key: str) -> None:
-        self._kit = kit
-        self._facts = {"task": task.key, "phase": phase, "build_phase": task.build_phase}
+    def __init__(self, journal: Journal, task: str, phase: str, build_phase: str | None, key: str) -> None:
+        self._journal = journal
+        self._task = task
+        self._phase = phase
+        self._build_phase = build_phase
         self._key = key
         self._commands: list[str] = []
 
     async def see(self, event: Event) -> None:
         """Look at one event of the agent."""
-        if event.type is not EventType.AGENT_TOOL:
+        if not isinstance(event, AgentTool):
             return
-        data = event.data
-        command = _command(data) if data.get("state") != "completed" else None
-        if command:
+        command = _command(event)
+        if command and event.state != "completed":
             self._commands.append(command)
-        if data.get("status") in _FAILED_TOOL:
-            said = data.get("result")
-            message = said if isinstance(said, str) else str(said)
-            await self._emit("TOOL_ERROR", message, tool=data.get("name"), command=_command(data))
+        if event.status in _FAILED_TOOL:
+            message = event.result if isinstance(event.result, str) else str(event.result)
+            await self._emit("TOOL_ERROR", message, tool=event.name, command=command)
 
     async def conclude(self, outcome: Outcome, failure: Failure | None) -> None:
-        """Write down why the launch failed, if it did."""
+        """Record why the launch failed, if it did."""
         if failure is None:
             return
         exited = outcome.exit_code not in (0, None)
@@ -58,38 +57,31 @@ class Witness:
             failure=failure.kind,
             exit_code=outcome.exit_code,
             stderr_tail=failure.stderr_tail,
-            commands_run=self._commands[-_COMMANDS:],
+            commands_run=tuple(self._commands[-_COMMANDS:]),
         )
+
+    async def check_failed(self, check: CheckResult, complaints: Sequence[str] = ()) -> None:
+        """Record what a failed check complains about, or the last line of its output."""
+        lines = [line.strip() for line in check.output.splitlines() if line.strip()]
+        last = lines[-1] if lines else f"exit code {check.exit_code}"
+        for message in complaints or [last]:
+            await self._emit(
+                "CHECK_ERROR",
+                message,
+                exit_code=check.exit_code,
+                stderr_tail=check.output[-_KEPT:],
+                commands_run=(check.command,),
+            )
 
     async def _emit(self, kind: str, message: str, **more: Any) -> None:
         text = message[:_KEPT]
-        named = {"kind": kind, "message": text, "signature": signature(text)}
-        await self._kit.emit(EventType.ERROR, self._key, **named, **self._facts, **more)
-
-
-async def check_failed(
-    kit: Kit, task: Task, key: str, check: CheckResult, complaints: Sequence[str] = ()
-) -> None:
-    """A check that failed is an error too: what it complains about, or its last words."""
-    lines = [line.strip() for line in check.output.splitlines() if line.strip()]
-    last = lines[-1] if lines else f"exit code {check.exit_code}"
-    for message in complaints or [last]:
-        await kit.emit(
-            EventType.ERROR,
-            key,
-            kind="CHECK_ERROR",
-            message=message[:_KEPT],
-            signature=signature(message[:_KEPT]),
-            task=task.key,
-            phase="verify",
-            build_phase=task.build_phase,
-            exit_code=check.exit_code,
-            stderr_tail=check.output[-_KEPT:],
-            commands_run=[check.command],
+        event = ErrorSeen(
+            kind, text, signature(text), self._task or None, self._phase, self._build_phase, **more
         )
+        await self._journal.emit(event, self._key)
 
 
-def _command(data: Any) -> str | None:
-    given = data.get("input")
-    command = given.get("command") if data.get("name") == "Bash" and isinstance(given, dict) else None
+def _command(event: AgentTool) -> str | None:
+    given = event.input
+    command = given.get("command") if event.name == "Bash" and isinstance(given, dict) else None
     return command[:_KEPT] if isinstance(command, str) else None

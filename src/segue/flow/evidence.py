@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from segue.domain.errors import WorkspaceError
+from segue.domain.events import NoticeGiven
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
+from segue.domain.results import LaunchOutput
 from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.workspace import Snapshot
+from segue.flow.context import RunContext
+from segue.flow.launch import Conclude, seen_before
+from segue.flow.state import TaskState
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
@@ -13,10 +22,11 @@ RETRIED |= {FailureKind.UNKNOWN, FailureKind.INTERRUPTED, FailureKind.USAGE_LIMI
 """Failures that another attempt may overcome; a wrong key or a missing program will not go away."""
 
 NO_CHANGE = "The agent said it was done, but nothing in the work tree or on the branch has changed."
+_KEPT_FILES = 200
 
 
 def failure_of(outcome: Outcome, changed: bool, allow_no_change: bool) -> Failure | None:
-    """Why the attempt failed in the light of the evidence; None when it holds."""
+    """Return why the attempt failed in the light of the evidence; None when it succeeded."""
     if outcome.failure is not None:
         return outcome.failure
     if not changed and not allow_no_change:
@@ -24,10 +34,81 @@ def failure_of(outcome: Outcome, changed: bool, allow_no_change: bool) -> Failur
     return None
 
 
-def verdict_of(failure: Failure | None, changed: bool) -> Verdict:
-    """What follows."""
+def verdict_after(failure: Failure | None, changed: bool = False) -> Verdict:
+    """Return what follows from an attempt."""
     if failure is None:
         return Verdict(Result.PASS, Action.PROCEED, "changed" if changed else "no change needed")
     partial = changed and failure.kind not in (FailureKind.NOT_STARTED, FailureKind.AUTH)
     action = Action.RETRY if failure.kind in RETRIED else Action.STOP
     return Verdict(Result.PARTIAL if partial else Result.FAIL, action, failure.message)
+
+
+def start_of(context: RunContext, state: TaskState) -> str:
+    """Return what a launch starts from: a cloud agent gets the branch, others the commit."""
+    return state.base.branch if context.cloud else state.base.head
+
+
+def changes_since(context: RunContext, state: TaskState, allow_no_change: bool) -> Conclude:
+    """Conclude from what the agent has left, compared with what the task began with."""
+
+    async def conclude(outcome: Outcome) -> LaunchOutput:
+        lost: Failure | None = None
+        now = state.now
+        try:
+            now = await context.workspace.arrive(outcome.branches, state.now)
+        except WorkspaceError as error:
+            lost = Failure(FailureKind.BRANCH, error.message)
+        changed = now != state.base
+        files = await context.workspace.files_since(state.base, now) if changed else ()
+        claimed = replace(outcome, failure=outcome.failure or lost or _left_branch(context, state, now))
+        failure = failure_of(claimed, changed, allow_no_change)
+        return LaunchOutput(
+            verdict=verdict_after(failure, changed),
+            failure=failure,
+            changed=changed,
+            files=files[:_KEPT_FILES],
+            files_changed=len(files),
+            head=now.head,
+            branch=now.branch,
+        )
+
+    return conclude
+
+
+def _left_branch(context: RunContext, state: TaskState, now: Snapshot) -> Failure | None:
+    """Return a failure when the agent left the branch: nobody would find the following work."""
+    before = state.base
+    if now.branch == before.branch or context.cloud:
+        return None
+    names = [one.branch or one.head[:10] for one in (before, now)]
+    return Failure(FailureKind.BRANCH, f"The agent switched from branch {names[0]} to {names[1]}.")
+
+
+async def tree_before(context: RunContext, key: str, known: Snapshot | None = None) -> Snapshot:
+    """Return the work tree before an agent that must not edit: as it is now, or as it was at its launch.
+
+    `known` is what a cloud agent starts from, far from any work tree.
+    """
+    seen = seen_before(context.journal, key).tree
+    if seen is not None:
+        return seen
+    return known if known is not None and context.cloud else await context.workspace.snapshot()
+
+
+async def undo_edits(
+    context: RunContext, task: str, before: Snapshot, outcome: Outcome
+) -> LaunchOutput | None:
+    """Return a failure when an agent that must not edit has changed something; undone where possible."""
+    now = await context.workspace.arrive(outcome.branches, before)
+    if now == before:
+        return None
+    undone = now.head == before.head and not before.dirty and not context.cloud
+    message = f"The agent changed files in plan mode: {', '.join(now.files[:5]) or now.head[:10]}."
+    if undone:
+        name = f"task {task}" if task else "the plan"
+        where = await context.workspace.set_aside(f"segue: changed in plan mode by {name}")
+        message += f" They were undone and kept as {where}."
+        await context.emit(NoticeGiven(message, task=task))
+    failure = Failure(FailureKind.PLAN_EDITED, message)
+    action = Action.RETRY if undone else Action.STOP
+    return LaunchOutput(verdict=Verdict(Result.FAIL, action, message), failure=failure, changed=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from segue.domain.event import Event, EventType
-from segue.ports import Journal, StepFacts, StepResult
+from segue.domain.events import FinalCommandRun
+from segue.domain.results import FinalOutput, StepResult
+from segue.ports import Journal, StepFacts
 
 _KEPT = 64 * 1024
 
@@ -21,7 +22,7 @@ class FinalCommand:
 
 @dataclass(frozen=True, slots=True)
 class FinalReport:
-    """What one of them said."""
+    """What one of them printed."""
 
     label: str
     command: str
@@ -29,25 +30,26 @@ class FinalReport:
     output: str
 
 
-RunCommand = Callable[[Sequence[str]], Awaitable[tuple[int | None, str]]]
-"""Runs a command in the repository; gives its exit code (None: it could not be run) and its output."""
+RunHere = Callable[[Sequence[str]], Awaitable[tuple[int | None, str]]]
+"""Runs a command in the repository: its exit code (None: it could not be run) and its output."""
 
 
-async def finish(journal: Journal, commands: Sequence[FinalCommand], run: RunCommand) -> list[FinalReport]:
-    """Run every command, whatever the one before said."""
-    return [await _one(journal, number, command, run) for number, command in enumerate(commands, 1)]
+async def run_final_commands(
+    journal: Journal, commands: Sequence[FinalCommand], run: RunHere
+) -> list[FinalReport]:
+    """Run every command, whatever the one before printed."""
+    return [await _run(journal, number, command, run) for number, command in enumerate(commands, 1)]
 
 
-async def _one(journal: Journal, number: int, command: FinalCommand, run: RunCommand) -> FinalReport:
+async def _run(journal: Journal, number: int, command: FinalCommand, run: RunHere) -> FinalReport:
     key = f"final/{command.label}/{number}"
 
-    async def work(_token: str) -> StepResult:
+    async def work(_token: str) -> StepResult[FinalOutput]:
         code, output = await run(command.argv)
-        said = {"command": command.argv[0], "label": command.label, "exit_code": code, "bytes": len(output)}
-        await journal.emit(Event(EventType.FINAL, {**said, "output": output[-_KEPT:]}), key)
-        return StepResult(code == 0, {"exit_code": code, "output": output[-_KEPT:]})
+        kept = output[-_KEPT:]
+        await journal.emit(FinalCommandRun(command.label, command.argv[0], code, len(output), kept), key)
+        return StepResult(code == 0, FinalOutput(code, kept))
 
-    result = await journal.step(key, work, facts=StepFacts(phase=f"final {command.label}"))
-    return FinalReport(
-        command.label, " ".join(command.argv), result.output["exit_code"], result.output["output"]
-    )
+    facts = StepFacts(phase=f"final {command.label}")
+    found = (await journal.step(key, FinalOutput, work, facts=facts)).output
+    return FinalReport(command.label, " ".join(command.argv), found.exit_code, found.output)

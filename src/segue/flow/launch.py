@@ -1,177 +1,333 @@
-"""One launch of an agent as a journalled step: caps before it, evidence after it."""
+"""The one place where agents are launched: caps before it, its end after it, fallbacks and usage limits."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+import msgspec
+
+from segue.domain.budget import Budget
 from segue.domain.errors import NeedsHuman
-from segue.domain.event import EventType
-from segue.domain.failure import Failure
-from segue.domain.job import Job, Mode
+from segue.domain.events import AgentEnded, AgentReplaced, Event, PromptSent, RunParked, VerdictGiven
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
+from segue.domain.results import LaunchInput, LaunchOutput, StepResult, read_as
+from segue.domain.role import AgentChoice
 from segue.domain.run import StepState
-from segue.domain.task import Task
-from segue.domain.verdict import Result, Verdict
-from segue.flow.context import Kit, Player
-from segue.flow.errors import Witness
-from segue.ports import StepFacts, StepResult
+from segue.domain.verdict import Action, Result
+from segue.flow.errors import ErrorRecorder
+from segue.ports import Agent, Journal, StepFacts
+from segue.view.run import RunView
+
+MAX_PARKS = 5
+"""How often one phase of a task may wait for a usage limit to end before a person is asked."""
 
 _KEPT_TEXT = 256 * 1024
+_UNABLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH, FailureKind.OUTAGE}
+_UNABLE |= {FailureKind.NOT_STARTED}
+"""Failures for which an agent or its service is to blame, not the work: another one may do better."""
+
+_REST = 900.0
+"""Seconds for which an agent is passed over when it did not say until when it cannot work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Conclusion:
-    """What an outcome means in the light of the evidence."""
+class ChosenAgent:
+    """An agent in a role, with the model it should use."""
 
-    verdict: Verdict
-    failure: Failure | None
-    evidence: dict[str, Any]
+    agent: Agent
+    model: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`agent`, or `agent:model`."""
+        return AgentChoice(self.agent.name, self.model).name
 
 
-Conclude = Callable[[Outcome], Awaitable[Conclusion]]
+AgentChain = Sequence[ChosenAgent]
+"""Who plays a role: the preferred one first, then those to fall back on."""
+
+Emit = Callable[[Event], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One attempt at one phase of one task."""
+async def run_agent(agent: Agent, job: Job, emit: Emit) -> Outcome:
+    """Run a job to its end, pass on what is seen, and return how it ended."""
+    outcome: Outcome | None = None
+    async with aclosing(agent.run(job)) as items:
+        async for item in items:
+            if isinstance(item, Outcome):
+                outcome = item
+            else:
+                await emit(item)
+    if outcome is None:
+        failure = Failure(FailureKind.NO_RESULT, f"Agent {agent.name} ended without an outcome.")
+        outcome = Outcome(failure=failure)
+    await emit(AgentEnded.of(outcome))
+    return outcome
 
-    task: Task
+
+class OverBudget(NeedsHuman):
+    """A cap forbids one more launch; `reason` says which."""
+
+    def __init__(self, reason: str, work: str, run: str) -> None:
+        super().__init__(
+            f"{work} was not started: {reason}.",
+            kept="Everything done so far is kept.",
+            hint=f"Raise the limit, then continue with: segue resume {run}",
+        )
+        self.reason = reason
+
+
+Conclude = Callable[[Outcome], Awaitable[LaunchOutput]]
+"""Turns an outcome into what the step stores, in the light of the evidence; the launcher adds the rest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRequest:
+    """One attempt at one piece of work."""
+
+    key: str
+    """The step's name in the journal."""
     phase: str
     attempt: int
     prompt: Prompt
     mode: Mode
-    base: str
-    player: Player
+    by: ChosenAgent
+    workspace: Path
+    task: str = ""
+    """The task's key; empty for work that belongs to the whole run."""
+    base: str | None = None
     session: str | None = None
-    """The conversation to go on with, for agents that can."""
-    folder: Path | None = None
-    """Where the agent stands; the workspace if unset."""
+    """The conversation to continue, for agents that can."""
     web: bool = False
     """Whether it may look things up on the web although it may not edit."""
-    seen: dict[str, Any] = field(default_factory=dict)
+    build_phase: str | None = None
+    before: LaunchInput = field(default_factory=LaunchInput)
     """What was seen before the launch and is needed after it, also by another process."""
+    hear: Callable[[Event], None] | None = None
+    """Sees every event of the agent."""
 
-    @property
-    def key(self) -> str:
-        """The step's name in the journal."""
-        return f"{folder_of(self.task)}/{self.phase}/{self.attempt}"
 
-    def job(self, kit: Kit, token: str) -> Job:
-        """What the agent is asked."""
-        labels = {"run": kit.journal.run.id, "task": self.task.key, "phase": self.phase}
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One attempt: its number, who makes it, and what was wrong with the last one."""
+
+    number: int
+    by: ChosenAgent
+    feedback: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The attempts at one phase of one task: who makes them, and what their steps are called."""
+
+    chain: AgentChain
+    task: str
+    phase: str
+    folder: str
+    """Where its steps are in the journal: `task/3`."""
+    first: int = 1
+    attempts: int = 1
+    """How many failed attempts are allowed."""
+    retry_recorded: bool = False
+    """Whether a failure that another process recorded is tried once more."""
+
+    def key(self, number: int) -> str:
+        """Return the name of an attempt's step."""
+        return f"{self.folder}/{self.phase}/{number}"
+
+    def park_key(self, number: int) -> str:
+        """Return the name of the step that waits after an attempt."""
+        return f"{self.folder}/park/{self.phase}/{number}"
+
+
+Attempt = Callable[[Try], Awaitable[StepResult[LaunchOutput]]]
+
+
+@dataclass(slots=True)
+class Launcher:
+    """Launches the agents of one run, within its budget."""
+
+    journal: Journal
+    view: RunView
+    limits: Limits = Limits()
+    budget: Budget = Budget()
+    attempts: int = 1
+    """How many failed attempts a phase allows."""
+    resting: dict[str, float] = field(default_factory=dict)
+    """Agents that cannot work, and until when: the others take over."""
+
+    def __post_init__(self) -> None:
+        self.resting.update(self.view.limits)
+
+    async def launch(self, request: LaunchRequest, conclude: Conclude) -> StepResult[LaunchOutput]:
+        """Launch the agent, or return what the journal knows of this launch."""
+        used = ""
+
+        async def work(token: str) -> StepResult[LaunchOutput]:
+            nonlocal used
+            used = token
+            return await self._work(request, token, conclude)
+
+        state = self.journal.state(request.key)
+        if state is None:
+            self._refuse_over_budget(request)
+        facts = StepFacts(
+            request.task or None,
+            request.phase,
+            request.attempt,
+            request.by.agent.name,
+            request.by.model,
+            request.build_phase,
+            msgspec.structs.replace(request.before, prompt=request.prompt.digest),
+        )
+        result = await self.journal.step(request.key, LaunchOutput, work, facts=facts)
+        if state in (None, StepState.STARTED):
+            request.by.agent.forget(used)
+        return result
+
+    async def attempt(self, series: Series, make: Attempt) -> tuple[int, StepResult[LaunchOutput]]:
+        """Attempt until one succeeds or no more are allowed; returns the last number and its result."""
+        failed = parks = 0
+        number, feedback = series.first, None
+        while True:
+            by = self._next_agent(series, number)
+            recorded = self.journal.state(series.key(number)) is StepState.FAILED
+            result = await make(Try(number, by, feedback))
+            failure = result.output.failure
+            if failure is None:
+                return number, result
+            match self._decide(series, number, by, result.output, recorded):
+                case ChosenAgent() as other:
+                    await self._announce(series, number, by, other, failure)
+                case float() as until if parks < MAX_PARKS:
+                    parks += 1
+                    await self._park(series, number, until)
+                case "retry" if (failed := failed + 1) < series.attempts:
+                    feedback = failure.message
+                case "again":
+                    pass
+                case _:
+                    return number, result
+            number += 1
+
+    def _decide(
+        self, series: Series, number: int, by: ChosenAgent, output: LaunchOutput, recorded: bool
+    ) -> ChosenAgent | float | Literal["retry", "again", "stop"]:
+        """Return what follows a failed attempt: who takes over, until when to wait, or what to do."""
+        failure = output.failure
+        assert failure is not None
+        if failure.kind in _UNABLE:
+            self._rest(by, failure)
+            # Who waited before a crash waits on: what was decided then is not decided again.
+            waits = self.journal.state(series.park_key(number)) is not None
+            other = self._begun_by(series, number + 1) or self._able(series.chain)
+            if other is not None and other is not by and not waits:
+                return other
+            limits = (self.view.limits[one.name] for one in series.chain if one.name in self.view.limits)
+            until = min(limits, default=None)
+            if until is not None or waits:
+                return until or 0.0
+        if series.retry_recorded and recorded:
+            return "again"
+        if output.verdict.action is Action.STOP or failure.kind is FailureKind.USAGE_LIMIT:
+            return "stop"
+        return "again" if failure.kind is FailureKind.INTERRUPTED else "retry"
+
+    async def _work(self, request: LaunchRequest, token: str, conclude: Conclude) -> StepResult[LaunchOutput]:
+        text = request.prompt.text
+        await self.journal.emit(PromptSent(request.prompt.digest, len(text), text), request.key)
+        errors = ErrorRecorder(self.journal, request.task, request.phase, request.build_phase, request.key)
+
+        async def emit(event: Event) -> None:
+            await self.journal.emit(event, request.key)
+            await errors.see(event)
+            if request.hear is not None:
+                request.hear(event)
+
+        outcome = await run_agent(request.by.agent, self._job(request, token), emit)
+        concluded = await conclude(outcome)
+        await errors.conclude(outcome, concluded.failure)
+        if request.task:
+            await self.journal.emit(VerdictGiven.of(request.task, concluded.verdict), request.key)
+        output = msgspec.structs.replace(
+            concluded,
+            exit_code=outcome.exit_code,
+            agent=request.by.agent.name,
+            session=outcome.session,
+            model=outcome.model,
+            usage=outcome.usage,
+            duration=round(outcome.duration, 3),
+            text=concluded.text or outcome.text[-_KEPT_TEXT:],
+        )
+        return StepResult(concluded.failure is None and concluded.verdict.result is Result.PASS, output)
+
+    def _job(self, request: LaunchRequest, token: str) -> Job:
+        labels = {"run": self.journal.run.id, "task": request.task, "phase": request.phase}
         return Job(
             token=token,
-            prompt=self.prompt,
-            workspace=self.folder or kit.workspace.root,
-            mode=self.mode,
-            model=self.player.model,
-            session=self.session,
-            base=self.base,
-            web=self.web,
-            limits=kit.policy.limits,
-            labels={**labels, "attempt": str(self.attempt)},
+            prompt=request.prompt,
+            workspace=request.workspace,
+            mode=request.mode,
+            model=request.by.model,
+            session=request.session,
+            base=request.base,
+            web=request.web,
+            limits=self.limits,
+            labels={**labels, "attempt": str(request.attempt)},
         )
 
+    def _refuse_over_budget(self, request: LaunchRequest) -> None:
+        """Check every cap before money is spent."""
+        reason = self.budget.exceeded(self.view.launches, self.view.usage)
+        if reason:
+            work = f"Task {request.task}" if request.task else "The plan"
+            raise OverBudget(reason, work, self.journal.run.id)
 
-def folder_of(task: Task) -> str:
-    """Where the steps of a task stand in the journal; without a key, those of the whole run."""
-    return f"task/{task.key}" if task.key else "run"
+    def _next_agent(self, series: Series, number: int) -> ChosenAgent:
+        """Return who makes this attempt: whoever began it, if it was begun; else the first who can."""
+        best = self._begun_by(series, number) or self._able(series.chain)
+        return best or min(series.chain, key=lambda by: self.resting[by.name])
 
-
-def seen_before(kit: Kit, key: str) -> dict[str, Any]:
-    """What was written down when a launch was begun; nothing if it was not."""
-    return next((step.input for step in kit.journal.steps(key) if step.key == key), {})
-
-
-async def recorded(kit: Kit, key: str) -> StepResult | None:
-    """What the journal knows of a step that has ended; None when there is still something to do."""
-    if kit.journal.state(key) in (None, StepState.STARTED):
+    def _begun_by(self, series: Series, number: int) -> ChosenAgent | None:
+        key = series.key(number)
+        for step in self.journal.steps(key):
+            for by in series.chain:
+                if (step.key, step.agent, step.model) == (key, by.agent.name, by.model):
+                    return by
         return None
 
-    async def work(_token: str) -> StepResult:
-        raise AssertionError(f"{key} has ended before")
+    def _able(self, chain: AgentChain) -> ChosenAgent | None:
+        now = time.time()
+        return next((by for by in chain if self.resting.get(by.name, 0) <= now), None)
 
-    return await kit.journal.step(key, work)
+    def _rest(self, by: ChosenAgent, failure: Failure) -> None:
+        forever = failure.kind in (FailureKind.AUTH, FailureKind.NOT_STARTED)
+        self.resting[by.name] = float("inf") if forever else failure.until or time.time() + _REST
 
+    async def _announce(
+        self, series: Series, number: int, by: ChosenAgent, other: ChosenAgent, failure: Failure
+    ) -> None:
+        """Say who takes over, once."""
+        if self.journal.state(series.key(number + 1)) is None:
+            names = (series.task, series.phase, by.name, other.name)
+            await self.journal.emit(AgentReplaced(*names, failure.kind, failure.message, failure.until))
 
-async def launched(kit: Kit, launch: Launch, conclude: Conclude) -> StepResult:
-    """Launch the agent, or return what the journal knows of this launch."""
-    used = ""
-
-    async def work(token: str) -> StepResult:
-        nonlocal used
-        used = token
-        text = launch.prompt.text
-        await kit.emit(EventType.PROMPT, launch.key, digest=launch.prompt.digest, text=text, length=len(text))
-        witness = Witness(kit, launch.task, launch.phase, launch.key)
-        outcome = await _outcome(kit, launch, token, witness)
-        concluded = await conclude(outcome)
-        await witness.conclude(outcome, concluded.failure)
-        await kit.emit(EventType.VERDICT, launch.key, task=launch.task.key, **asdict(concluded.verdict))
-        return _result(launch, outcome, concluded)
-
-    state = kit.journal.state(launch.key)
-    if state is None:
-        _refuse_over_budget(kit, launch.task)
-        kit.spent.launches += 1
-        kit.spent.replans += launch.phase == "replan"
-    facts = StepFacts(
-        launch.task.key or None,
-        launch.phase,
-        launch.attempt,
-        launch.player.agent.name,
-        launch.player.model,
-        launch.task.build_phase,
-        {"prompt": launch.prompt.digest, **launch.seen},
-    )
-    result = await kit.journal.step(launch.key, work, facts=facts)
-    if state in (None, StepState.STARTED):
-        kit.spent.add_usage(result.output)
-        launch.player.agent.forget(used)
-    return result
+    async def _park(self, series: Series, number: int, until: float) -> None:
+        """Wait, durably, until the first of the limits ends."""
+        if until > time.time():
+            await self.journal.emit(RunParked(series.task, until))
+        await self.journal.sleep(series.park_key(number), until)
 
 
-def _refuse_over_budget(kit: Kit, task: Task) -> None:
-    """Check every cap before money is spent."""
-    reason = kit.policy.budget.exceeded(kit.spent.launches, kit.spent.usage)
-    if reason:
-        raise NeedsHuman(
-            f"{f'Task {task.key}' if task.key else 'The plan'} was not started: {reason}.",
-            kept="Everything done so far is kept.",
-            hint=f"Raise the limit and go on with: segue resume {kit.journal.run.id}",
-        )
-
-
-async def _outcome(kit: Kit, launch: Launch, token: str, witness: Witness) -> Outcome:
-    """Run the agent, pass its events on, and return how it ended."""
-    outcome: Outcome | None = None
-    agent = launch.player.agent
-    async with aclosing(agent.run(launch.job(kit, token))) as events:
-        async for event in events:
-            await kit.journal.emit(event, launch.key)
-            await witness.see(event)
-            outcome = event.outcome or outcome
-    assert outcome is not None, f"agent {agent.name} ended without an outcome"
-    return outcome
-
-
-def _result(launch: Launch, outcome: Outcome, concluded: Conclusion) -> StepResult:
-    failure = concluded.failure
-    output = {
-        "verdict": asdict(concluded.verdict),
-        "failure": asdict(failure) if failure else None,
-        **concluded.evidence,
-        "exit_code": outcome.exit_code,
-        "agent": launch.player.agent.name,
-        "session": outcome.session,
-        "model": outcome.model,
-        "usage": asdict(outcome.usage) if outcome.usage else None,
-        "duration": round(outcome.duration, 3),
-        "text": outcome.text[-_KEPT_TEXT:],
-    }
-    return StepResult(failure is None and concluded.verdict.result is Result.PASS, output)
+def seen_before(journal: Journal, key: str) -> LaunchInput:
+    """Return what was stored when a launch began; nothing if it never did."""
+    found = next((step.input for step in journal.steps(key) if step.key == key), {})
+    return read_as(LaunchInput, found)

@@ -1,19 +1,21 @@
-"""What is known of a task while it is carried from phase to phase."""
+"""What is known of a task while it goes from phase to phase."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
+from segue.domain.results import LaunchOutput
+from segue.domain.task import Task
 from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot
-from segue.flow.context import Player
+from segue.flow.launch import ChosenAgent
 
 
 @dataclass(slots=True)
-class Carried:
+class TaskState:
     """One task on its way."""
 
+    task: Task
     base: Snapshot
     """The work tree before the first attempt: all evidence is measured from here."""
     now: Snapshot
@@ -21,34 +23,43 @@ class Carried:
     plan: str | None = None
     session: str | None = None
     agent: str | None = None
-    """Whose conversation that is."""
+    """The agent that the session belongs to."""
     summary: str = ""
     """What the agent says it did."""
     verdict: Verdict | None = None
     commit: str | None = None
-    launches: int = 0
-    searches: int = 0
-    """Launches that looked something up; `replans` those that looked at the plan again."""
-    replans: int = 0
     remaining: int = 0
     """Findings that a reviewer still reports."""
+    launched: dict[str, int] = field(default_factory=dict)
+    """The number of the last attempt, by phase."""
+    resolutions: int = 0
+    """How often the agent was sent back."""
 
     @property
     def head(self) -> str:
-        """The commit the work stands on now."""
+        """The commit the work is at now."""
         return self.now.head
 
-    def session_for(self, player: Player) -> str | None:
-        """The conversation this player can go on with."""
-        mine = player.agent.name == self.agent and player.agent.can.follow_up
-        return self.session if mine else None
+    @property
+    def folder(self) -> str:
+        """Where its steps are in the journal."""
+        return f"task/{self.task.key}"
 
-    def arrived(self, output: dict[str, Any]) -> None:
-        """Take over what a launch has left, from what its step wrote down."""
-        self.now = Snapshot(output["head"], output["branch"], "")
-        self.session = output["session"]
-        self.agent = output["agent"]
-        self.summary = output["text"]
+    def next_number(self, phase: str) -> int:
+        """Return the number of the next attempt at a phase."""
+        return self.launched.get(phase, 0) + 1
+
+    def session_for(self, by: ChosenAgent) -> str | None:
+        """Return the conversation that this agent can continue."""
+        own = by.agent.name == self.agent and by.agent.can.follow_up
+        return self.session if own else None
+
+    def take(self, output: LaunchOutput) -> None:
+        """Take over what a launch has left."""
+        self.now = Snapshot(output.head, output.branch, "")
+        self.session = output.session
+        self.agent = output.agent
+        self.summary = output.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +70,4 @@ class PhaseEnd:
     reason: str = ""
     skipped: bool = False
     replanned: bool = False
-    """The rest of the plan was made anew, this task with it."""
+    """The rest of the plan was made again, this task with it."""

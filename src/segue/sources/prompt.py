@@ -1,4 +1,4 @@
-"""One sentence as a source: an agent plans its steps; plan and progress stand in one file per repository."""
+"""One sentence as a source: an agent plans its steps; plan and progress are in one file per repository."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from segue.domain.errors import SourceError
 from segue.domain.plan import revised, step_of
+from segue.domain.run import RunKind
 from segue.domain.task import Completion, Task, TaskList
+from segue.ports import Outline, Source, SourceRequest
 from segue.system.files import exclusive, private_folder, write_atomic
 
 SCHEMA = 1
@@ -39,10 +41,29 @@ class _State:
     """The highest number in those plans."""
 
 
-class PromptSource:
+class PromptSource(Source):
     """A goal in one repository, and the plan an agent has made for it."""
 
     kind = "prompt"
+    run_kind = RunKind.BUILD
+    usual_flow = "build"
+
+    @classmethod
+    def matches(cls, request: SourceRequest) -> bool:
+        """Return whether a sentence was given: several words that are no file."""
+        named = request.named
+        if named is None or request.configured or len(named.split()) < 2 or named.rstrip().endswith(".md"):
+            return False
+        try:
+            return not (request.here / named).exists()
+        except OSError:  # too long for a path
+            return True
+
+    @classmethod
+    def open(cls, request: SourceRequest) -> Self:
+        """Open the plan for the goal; the goal is stored in files, in the database and in names."""
+        goal = request.redact(request.named or "")
+        return cls(goal, request.repo, state_path(request.state_dir, goal, request.repo))
 
     def __init__(self, goal: str, repo: Path, path: Path) -> None:
         self.goal = goal.strip()
@@ -52,21 +73,27 @@ class PromptSource:
         self._changes = 0
         self._seen: tuple[int, int] | None = None
 
+    @property
+    def address(self) -> str:
+        """The goal itself."""
+        return self.goal
+
+    @property
+    def outline(self) -> Outline:
+        """Itself: an agent plans its tasks."""
+        return self
+
     def tasks(self) -> TaskList:
-        """The steps of the plan; none before there is one."""
+        """Return the steps of the plan; none before there is one."""
         state = self._load()
         return TaskList(state.steps if state else ())
 
-    def look(self) -> TaskList:
-        """The same, for showing."""
-        return self.tasks()
-
-    def planned(self) -> bool:
-        """Whether there is a plan."""
+    def is_planned(self) -> bool:
+        """Return whether there is a plan."""
         return self._load() is not None
 
     def stamp(self) -> object:
-        """Equal to the last stamp as long as the file is as this object left it."""
+        """Return the same value as long as the file is as this object left it."""
         now = self._signature()
         if now != self._seen:
             self._seen = now
@@ -74,20 +101,13 @@ class PromptSource:
         return self._changes
 
     def context(self, task: Task) -> str:
-        """The goal, and the titles of all steps with how far they are."""
+        """Return the goal, and the titles of all steps with their states."""
         lines = [f"{self._sign(step, task)} {step.key}: {step.title}" for step in self.tasks().tasks]
         return "\n".join([f"The goal: {self.goal}", "", "The steps of the plan:", *lines])
 
     def mark(self, task: Task, completion: Completion) -> None:
-        """Write down that a step is done or left out."""
+        """Store that a step is done or skipped."""
         self._set(task.key, completion)
-
-    def record(self, task: Task, completion: Completion) -> None:
-        """Nothing: a step that failed stays pending."""
-
-    def head_branch(self) -> str | None:
-        """None: the steps follow each other on the branch where the user stands."""
-        return None
 
     def revise(self, steps: Sequence[Task], run: str) -> None:
         """Replace all steps that are not completed; the plan as it was is kept beside the new one."""
@@ -101,7 +121,7 @@ class PromptSource:
             self._write(_State(new, revisions, run))
 
     def last_number(self) -> int:
-        """The highest number that a step has ever had: new steps are counted from there."""
+        """Return the highest number that a step has ever had: new steps are counted from there."""
         state = self._load()
         if state is None:
             return 0
@@ -149,7 +169,7 @@ class PromptSource:
             raise SourceError(
                 f"Cannot proceed: state file is missing or corrupted. {self.path}: {error}",
                 kept="Nothing was changed.",
-                hint=f"Restore the file from a backup, or remove it to plan anew: {self.path}",
+                hint=f"Restore the file from a backup, or remove it to plan again: {self.path}",
             ) from error
 
     def _write(self, state: _State) -> None:

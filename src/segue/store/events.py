@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from segue.domain.errors import StoreError
-from segue.domain.event import EventType, Json, Recorded
+from segue.domain.events import Event, PromptSent, Recorded, event_data
 from segue.ports import Observer
 from segue.store.claim import fence
 from segue.store.database import Executes, Row
@@ -25,8 +25,6 @@ FLUSH_EVENTS = 1000
 FLUSH_BYTES = 4 * 1024**2
 FULL_EVENTS = 20_000
 FULL_BYTES = 16 * 1024**2
-_NAMES = {type_: type_.value for type_ in EventType}
-_PROMPT = EventType.PROMPT.value
 
 
 @dataclass(slots=True)
@@ -70,19 +68,18 @@ class EventLog:
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None
 
-    def add(self, type_: EventType, data: Json, step: str | None = None) -> Recorded:
+    def add(self, event: Event, step: str | None = None) -> Recorded:
         """Number an event, show it to the observers and queue it; nothing here waits."""
         if self._failure is not None:
             raise self._failure
-        name = _NAMES[type_]
-        if name == _PROMPT:
-            data = self._keep_prompt(data)
-        text = encode(data)
+        if isinstance(event, PromptSent):
+            event = self._keep_prompt(event)
+        text = encode(event_data(event))
         self._seq = seq = self._seq + 1
         ts = now()
-        recorded = Recorded(self._run_id, seq, ts, step, name, data)
+        recorded = Recorded(self._run_id, seq, ts, step, event)
         batch = self._batch
-        batch.rows.append((self._run_id, seq, ts, escape(step) if step else step, name, text))
+        batch.rows.append((self._run_id, seq, ts, escape(step) if step else step, event.type, text))
         batch.size += len(text)
         if self._timer is None or len(batch.rows) >= FLUSH_EVENTS or batch.size >= FLUSH_BYTES:
             self._schedule()
@@ -107,13 +104,12 @@ class EventLog:
         """Take no more events: they could not be stored."""
         self._failure = self._failure or failure
 
-    def _keep_prompt(self, data: Json) -> Json:
-        """A prompt's text is stored once, under its digest; the event names the digest only."""
-        text = data.get("text")
-        if isinstance(text, str):
-            self._batch.prompts[data["digest"]] = text
-            self._batch.size += len(text)
-        return {name: value for name, value in data.items() if name != "text"}
+    def _keep_prompt(self, event: PromptSent) -> PromptSent:
+        """Store a prompt's text once, under its digest; the event names the digest only."""
+        if event.text is not None:
+            self._batch.prompts[event.digest] = event.text
+            self._batch.size += len(event.text)
+        return PromptSent(event.digest, event.length)
 
     def abandon(self) -> None:
         """Write nothing any more."""

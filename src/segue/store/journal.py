@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain.errors import LeaseLost, StoreError
-from segue.domain.event import Event, EventType, Recorded
+from segue.domain.events import Event, Recorded, StepAdopted, StepEnded, StepStarted
+from segue.domain.results import Nothing, SleepInput, StepResult, read_as, to_json
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
-from segue.ports import Observer, Reconcile, StepFacts, StepResult, Work
+from segue.ports import Observer, R, Reconcile, StepFacts, Work
 from segue.store import signals, steps
 from segue.store.claim import new_owner, release
 from segue.store.encoding import decode, encode
@@ -73,13 +74,24 @@ class SqlJournal:
         step = self._steps.get(key)
         return step.state if step else None
 
-    async def step(
-        self, key: str, work: Work, reconcile: Reconcile | None = None, facts: StepFacts | None = None
-    ) -> StepResult:
-        """Return the recorded result, or record the intent, do the work and record its result."""
+    def recorded(self, key: str, kind: type[R]) -> StepResult[R] | None:
+        """Return the result of a step that has ended; None when there is still something to do."""
         known = self._steps.get(key)
-        if known is not None and known.state is not StepState.STARTED:
-            return StepResult(known.state is StepState.DONE, known.output)
+        return _result(known, kind) if known is not None and known.state is not StepState.STARTED else None
+
+    async def step(
+        self,
+        key: str,
+        kind: type[R],
+        work: Work[R],
+        reconcile: Reconcile[R] | None = None,
+        facts: StepFacts | None = None,
+    ) -> StepResult[R]:
+        """Return the recorded result, or record the intent, do the work and record its result."""
+        ended = self.recorded(key, kind)
+        if ended is not None:
+            return ended
+        known = self._steps.get(key)
         with self._entering(key):
             if known is None:
                 step = await asyncio.shield(self._begin(key, facts or StepFacts()))
@@ -87,25 +99,26 @@ class SqlJournal:
             else:
                 step = await asyncio.shield(self._adopt(known))
             result = await self._work(step.token, work, reconcile)
-            return await asyncio.shield(self._finish(step, result))
+            return await asyncio.shield(self._finish(step, kind, result))
 
-    async def record(self, key: str, result: StepResult, facts: StepFacts | None = None) -> StepResult:
-        """Write down a step that needs no intent; it is stored with the next transaction."""
+    async def record(self, key: str, result: StepResult[R], facts: StepFacts | None = None) -> StepResult[R]:
+        """Store a step that needs no intent, with the next transaction."""
+        kind = type(result.output)
         known = self._steps.get(key)
         if known is not None:
-            return StepResult(known.state is StepState.DONE, known.output)
+            return _result(known, kind)
         facts = facts or StepFacts()
         state = StepState.DONE if result.ok else StepState.FAILED
-        output = decode(encode(result.output))
+        output = decode(encode(to_json(result.output)))
         step = replace(self._new_step(key, facts), state=state, output=output, ended=now())
-        seq = self._log.add(EventType.STEP_ENDED, {"gen": step.gen, "ok": result.ok, "ms": 0}, key).seq
+        seq = self._log.add(StepEnded(step.gen, result.ok), key).seq
         self._log.later(lambda db: steps.write_intent(db, step, seq, self._owner))
         self._steps.put(step)
-        return StepResult(result.ok, output)
+        return _result(step, kind)
 
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
         """Append an event. It is stored in order, in batches, at the latest with the step's result."""
-        recorded = self._log.add(event.type, event.data, step)
+        recorded = self._log.add(event, step)
         if self._log.is_full:
             await self._log.write()
         return recorded
@@ -124,15 +137,15 @@ class SqlJournal:
     async def sleep(self, name: str, until: float) -> None:
         """Sleep until the instant that was given when the sleep first began, across restarts."""
         known = self._steps.get(name)
-        instant = float(known.input.get("until", until)) if known else until
+        instant = (read_as(SleepInput, known.input).until or until) if known else until
 
-        async def doze(_token: str) -> StepResult:
+        async def doze(_token: str) -> StepResult[Nothing]:
             async with self._parked(name, instant):
                 while (left := instant - time.time()) > 0:  # noqa: ASYNC110 - nothing but time ends it
                     await asyncio.sleep(min(left, _NAP_SECONDS))
-            return StepResult(ok=True)
+            return StepResult(True, Nothing())
 
-        await self.step(name, doze, facts=StepFacts(phase="sleep", input={"until": until}))
+        await self.step(name, Nothing, doze, facts=StepFacts(phase="sleep", input=SleepInput(until)))
 
     async def wait(self, topic: str, timeout: float | None = None) -> dict[str, Any] | None:
         """Wait for a signal on the topic, also one sent before; None after the timeout.
@@ -238,7 +251,7 @@ class SqlJournal:
             task=facts.task,
             phase=facts.phase,
             attempt=facts.attempt,
-            input=decode(encode(facts.input)),
+            input=decode(encode(to_json(facts.input))),
             output={},
             started=now(),
             ended=None,
@@ -249,11 +262,17 @@ class SqlJournal:
 
     async def _begin(self, key: str, facts: StepFacts) -> Step:
         step = self._new_step(key, facts)
-        data = {"gen": step.gen, "token": step.token, "task": step.task, "phase": step.phase}
-        data |= {"attempt": step.attempt, "agent": step.agent, "model": step.model}
-        if step.build_phase is not None:
-            data["build_phase"] = step.build_phase
-        seq = self._log.add(EventType.STEP_STARTED, data, key).seq
+        started = StepStarted(
+            step.gen,
+            step.token,
+            step.task,
+            step.phase,
+            step.attempt,
+            step.agent,
+            step.model,
+            step.build_phase,
+        )
+        seq = self._log.add(started, key).seq
         await self._log.write(lambda db: steps.write_intent(db, step, seq, self._owner))
         self._steps.put(step)
         return step
@@ -265,11 +284,11 @@ class SqlJournal:
         ) is None:
             await self._keeper.settled()
         self._taken[step.token] = found
-        self._log.add(EventType.STEP_ADOPTED, {"gen": step.gen, "token": step.token}, step.key)
+        self._log.add(StepAdopted(step.gen, step.token), step.key)
         await self._log.write(lambda db: steps.write_adoption(db, step, self._owner))
         return step
 
-    async def _work(self, token: str, work: Work, reconcile: Reconcile | None) -> StepResult:
+    async def _work(self, token: str, work: Work[R], reconcile: Reconcile[R] | None) -> StepResult[R]:
         inside = _token.set(token)
         try:
             with self._interruptible():
@@ -278,17 +297,16 @@ class SqlJournal:
         finally:
             _token.reset(inside)
 
-    async def _finish(self, step: Step, result: StepResult) -> StepResult:
-        text = encode(result.output)
+    async def _finish(self, step: Step, kind: type[R], result: StepResult[R]) -> StepResult[R]:
+        text = encode(to_json(result.output))
         state = StepState.DONE if result.ok else StepState.FAILED
-        # What is returned now is what a later replay returns: tuples are lists already.
+        # What is returned now is what a later replay returns.
         ended = replace(step, state=state, output=decode(text), ended=now())
-        data = {"gen": step.gen, "ok": result.ok, "ms": (ended.ended or 0) - step.started}
-        self._log.add(EventType.STEP_ENDED, data, step.key)
+        self._log.add(StepEnded(step.gen, result.ok, (ended.ended or 0) - step.started), step.key)
         await self._log.write(lambda db: steps.write_outcome(db, ended, text))
         self._steps.put(ended)
         self._taken.pop(step.token, None)
-        return StepResult(result.ok, ended.output)
+        return _result(ended, kind)
 
     async def _redo(self, prefix: str) -> None:
         await self._log.write(lambda db: steps.write_redo(db, self._id, prefix))
@@ -350,3 +368,7 @@ class SqlJournal:
             raise
         finally:
             self._tasks.remove(task)
+
+
+def _result(step: Step, kind: type[R]) -> StepResult[R]:
+    return StepResult(step.state is StepState.DONE, read_as(kind, step.output))

@@ -8,7 +8,7 @@ import time
 from segue.domain.errors import StoreError
 from segue.store.database import Database
 
-VERSION = 3
+VERSION = 4
 """The number of the newest file under `migrations/`."""
 
 TABLE = "orchestrator_migrations"

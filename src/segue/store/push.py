@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from segue.domain.errors import Locked, StoreError, UsageError
-from segue.domain.event import EventType
+from segue.domain.events import PromptSent
 from segue.store import rows
 from segue.store.claim import claim, is_gone, new_owner, release, renew
 from segue.store.database import Database, Row, ask, transact
@@ -15,7 +15,7 @@ from segue.store.encoding import decode, escape
 
 BATCH_ROWS = 1000
 BATCH_BYTES = 4 * 1024**2
-_RUN = ("id", "source_key", "spec", "state", "note", "wake", "created", "updated")
+_RUN = ("id", "source_key", "kind", "spec", "state", "note", "wake", "created", "updated")
 _KEYS = {"runs": "id", "steps": "run_id, key, gen", "events": "run_id, seq"}
 _KEYS |= {"signals": "run_id, id", "prompts": "digest"}
 
@@ -74,7 +74,7 @@ class _Way:
 
     def _push_batch(self, batch: Sequence[Row], _again: bool) -> tuple[int, int]:
         self._hold()
-        digests = sorted({decode(row[5])["digest"] for row in batch if row[4] == EventType.PROMPT.value})
+        digests = sorted({decode(row[5])["digest"] for row in batch if row[4] == PromptSent.type})
         prompts = 0
         columns = rows.TABLES["prompts"].split()
         for digest in digests:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import asdict, fields
 from typing import Any
 
-from segue.domain.event import Recorded
-from segue.domain.run import Run, RunSpec, RunState, Step, StepState
+from segue.domain.events import Recorded, read_event
+from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.store.database import Row
 from segue.store.encoding import decode, encode
 
@@ -18,7 +19,7 @@ STEP = (
 )
 EVENT = ("run_id", "seq", "ts", "step", "type", "data")
 TABLES = {
-    "runs": "id source_key spec state note wake owner lease claimed created updated replayed",
+    "runs": "id source_key kind spec state note wake owner lease claimed created updated replayed",
     "steps": "run_id key gen seq task phase build_phase attempt agent model state token input output started"
     " ended tries owner superseded",
     "events": "run_id seq ts step type data",
@@ -31,6 +32,15 @@ JSON_COLUMNS = frozenset({"spec", "input", "output", "data", "payload"})
 _JSON_IN_VIEWS = frozenset({"criteria", "checks", "commands_run"})
 _ORDER = {"runs": "created, id", "steps": "run_id, seq", "events": "run_id, seq", "signals": "run_id, n, id"}
 _SPEC = {field.name for field in fields(RunSpec)}
+_OLD_KINDS = {
+    "planfile": RunKind.PLAN,
+    "speckit": RunKind.FEATURE,
+    "prompt": RunKind.BUILD,
+    "bridge": RunKind.CONVERSATION,
+    "bridge-webhooks": RunKind.INBOX,
+    "provider": RunKind.MODEL_CALL,
+}
+"""The kinds of runs that version 1 stored, by the kind of their source."""
 
 
 def now() -> int:
@@ -43,6 +53,23 @@ def process_of(owner: str) -> str:
     return owner.partition("#")[0]
 
 
+CHATTY = ("agent.text", "agent.tool", "agent.output", "agent.raw", "agent.usage", "trace.span")
+"""What agents say by the thousand; an index leads past it."""
+
+
+def select_events(kinds: Collection[str] = ()) -> str:
+    """Return the query for a page of events: after a number, of some kinds or of all."""
+    where = ""
+    if kinds:
+        quiet = "" if set(CHATTY) & set(kinds) else "".join(f" AND type <> '{name}'" for name in CHATTY)
+        where = f"{quiet} AND type IN ({', '.join('?' * len(kinds))})"
+    columns = ", ".join(EVENT)
+    return (
+        f"SELECT {columns} FROM orchestrator_events WHERE run_id = ? AND seq > ?{where}"  # noqa: S608
+        " ORDER BY seq LIMIT ?"
+    )
+
+
 def encode_spec(spec: RunSpec) -> str:
     """A run's specification as JSON."""
     return encode(asdict(spec))
@@ -52,7 +79,9 @@ def to_run(row: Row) -> Run:
     """A row of `orchestrator_runs`, selected by RUN."""
     id_, source_key, spec, state, owner, created, updated, wake, note = row
     known = {name: value for name, value in decode(spec).items() if name in _SPEC}
-    known["tasks"] = tuple(known.get("tasks", ()))
+    for name in ("tasks", "phases"):
+        known[name] = tuple(known.get(name, ()))
+    known["kind"] = RunKind(known.get("kind") or _OLD_KINDS.get(known["source_kind"], RunKind.TASKS))
     process = process_of(owner) if owner else None
     return Run(id_, source_key, RunSpec(**known), RunState(state), process, created, updated, wake, note)
 
@@ -106,4 +135,4 @@ def _decoded(name: str, value: Any) -> Any:
 def to_event(row: Row) -> Recorded:
     """A row of `orchestrator_events`, selected by EVENT."""
     run, seq, ts, step, type_, data = row
-    return Recorded(run, seq, ts, step, type_, decode(data))
+    return Recorded(run, seq, ts, step, read_event(type_, decode(data)))

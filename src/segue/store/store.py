@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from segue.domain.errors import Locked, StoreError, UsageError
-from segue.domain.event import Recorded
-from segue.domain.run import Run, RunSpec, RunState, Step
+from segue.domain.events import Event, Recorded
+from segue.domain.run import Run, RunKind, RunSpec, RunState, Step
 from segue.ports import Journal, Observer
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
@@ -67,9 +67,10 @@ class SqlStore:
         """Add the row; False when another run of this second has the same short name."""
         created = self._next_instant()
         added = self._database.execute(
-            "INSERT INTO orchestrator_runs (id, source_key, spec, state, created, updated)"
-            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
-            *(run_id, source_key, rows.encode_spec(spec), RunState.RUNNING.value, created, created),
+            "INSERT INTO orchestrator_runs (id, source_key, kind, spec, state, created, updated)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
+            *(run_id, source_key, spec.kind.value, rows.encode_spec(spec)),
+            *(RunState.RUNNING.value, created, created),
         )
         return bool(added) or again
 
@@ -140,9 +141,17 @@ class SqlStore:
             raise UsageError(f"{run_id!r} could be any of {names}.", hint="Give more of the run's id.")
         return rows.to_run(found[0]) if found else None
 
-    def runs(self, source_key: str | None = None, limit: int | None = None) -> list[Run]:
-        """Runs, newest first."""
-        where, values = ("WHERE source_key = ?", [source_key]) if source_key is not None else ("", [])
+    def runs(
+        self, source_key: str | None = None, limit: int | None = None, kinds: Collection[RunKind] = ()
+    ) -> list[Run]:
+        """Return the runs, newest first; of one source or of some kinds only."""
+        conditions, values = [], list[object]()
+        if source_key is not None:
+            conditions, values = ["source_key = ?"], [source_key]
+        if kinds:
+            conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
+            values += [kind.value for kind in kinds]
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         sql = f"SELECT {rows.RUN} FROM orchestrator_runs {where} ORDER BY created DESC, id"  # noqa: S608
         found = self._ask(f"{sql} LIMIT ?", *values, limit) if limit is not None else self._ask(sql, *values)
         return [rows.to_run(row) for row in found]
@@ -152,14 +161,19 @@ class SqlStore:
         sql = f"SELECT {rows.STEP} FROM orchestrator_steps WHERE run_id = ? ORDER BY seq"  # noqa: S608
         return [rows.to_step(row) for row in self._ask(sql, run_id)]
 
-    def events(self, run_id: str, after: int = 0, limit: int | None = None) -> Iterator[Recorded]:
-        """Events of a run with a sequence number above `after`, in order, read page by page."""
-        columns = ", ".join(rows.EVENT)
-        sql = f"SELECT {columns} FROM orchestrator_events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
-        left = limit
+    def events(
+        self,
+        run_id: str,
+        after: int = 0,
+        limit: int | None = None,
+        kinds: Collection[type[Event]] = (),
+    ) -> Iterator[Recorded]:
+        """Return the events of a run with a number above `after`, in order, read page by page."""
+        names = [kind.type for kind in kinds]
+        sql, left = rows.select_events(names), limit
         while left is None or left > 0:
             wanted = _PAGE if left is None else min(_PAGE, left)
-            page = self._ask(sql, run_id, after, wanted)
+            page = self._ask(sql, run_id, after, *names, wanted)
             yield from map(rows.to_event, page)
             if len(page) < wanted:
                 return
@@ -253,6 +267,10 @@ class SqlStore:
         database.close()
         if version == 0:
             return _empty()
+        if not is_postgres(self._address):
+            with suppress(StoreError):  # a file of an older version is brought up to date, if it may be
+                self._writable().close()
+                return open_database(self._address, read_only=True)
         raise StoreError(
             f"The database {self.name} has version {version}, this Segue needs {VERSION}.",
             hint="Bring it up to date with `segue db migrate`.",

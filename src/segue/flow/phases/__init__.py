@@ -1,1 +1,23 @@
-"""One file per phase."""
+"""The registry of phases: one file per phase, and nothing else in the code enumerates them."""
+
+from __future__ import annotations
+
+from segue.flow.actions.diagnose import DIAGNOSTIC
+from segue.flow.actions.search import SEARCH
+from segue.flow.phase import Phase
+from segue.flow.phases.check import CHECK
+from segue.flow.phases.execute import EXECUTE
+from segue.flow.phases.outline import OUTLINE, REPLAN
+from segue.flow.phases.plan import PLAN
+from segue.flow.phases.resolve import RESOLVE
+from segue.flow.phases.review import ADDRESS, REVIEW
+from segue.flow.phases.verify import VERIFY
+
+PHASES: dict[str, Phase] = {
+    phase.name: phase
+    for phase in (
+        *(OUTLINE, PLAN, EXECUTE, CHECK, REVIEW, ADDRESS),
+        *(VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
+    )
+}
+"""Every phase by name, in the order in which a task may go through them."""

@@ -1,82 +1,63 @@
-"""The execute phase: the agent edits, and the work tree says whether it did."""
+"""Execute: the agent edits, and the work tree shows whether it did."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from segue.domain.errors import WorkspaceError
-from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome
-from segue.domain.task import Task
-from segue.domain.workspace import Snapshot
-from segue.flow.attempts import Try, attempts
-from segue.flow.commit import committed_phase
-from segue.flow.context import Kit
-from segue.flow.evidence import failure_of, verdict_of
-from segue.flow.launch import Conclude, Conclusion, Launch, launched
-from segue.flow.state import Carried, PhaseEnd
-from segue.ports import StepResult
+from segue.domain.results import LaunchOutput, StepResult
+from segue.domain.role import Role
+from segue.flow.commit import commit_phase
+from segue.flow.context import RunContext
+from segue.flow.evidence import changes_since, start_of
+from segue.flow.launch import Attempt, LaunchRequest, Series, Try
+from segue.flow.phase import Phase
+from segue.flow.state import PhaseEnd, TaskState
 from segue.prompts.execute import execute_prompt
 
-_KEPT_FILES = 200
 
-
-async def execute(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
+async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
     """Let the agent do the task."""
+    task = state.task
 
-    async def attempt(now: Try) -> StepResult:
-        context = kit.redact(kit.source.context(task))
-        prompt = execute_prompt(task, context, carried.plan, now.feedback, cloud=kit.cloud)
-        launch = Launch(task, "execute", now.number, prompt, Mode.EDIT, start_of(kit, carried), now.player)
-        return await launched(kit, launch, edited(kit, carried, kit.policy.allow_no_change))
+    async def attempt(now: Try) -> StepResult[LaunchOutput]:
+        about = context.redact(context.source.context(task))
+        prompt = execute_prompt(task, about, state.plan, now.feedback, cloud=context.cloud)
+        request = LaunchRequest(
+            key=f"{state.folder}/{EXECUTE.name}/{now.number}",
+            phase=EXECUTE.name,
+            attempt=now.number,
+            prompt=prompt,
+            mode=Mode.EDIT,
+            by=now.by,
+            workspace=context.workspace.root,
+            task=task.key,
+            base=start_of(context, state),
+            build_phase=task.build_phase,
+        )
+        conclude = changes_since(context, state, context.policy.allow_no_change)
+        return await context.launcher.launch(request, conclude)
 
-    number, result = await attempts(kit, task, "execute", attempt)
-    carried.launches += number
+    result = await attempt_phase(context, state, EXECUTE, attempt)
     if not result.ok:
-        return PhaseEnd(False, result.output["verdict"]["reason"])
-    carried.arrived(result.output)
-    return await committed_phase(kit, task, carried, "execute")
+        return PhaseEnd(False, result.output.verdict.reason)
+    state.take(result.output)
+    return await commit_phase(context, state, EXECUTE.name)
 
 
-def start_of(kit: Kit, carried: Carried) -> str:
-    """What a launch starts from: a cloud agent is given the branch, others stand on the commit."""
-    return carried.base.branch if kit.cloud else carried.base.head
+EXECUTE = Phase("execute", "Execute", Role.EXECUTE, edits=True, run=execute)
 
 
-def edited(kit: Kit, carried: Carried, allow_no_change: bool) -> Conclude:
-    """Conclude from what the agent has left, compared with what the task began with."""
-
-    async def conclude(outcome: Outcome) -> Conclusion:
-        lost: Failure | None = None
-        now = carried.now
-        try:
-            now = await kit.workspace.arrive(outcome.branches, carried.now)
-        except WorkspaceError as error:
-            lost = Failure(FailureKind.BRANCH, error.message)
-        changed = now != carried.base
-        files = await kit.workspace.files_since(carried.base, now) if changed else ()
-        claimed = replace(outcome, failure=outcome.failure or lost or strayed(kit, carried, now))
-        failure = failure_of(claimed, changed, allow_no_change)
-        evidence = {
-            "changed": changed,
-            "files": list(files[:_KEPT_FILES]),
-            "files_changed": len(files),
-            "head": now.head,
-            "branch": now.branch,
-        }
-        return Conclusion(verdict_of(failure, changed), failure, evidence)
-
-    return conclude
-
-
-def strayed(kit: Kit, carried: Carried, now: Snapshot) -> Failure | None:
-    """An agent that leaves the branch takes the following tasks to where nobody looks for them."""
-    before = carried.base
-    if now.branch == before.branch or kit.cloud:
-        return None
-    message = (
-        f"The agent switched from branch {before.branch or before.head[:10]} "
-        f"to {now.branch or now.head[:10]}."
+async def attempt_phase(
+    context: RunContext, state: TaskState, phase: Phase, attempt: Attempt, attempts: int = 1
+) -> StepResult[LaunchOutput]:
+    """Attempt a phase of a task until it succeeds or no more attempts are allowed."""
+    assert phase.role is not None
+    series = Series(
+        chain=context.agents[phase.role],
+        task=state.task.key,
+        phase=phase.name,
+        folder=state.folder,
+        first=state.next_number(phase.name),
+        attempts=max(context.launcher.attempts, attempts),
     )
-    return Failure(FailureKind.BRANCH, message)
+    state.launched[phase.name], result = await context.launcher.attempt(series, attempt)
+    return result

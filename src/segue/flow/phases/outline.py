@@ -1,158 +1,194 @@
-"""Plans by an agent: the steps of a goal, and later the rest of them anew when they no longer fit."""
+"""Outline and replan: an agent plans the steps of a goal, and plans the rest again when it no longer fits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from segue.domain.errors import NeedsHuman
-from segue.domain.event import EventType
+from segue.domain.events import NoticeGiven, PlanRevised
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
-from segue.domain.plan import MalformedPlan, read_plan, revised, step_of
+from segue.domain.plan import MalformedPlan, read_plan, revised
 from segue.domain.prompt import Prompt
+from segue.domain.results import LaunchInput, LaunchOutput, Nothing, StepResult
+from segue.domain.role import Role
 from segue.domain.task import Task, TaskStatus, without_secrets
 from segue.domain.workspace import Snapshot
-from segue.flow.attempts import Try, attempts
-from segue.flow.context import Building, Kit
-from segue.flow.evidence import verdict_of
-from segue.flow.launch import Conclusion, Launch, folder_of, launched
-from segue.flow.phases.plan import as_seen, edited_meanwhile, tree_before
-from segue.flow.state import Carried
-from segue.ports import StepFacts, StepResult
+from segue.flow.context import Building, RunContext
+from segue.flow.evidence import tree_before, undo_edits, verdict_after
+from segue.flow.launch import LaunchRequest, Series, Try
+from segue.flow.phase import Phase
+from segue.flow.state import PhaseEnd, TaskState
+from segue.ports import StepFacts
 from segue.prompts.outline import outline_prompt, replan_prompt
 
-_NOBODY = Task("", "the plan", "")
-"""Stands for the run as a whole: its steps are not those of a task."""
-
 _END = "run/end"
-"""Written down when no plan could be made."""
+"""Recorded when no plan could be made."""
+
+OUTLINE = Phase("outline", "Plan the steps", Role.PLAN)
 
 
-async def outline(kit: Kit, building: Building) -> None:
+async def outline(context: RunContext, building: Building) -> None:
     """Let an agent plan the steps, once; raises NeedsHuman when it cannot."""
-    if building.outline.planned():
+    if building.outline.is_planned():
         return
-    if kit.journal.state(_END) is not None or kit.journal.steps("task/"):
-        # It could not be planned before, or somebody has removed the plan: all begins anew.
+    if context.journal.state(_END) is not None or context.journal.steps("task/"):
+        # It could not be planned before, or somebody has removed the plan: everything starts again.
         for prefix in ("run/", "task/"):
-            await kit.journal.redo(prefix)
-    goal = kit.redact(building.outline.goal)
-
-    def ask(complaint: str | None) -> Prompt:
-        return outline_prompt(goal, complaint)
-
-    number, result = await _planned(kit, building, _Question(_NOBODY, "outline", {}, ask))
+            await context.journal.redo(prefix)
+    goal = context.redact(building.outline.goal)
+    question = _Question("", OUTLINE, {}, lambda complaint: outline_prompt(goal, complaint))
+    number, result = await _ask(context, building, question, first=1)
     if not result.ok:
-        await kit.journal.record(_END, StepResult(False), StepFacts(phase="end"))
+        await context.journal.record(_END, StepResult(False, Nothing()), StepFacts(phase="end"))
+        run = context.journal.run.id
         raise NeedsHuman(
-            f"No plan could be made: {result.output['verdict']['reason']}",
-            kept="What the agent said is stored; nothing was built.",
-            hint=f"Look: segue logs {kit.journal.run.id}   Try again: segue resume {kit.journal.run.id}",
+            f"No plan could be made: {result.output.verdict.reason}",
+            kept="The agent's answer is stored; nothing was built.",
+            hint=f"Look: segue logs {run}   Try again: segue resume {run}",
         )
-    await _revise(kit, building, _NOBODY, number, result, "the first plan")
+    await _revise(context, building, "", number, result.output.steps, "the first plan")
+
+
+async def checkpoint(context: RunContext, state: TaskState) -> PhaseEnd:
+    """Reconsider the rest of the plan where the work went another way; the step itself has passed."""
+    building = context.building
+    if building is None or building.replan == "never" or not _has_rest(context, state.task):
+        return PhaseEnd(True)
+    caveats = state.verdict.caveats if state.verdict else ()
+    if building.replan == "caveats" and not caveats:
+        return PhaseEnd(True)
+    if not may_replan(context, building, state):
+        text = f"Replan limit ({building.replans}) reached: the plan stays as it is."
+        await context.emit(NoticeGiven(text, task=state.task.key))
+        return PhaseEnd(True)
+    reason = "\n".join(caveats) or "The step is done."
+    result = await replan(context, building, state, reason, done=True)
+    if not result.ok:
+        text = f"The plan stays as it is: {result.output.verdict.reason}"
+        await context.emit(NoticeGiven(text, task=state.task.key))
+    return PhaseEnd(True)
+
+
+REPLAN = Phase("replan", "Replan", Role.PLAN, run=checkpoint, after="verify")
 
 
 async def replan(
-    kit: Kit, building: Building, task: Task, carried: Carried, reason: str, *, done: bool
-) -> StepResult:
-    """Let an agent look at the steps that remain; with `done`, the task itself stays as it is."""
-    steps = building.outline.tasks().tasks
-    rest = [
-        step for step in steps if step.status is TaskStatus.PENDING and not (done and step.key == task.key)
-    ]
+    context: RunContext, building: Building, state: TaskState, reason: str, *, done: bool
+) -> StepResult[LaunchOutput]:
+    """Let an agent reconsider the steps that remain; with `done`, the task itself stays as it is."""
+    steps, key = building.outline.tasks().tasks, state.task.key
+    rest = [step for step in steps if step.status is TaskStatus.PENDING and not (done and step.key == key)]
     ended = [step for step in steps if step not in rest]
-    goal = kit.redact(building.outline.goal)
+    goal = context.redact(building.outline.goal)
 
     def ask(complaint: str | None) -> Prompt:
-        return replan_prompt(goal, ended, rest, kit.redact(reason), complaint)
+        return replan_prompt(goal, ended, rest, context.redact(reason), complaint)
 
-    question = _Question(task, "replan", {step.key: step for step in rest}, ask, carried.now)
-    number, result = await _planned(kit, building, question, carried.replans + 1)
-    carried.launches += number - carried.replans
-    carried.replans = number
+    question = _Question(key, REPLAN, {step.key: step for step in rest}, ask, state.now)
+    number, result = await _ask(context, building, question, state.next_number(REPLAN.name))
+    state.launched[REPLAN.name] = number
     if result.ok:
-        kept = [step for step in ended if step.key == task.key]
-        await _revise(kit, building, task, number, result, reason, kept)
+        kept = [step for step in ended if step.key == key]
+        await _revise(context, building, key, number, (*kept, *result.output.steps), reason)
     return result
 
 
-def may_replan(kit: Kit, building: Building, task: Task, carried: Carried) -> bool:
-    """Whether the plan may be looked at once more; what was begun is finished."""
-    begun = kit.journal.state(f"task/{task.key}/replan/{carried.replans + 1}") is not None
-    return begun or kit.spent.replans < building.replans
+def may_replan(context: RunContext, building: Building, state: TaskState) -> bool:
+    """Return whether the plan may be reconsidered once more; what was begun is finished."""
+    key = f"{state.folder}/{REPLAN.name}/{state.next_number(REPLAN.name)}"
+    return context.journal.state(key) is not None or context.view.phases[REPLAN.name] < building.replans
+
+
+def _has_rest(context: RunContext, task: Task) -> bool:
+    steps = context.source.tasks().tasks
+    return any(step.status is TaskStatus.PENDING and step.key != task.key for step in steps)
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
     """What an agent is asked to plan, and the steps it may keep."""
 
-    task: Task
-    phase: str
+    task: str
+    phase: Phase
     pending: Mapping[str, Task]
     ask: Callable[[str | None], Prompt]
     start: Snapshot | None = None
 
+    @property
+    def folder(self) -> str:
+        return f"task/{self.task}" if self.task else "run"
 
-async def _planned(
-    kit: Kit, building: Building, question: _Question, first: int = 1
-) -> tuple[int, StepResult]:
+
+async def _ask(
+    context: RunContext, building: Building, question: _Question, first: int
+) -> tuple[int, StepResult[LaunchOutput]]:
     """Ask until the plan can be read; a malformed one is asked for once more."""
-    task = question.task
+    phase = question.phase
 
-    async def attempt(now: Try) -> StepResult:
-        key = f"{folder_of(task)}/{question.phase}/{now.number}"
-        tree = await tree_before(kit, key, question.start)
+    async def attempt(now: Try) -> StepResult[LaunchOutput]:
+        key = f"{question.folder}/{phase.name}/{now.number}"
+        tree = await tree_before(context, key, question.start)
 
-        async def conclude(outcome: Outcome) -> Conclusion:
-            edited = await edited_meanwhile(kit, task, tree, outcome)
-            return edited or _read(kit, building, question, outcome)
+        async def conclude(outcome: Outcome) -> LaunchOutput:
+            edited = await undo_edits(context, question.task, tree, outcome)
+            return edited or _read(context, building, question, outcome)
 
-        prompt = question.ask(kit.redact(now.feedback) if now.feedback else None)
-        seen = as_seen(tree)
-        launch = Launch(task, question.phase, now.number, prompt, Mode.PLAN, tree.head, now.player, seen=seen)
-        return await launched(kit, launch, conclude)
+        request = LaunchRequest(
+            key=key,
+            phase=phase.name,
+            attempt=now.number,
+            prompt=question.ask(context.redact(now.feedback) if now.feedback else None),
+            mode=Mode.PLAN,
+            by=now.by,
+            workspace=context.workspace.root,
+            task=question.task,
+            base=tree.head,
+            before=LaunchInput(tree=tree),
+        )
+        return await context.launcher.launch(request, conclude)
 
-    return await attempts(kit, task, question.phase, attempt, first, least=2)
+    series = Series(
+        chain=context.agents[Role.PLAN],
+        task=question.task,
+        phase=phase.name,
+        folder=question.folder,
+        first=first,
+        attempts=max(2, context.launcher.attempts),
+    )
+    return await context.launcher.attempt(series, attempt)
 
 
-def _read(kit: Kit, building: Building, question: _Question, outcome: Outcome) -> Conclusion:
+def _read(context: RunContext, building: Building, question: _Question, outcome: Outcome) -> LaunchOutput:
     failure = outcome.failure
-    steps: list[Task] = []
+    steps: tuple[Task, ...] = ()
     if failure is None:
         try:
             read = read_plan(outcome.text, question.pending, building.outline.last_number())
-            steps = [without_secrets(step, kit.redact) for step in read]
+            steps = tuple(without_secrets(step, context.redact) for step in read)
         except MalformedPlan as problem:
-            failure = Failure(FailureKind.NO_RESULT, f"The plan cannot be used: {kit.redact(str(problem))}")
-    evidence = {"changed": False, "steps": [asdict(step) for step in steps]}
-    return Conclusion(verdict_of(failure, changed=False), failure, evidence)
+            words = context.redact(str(problem))
+            failure = Failure(FailureKind.NO_RESULT, f"The plan cannot be used: {words}")
+    return LaunchOutput(verdict=verdict_after(failure), failure=failure, steps=steps)
 
 
 async def _revise(
-    kit: Kit,
-    building: Building,
-    task: Task,
-    number: int,
-    result: StepResult,
-    reason: str,
-    kept: Sequence[Task] = (),
+    context: RunContext, building: Building, task: str, number: int, steps: Sequence[Task], reason: str
 ) -> None:
-    """Say once what the plan was and what it is, then write it down: doing that again does no harm."""
+    """Report once what the plan was and what it is, then store it: doing that again does no harm."""
     old = building.outline.tasks().tasks
-    steps = [*kept, *(step_of(step) for step in result.output["steps"])]
     new = revised(old, steps)
-    key = f"{folder_of(task)}/revise/{number}"
+    folder = f"task/{task}" if task else "run"
 
-    async def work(_token: str) -> StepResult:
+    async def work(_token: str) -> StepResult[Nothing]:
         if new != old:
             titles = {step.key: step.title for step in new}
-            plans = {"old": [asdict(step) for step in old], "new": [asdict(step) for step in new]}
-            await kit.journal.respec(replace(kit.journal.run.spec, titles=titles))
-            told = {"reason": kit.redact(reason), "titles": titles}
-            await kit.emit(EventType.PLAN_REVISED, None, task=task.key, **told, **plans)
-        return StepResult(True)
+            await context.journal.respec(replace(context.journal.run.spec, titles=titles))
+            await context.emit(PlanRevised(task, context.redact(reason), titles, old, new))
+        return StepResult(True, Nothing())
 
-    await kit.journal.step(key, work, facts=StepFacts(task.key or None, "revise", number))
-    building.outline.revise(steps, kit.journal.run.id)
+    facts = StepFacts(task or None, "revise", number)
+    await context.journal.step(f"{folder}/revise/{number}", Nothing, work, facts=facts)
+    building.outline.revise(steps, context.journal.run.id)

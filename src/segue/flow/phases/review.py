@@ -1,140 +1,145 @@
-"""The review phase: a reviewer looks, the agent addresses what it found, until nothing is left."""
+"""Review: a reviewer looks, the agent addresses what it found, until nothing is left."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from segue.domain.event import EventType
-from segue.domain.finding import DismissReason, Finding, Severity
+from segue.domain.events import NoticeGiven, Reviewed
+from segue.domain.finding import Finding
 from segue.domain.job import Mode
-from segue.domain.task import Task
-from segue.flow.attempts import Try, attempts
-from segue.flow.commit import committed_phase
-from segue.flow.context import Kit, Reviewing
-from segue.flow.launch import Launch, launched
-from segue.flow.phases.execute import edited, start_of
-from segue.flow.state import Carried, PhaseEnd
-from segue.ports import ReviewSubject, StepFacts, StepResult
+from segue.domain.results import Dismissal, LaunchOutput, ReviewOutput, StepResult
+from segue.domain.role import Role
+from segue.flow.commit import commit_phase
+from segue.flow.context import Reviewing, RunContext
+from segue.flow.evidence import changes_since, start_of
+from segue.flow.launch import LaunchRequest, Try
+from segue.flow.phase import Phase
+from segue.flow.phases.execute import attempt_phase
+from segue.flow.state import PhaseEnd, TaskState
+from segue.ports import ReviewSubject, StepFacts
 from segue.prompts.address import address_prompt
 
+ADDRESS = Phase("address", "Address findings", Role.ADDRESS, edits=True, within=("review",))
 
-async def review(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
+
+async def review(context: RunContext, state: TaskState) -> PhaseEnd:
     """Review and address; without a reviewer there is nothing to do."""
-    if kit.reviewing is None:
+    if context.reviewing is None:
         return PhaseEnd(True)
-    rounds = _Rounds(kit, kit.reviewing, task, carried)
-    ended = await rounds.carry()
+    rounds = _Rounds(context, context.reviewing, state)
+    ended = await rounds.run()
     await rounds.finish()
     return ended
+
+
+REVIEW = Phase("review", "Review", run=review, after="execute")
 
 
 class _Rounds:
     """The rounds of one task: review 1, address 1, review 2, …"""
 
-    def __init__(self, kit: Kit, reviewing: Reviewing, task: Task, carried: Carried) -> None:
-        self._kit = kit
+    def __init__(self, context: RunContext, reviewing: Reviewing, state: TaskState) -> None:
+        self._context = context
         self._reviewing = reviewing
-        self._task = task
-        self._carried = carried
-        self._reviews = self._launches = 0
+        self._state = state
+        self._reviews = 0
 
-    async def carry(self) -> PhaseEnd:
+    async def run(self) -> PhaseEnd:
         """Go through the rounds."""
         before: set[tuple[str, str, str]] | None = None
         for number in range(self._reviewing.max_rounds + 1):
-            result = await self._review()
-            if not result.ok:
-                return await self._failed(result.output)
-            findings = [_finding(data) for data in result.output["findings"]]
-            seen = {finding.sameness for finding in findings}
-            if not findings:
+            found = await self._review()
+            if found.failure:
+                return await self._failed(found)
+            seen = {finding.sameness for finding in found.findings}
+            if not found.findings:
                 return PhaseEnd(True)
             if seen == before:
-                return await self._remain(findings, "the last round changed nothing about them")
+                return await self._remain(found.findings, "the last round changed nothing about them")
             if number == self._reviewing.max_rounds:
                 break
             before = seen
-            addressed = await self._address(number + 1, findings)
+            addressed = await self._address(number + 1, found.findings)
             if not addressed.ok:
                 return addressed
-        return await self._remain(findings, f"after {self._reviewing.max_rounds} rounds")
+        return await self._remain(found.findings, f"after {self._reviewing.max_rounds} rounds")
 
     async def finish(self) -> None:
-        """End the reviewer's session for this task; what goes wrong there is only told."""
+        """End the reviewer's session for this task; a problem with that is only reported."""
         warning = await self._reviewing.reviewer.finish(self._subject(""))
         if warning:
-            await self._kit.emit(EventType.NOTICE, task=self._task.key, text=warning)
+            await self._context.emit(NoticeGiven(warning, task=self._state.task.key))
 
     def _subject(self, token: str) -> ReviewSubject:
-        kit, carried = self._kit, self._carried
-        return ReviewSubject(kit.workspace.root, carried.base.head, carried.head, self._task.key, token)
+        state = self._state
+        root = self._context.workspace.root
+        return ReviewSubject(root, state.base.head, state.head, state.task.key, token)
 
-    async def _review(self) -> StepResult:
-        """One review; a reviewer that fails is asked once more if the policy says so."""
-        result = await self._review_once()
-        if result.ok or result.output["needs_human"] or self._reviewing.on_failure != "retry_once":
-            return result
+    async def _review(self) -> ReviewOutput:
+        """Review once; a reviewer that fails is asked once more if the policy says so."""
+        found = await self._review_once()
+        if not found.failure or found.needs_human or self._reviewing.on_failure != "retry_once":
+            return found
         return await self._review_once()
 
-    async def _review_once(self) -> StepResult:
+    async def _review_once(self) -> ReviewOutput:
         self._reviews += 1
-        number, key = self._reviews, f"task/{self._task.key}/review/{self._reviews}"
+        number, task = self._reviews, self._state.task.key
+        key = f"{self._state.folder}/{REVIEW.name}/{number}"
 
-        async def work(token: str) -> StepResult:
+        async def work(token: str) -> StepResult[ReviewOutput]:
             subject = self._subject(token)
             said = await self._reviewing.reviewer.review(subject, again=number > 1)
             kept, dismissed = self._reviewing.triage(said.findings)
             if dismissed:
                 await self._reviewing.reviewer.dismiss(subject, dismissed)
-            output = {
-                "findings": [finding.as_json() for finding in kept],
-                "dismissed": [_dismissal(finding, reason) for finding, reason in dismissed],
-                "failure": said.failure,
-                "needs_human": said.needs_human,
-                "output": self._kit.redact(said.output),
-            }
-            counts = {"findings": len(kept), "dismissed": len(dismissed), "failure": said.failure}
-            await self._kit.emit(EventType.REVIEW, key, task=self._task.key, round=number, **counts)
+            output = ReviewOutput(
+                tuple(kept),
+                tuple(Dismissal.of(finding, reason) for finding, reason in dismissed),
+                said.failure,
+                said.needs_human,
+                self._context.redact(said.output),
+            )
+            event = Reviewed(task, number, len(kept), len(dismissed), said.failure)
+            await self._context.emit(event, key)
             return StepResult(not said.failure, output)
 
-        facts = StepFacts(self._task.key, "review", number, self._reviewing.reviewer.name)
-        return await self._kit.journal.step(key, work, facts=facts)
+        facts = StepFacts(task, REVIEW.name, number, self._reviewing.reviewer.name)
+        return (await self._context.journal.step(key, ReviewOutput, work, facts=facts)).output
 
-    async def _failed(self, output: dict[str, Any]) -> PhaseEnd:
-        message = f"The reviewer {self._reviewing.reviewer.name} failed: {output['failure']}"
-        if output["needs_human"] or self._reviewing.on_failure != "skip":
+    async def _failed(self, found: ReviewOutput) -> PhaseEnd:
+        message = f"The reviewer {self._reviewing.reviewer.name} failed: {found.failure}"
+        if found.needs_human or self._reviewing.on_failure != "skip":
             return PhaseEnd(False, message)
-        await self._kit.emit(EventType.NOTICE, task=self._task.key, text=f"{message} (review skipped)")
+        await self._context.emit(NoticeGiven(f"{message} (review skipped)", task=self._state.task.key))
         return PhaseEnd(True, "review skipped")
 
     async def _remain(self, findings: Sequence[Finding], why: str) -> PhaseEnd:
-        self._carried.remaining = len(findings)
+        self._state.remaining = len(findings)
         message = f"{len(findings)} review findings remain: {why}."
-        await self._kit.emit(EventType.NOTICE, task=self._task.key, text=message)
+        await self._context.emit(NoticeGiven(message, task=self._state.task.key))
         return PhaseEnd(self._reviewing.on_remaining == "warn", message)
 
     async def _address(self, number: int, findings: Sequence[Finding]) -> PhaseEnd:
-        kit, task, carried = self._kit, self._task, self._carried
+        context, state = self._context, self._state
 
-        async def attempt(now: Try) -> StepResult:
-            prompt = address_prompt(task, findings, now.feedback, cloud=kit.cloud)
-            base = start_of(kit, carried)
-            launch = Launch(task, "address", now.number, prompt, Mode.EDIT, base, now.player)
-            return await launched(kit, launch, edited(kit, carried, allow_no_change=True))
+        async def attempt(now: Try) -> StepResult[LaunchOutput]:
+            request = LaunchRequest(
+                key=f"{state.folder}/{ADDRESS.name}/{now.number}",
+                phase=ADDRESS.name,
+                attempt=now.number,
+                prompt=address_prompt(state.task, findings, now.feedback, cloud=context.cloud),
+                mode=Mode.EDIT,
+                by=now.by,
+                workspace=context.workspace.root,
+                task=state.task.key,
+                base=start_of(context, state),
+                build_phase=state.task.build_phase,
+            )
+            return await context.launcher.launch(request, changes_since(context, state, allow_no_change=True))
 
-        last, result = await attempts(kit, task, "address", attempt, first=self._launches + 1)
-        carried.launches += last - self._launches
-        self._launches = last
+        result = await attempt_phase(context, state, ADDRESS, attempt)
         if not result.ok:
-            return PhaseEnd(False, result.output["verdict"]["reason"])
-        carried.arrived(result.output)
-        return await committed_phase(kit, task, carried, f"address-review-findings,-round-{number}")
-
-
-def _dismissal(finding: Finding, reason: DismissReason) -> dict[str, Any]:
-    return {**finding.as_json(), "reason": reason}
-
-
-def _finding(data: dict[str, Any]) -> Finding:
-    return Finding(**{**data, "severity": Severity(data["severity"])})
+            return PhaseEnd(False, result.output.verdict.reason)
+        state.take(result.output)
+        return await commit_phase(context, state, f"address-review-{number}")

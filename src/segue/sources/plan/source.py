@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
-from segue.domain.errors import SourceError
+from segue.domain.errors import SourceError, UsageError
+from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
+from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.plan import state as planstate
 from segue.sources.plan.state import PlanState, Signature, signature
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order, parse
@@ -18,7 +22,7 @@ _KEPT = "Nothing was changed."
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _PlanReading:
     """One reading of the plan file, so that an unchanged file is not parsed again."""
 
     data: bytes
@@ -28,10 +32,25 @@ class _Reading:
     """Each task as it looks once completed, by its key."""
 
 
-class PlanFile:
-    """A plan file carried out in one repository."""
+class PlanFile(Source):
+    """A plan file that is run in one repository."""
 
     kind = "planfile"
+    run_kind = RunKind.PLAN
+
+    @classmethod
+    def matches(cls, request: SourceRequest) -> bool:
+        """Return whether anything was named: what no other source recognises is taken for a plan file."""
+        return request.named is not None
+
+    @classmethod
+    def open(cls, request: SourceRequest) -> Self:
+        """Open the file that was named."""
+        if request.named is None:
+            raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
+        path = request.here / request.named
+        state = planstate.state_path(request.state_dir, path, request.repo)
+        return cls(path, request.repo, state, lenient=request.options.get("plan_format") == "lenient")
 
     def __init__(self, path: Path, repo: Path, state_path: Path, lenient: bool = False) -> None:
         self.path = Path(os.path.realpath(path))
@@ -39,25 +58,35 @@ class PlanFile:
         self.state_path = state_path
         self.key = planstate.pair_key(path, repo)
         self._lenient = lenient
-        self._last: _Reading | None = None
+        self._last: _PlanReading | None = None
         self._known: set[str] = set()
         self._seen: tuple[Signature, Signature] = (None, None)
         self._changes = 0
         self._written: tuple[Signature, PlanState] | None = None
 
+    @property
+    def address(self) -> str:
+        """The path of the plan."""
+        return str(self.path)
+
+    @property
+    def title(self) -> str:
+        """The name of the file."""
+        return self.path.name
+
     def tasks(self) -> TaskList:
-        """Read plan and state anew; a plan with sections that no task would carry is refused."""
+        """Read plan and state again; a plan with sections that belong to no task is refused."""
         reading = self._read()
         if reading.plan.lost or not reading.plan.tasks:
             raise self._refusal(reading)
         return self._list(reading)
 
     def look(self) -> TaskList:
-        """What was understood, for showing: what `tasks` would refuse is among the notices."""
+        """Return what was understood, for showing: what `tasks` would refuse is among the notices."""
         return self._list(self._read())
 
     def stamp(self) -> object:
-        """Equal to the last stamp as long as nobody but this object has changed plan or state."""
+        """Return the same value as long as nobody but this object has changed plan or state."""
         now = (signature(self.path), signature(self.state_path))
         if now != self._seen:
             self._seen = now
@@ -65,7 +94,7 @@ class PlanFile:
         return self._changes
 
     def context(self, task: Task) -> str:  # noqa: ARG002 - the preamble is for all tasks
-        """What stands before the first task: whole paragraphs, up to 8 KiB."""
+        """Return the text before the first task: whole paragraphs, up to 8 KiB."""
         kept: list[str] = []
         room = CONTEXT_BYTES
         for paragraph in self._read().plan.preamble.split("\n\n"):
@@ -102,15 +131,44 @@ class PlanFile:
         if before == self._seen[1]:
             self._seen = (self._seen[0], after)
 
-    def record(self, task: Task, completion: Completion) -> None:
-        """Nothing: the state of a plan knows only what was achieved."""
+    def rewritten(self) -> SourceChange | None:
+        """Return which completed tasks say something else now, or are gone."""
+        changed = self.rewritten_tasks()
+        if not changed:
+            return None
+        state = self.state()
+        before = (state.plan_hash or "")[:12] if state else ""
+        return SourceChange(
+            f"{self.path} has changed since its tasks were completed (it was {before}, it is now "
+            f"{self.text_hash[:12]}): completed tasks {', '.join(changed)} say something else or are gone.",
+            kept=f"The record of what is done is in {self.state_path}; nothing was started.",
+        )
 
-    def head_branch(self) -> str | None:
-        """None: the tasks of a plan follow each other on the branch where the user stands."""
-        return None
+    def restart(self) -> None:
+        """Start from the first task; the record of what is done is kept aside."""
+        planstate.set_aside(self.state_path, "restarted")
+
+    def recover(self) -> str:
+        """Set a state file aside that cannot be read, and say so."""
+        try:
+            self.state()
+        except planstate.CorruptState as error:
+            aside = planstate.set_aside(self.state_path)
+            return f"{error.message} It was kept as {aside}; the plan starts from its first task."
+        return ""
+
+    def begin(self, run: str, known: Callable[[str], bool], done: Collection[str]) -> str:  # noqa: ARG002
+        """Say so when the state file does not continue what the database knows."""
+        state = self.state()
+        if state is None:
+            return "The state file is missing: the plan starts from its first task." if done else ""
+        if not state.edited and (state.run is None or known(state.run)):
+            return ""
+        tasks = ", ".join(sorted(state.completed)) or "none"
+        return f"{self.state_path} was edited or comes from elsewhere. Tasks done according to it: {tasks}."
 
     def _task_hashes(self, state: PlanState, changed: list[str] | None) -> dict[str, str]:
-        """What the completed tasks say now; only the changed ones are looked at, if they are named."""
+        """Return hashes of what the completed tasks say now; only of the changed ones, if named."""
         try:
             now = self._read().done
         except SourceError:
@@ -120,11 +178,11 @@ class PlanFile:
         return {**kept, **{key: _text_hash(now[key]) for key in keys}}
 
     def state(self) -> PlanState | None:
-        """What the state file says now; its `edited` tells whether somebody else wrote it."""
+        """Return what the state file says now; its `edited` is set when somebody else wrote it."""
         return planstate.load(self.state_path)
 
-    def rewritten(self) -> list[str]:
-        """The completed tasks whose text is no longer what it was, or which are gone from the plan."""
+    def rewritten_tasks(self) -> list[str]:
+        """Return the completed tasks whose text has changed, or which are gone from the plan."""
         state, reading = self.state(), self._read()
         known = state.task_hashes if state else {}
         completed = state.completed if state else frozenset()
@@ -140,16 +198,16 @@ class PlanFile:
         """The SHA-256 of the plan file as it is now."""
         return self._read().digest
 
-    def _read(self) -> _Reading:
+    def _read(self) -> _PlanReading:
         data = _bytes_of(self.path)
         if self._last is None or self._last.data != data:
             plan = parse(decode(data, str(self.path)), self._lenient)
             done = {task.key: replace(task, status=TaskStatus.DONE) for task in plan.tasks}
-            self._last = _Reading(data, hashlib.sha256(data).hexdigest(), plan, done)
+            self._last = _PlanReading(data, hashlib.sha256(data).hexdigest(), plan, done)
             self._known.update(done)
         return self._last
 
-    def _list(self, reading: _Reading) -> TaskList:
+    def _list(self, reading: _PlanReading) -> TaskList:
         state = self.state()
         if state is None:
             return TaskList(reading.plan.tasks, reading.plan.notices)
@@ -167,16 +225,16 @@ class PlanFile:
         except OSError:
             return self._last.digest if self._last else None
 
-    def _refusal(self, reading: _Reading) -> SourceError:
+    def _refusal(self, reading: _PlanReading) -> SourceError:
         lost = reading.plan.lost
         if not lost:
             message = f"{INVALID} No `## Task N` heading was found in {self.path}."
             return SourceError(message, kept=_KEPT, hint="Give each task a heading such as `## Task 1`.")
-        hint = "Mend these headings; `segue task list` shows what is understood."
+        hint = "Fix these headings; `segue task list` shows what is understood."
         lenient = parse(decode(reading.data, str(self.path)), lenient=True)
         if not self._lenient and lenient.tasks and not lenient.lost:
             hint = f"--plan-format lenient reads these headings ({len(lenient.tasks)} tasks in all)."
-        message = f"{INVALID} In {self.path} these parts would be carried by no task:\n{listing(lost)}"
+        message = f"{INVALID} In {self.path} these parts belong to no task:\n{listing(lost)}"
         return SourceError(message, kept=_KEPT, hint=hint)
 
 
@@ -205,7 +263,7 @@ def _bytes_of(path: Path) -> bytes:
     return data
 
 
-def _state_notices(state: PlanState, reading: _Reading) -> list[Notice]:
+def _state_notices(state: PlanState, reading: _PlanReading) -> list[Notice]:
     notices = []
     completed = state.completed
     if completed and state.plan_hash not in (None, reading.digest):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
 from segue.domain.errors import SegueError, SourceError
+from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
+from segue.ports import Source, SourceRequest
 from segue.sources.plan.state import Signature, pair_key, signature
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import criteria, fitted, sections
@@ -21,24 +23,42 @@ from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, parse, refusal, ticked
 from segue.system.files import exclusive, write_atomic
 
-__all__ = ["SpecKit", "find_feature"]
-
 _KEPT = "Nothing was changed."
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _TasksReading:
     """One reading of tasks.md, so that an unchanged file is not parsed again."""
 
     data: bytes
     parsed: ParsedTasks
 
 
-class SpecKit:
-    """A Spec Kit feature carried out in one repository."""
+class SpecKit(Source):
+    """A Spec Kit feature that is run in one repository."""
 
     kind = "speckit"
+    run_kind = RunKind.FEATURE
+    usual_flow = "spec"
+
+    @classmethod
+    def matches(cls, request: SourceRequest) -> bool:
+        """Return whether a folder, its tasks.md or the bare name of a feature was named, or could be found."""
+        known = any((place / ".specify").is_dir() for place in (request.repo, *request.repo.parents))
+        if request.named is None:
+            return known
+        path = request.here / request.named
+        if path.is_dir() or path.name == TASKS:
+            return True
+        return known and not path.suffix and not path.exists()
+
+    @classmethod
+    def open(cls, request: SourceRequest) -> Self:
+        """Open the feature that was named, or the one that Spec Kit itself would take."""
+        start = request.repo if request.named is None else request.here
+        folder = find_feature(request.named, start, os.environ)
+        return cls(folder, request.repo, request.options.get("verify", "task"))
 
     def __init__(self, folder: Path, repo: Path, verify: Literal["task", "strict"] = "task") -> None:
         self.folder = Path(os.path.realpath(folder))
@@ -48,14 +68,34 @@ class SpecKit:
         self.key = pair_key(folder, repo)
         self._strict = verify == "strict"
         self._lock = _lock_path(self.folder)
-        self._last: _Reading | None = None
+        self._last: _TasksReading | None = None
         self._given: dict[str, str] = {}
         self._healed: list[Notice] = []
         self._seen: tuple[Signature, ...] = ()
         self._changes = 0
 
+    @property
+    def address(self) -> str:
+        """The folder of the feature."""
+        return str(self.folder)
+
+    @property
+    def title(self) -> str:
+        """The name of the folder."""
+        return self.folder.name
+
+    @property
+    def own_files(self) -> Sequence[Path]:
+        """The ticks and the state of the feature: Segue's record, not evidence of an agent's work."""
+        return (self.path, self.state_path)
+
+    @property
+    def branch_prefix(self) -> str:
+        """Each task has a branch of its own, named after the feature."""
+        return f"segue/{self.folder.name}"
+
     def tasks(self) -> TaskList:
-        """Read everything anew; boxes that a crash left open are ticked."""
+        """Read everything again; boxes that a crash left open are ticked."""
         reading = self._read()
         if not reading.parsed.tasks:
             raise refusal(reading.parsed, str(self.path))
@@ -66,7 +106,7 @@ class SpecKit:
         return self._list(parsed, state)
 
     def look(self) -> TaskList:
-        """What was understood, for showing: nothing is refused and nothing is written."""
+        """Return what was understood, for showing: nothing is refused and nothing is written."""
         parsed = self._read().parsed
         listing = self._list(parsed, self.state())
         if parsed.tasks:
@@ -74,7 +114,7 @@ class SpecKit:
         return TaskList((), (Notice(1, refusal(parsed, str(self.path)).message), *listing.notices))
 
     def stamp(self) -> object:
-        """Equal to the last stamp as long as a new reading would show nothing but this object's marks."""
+        """Return the same value as long as a new reading would show nothing but this object's marks."""
         now = self._signatures()
         if now != self._seen:
             self._seen = now
@@ -82,7 +122,7 @@ class SpecKit:
         return self._changes
 
     def context(self, task: Task) -> str:
-        """Story, requirements, plan and constitution around the task, up to 48 KiB of whole sections."""
+        """Return story, requirements, plan and constitution around the task, up to 48 KiB of sections."""
         place = project_root(self.folder, {}) / ".specify" / "memory" / "constitution.md"
         constitution = _parsed(place, parse_constitution, "")
         return fitted(sections(task, self._spec(), self._plan(), constitution))
@@ -99,27 +139,29 @@ class SpecKit:
             raise SourceError("A task can be marked as done, skipped or pending.")
 
     def record(self, task: Task, completion: Completion) -> None:
-        """Write down how a task ended that is not done; its box stays as it is."""
+        """Store how a task ended that is not done; its box stays as it is."""
         text = self._given.get(task.key) or self._locate(self._read().parsed, task).fingerprint
         with self._own_change():
             self._save(task.key, text, completion)
 
-    def begin(self, run: str) -> None:
+    def begin(self, run: str, known: Callable[[str], bool], done: Collection[str]) -> str:  # noqa: ARG002
         """Make sure that there is a state file, so that `resume` can tell a lost one from a fresh start."""
         with self._own_change():
             if self.state() is None:
                 speckit_state.save(self.state_path, SpecState(run=run))
+        return ""
+
+    def recover(self) -> str:
+        """Refuse to resume without a usable state file."""
+        speckit_state.required(self.state_path)
+        return ""
 
     def state(self) -> SpecState | None:
-        """What the state file says now; raises CorruptState if it cannot be understood."""
+        """Return what the state file says now; raises UnusableState if it cannot be understood."""
         return speckit_state.load(self.state_path)
 
-    def required_state(self) -> SpecState:
-        """The state that `resume` goes on from; UnusableState if it is missing or corrupted."""
-        return speckit_state.required(self.state_path)
-
     def head_branch(self) -> str | None:
-        """The branch of the last task that was done: the next one builds on it."""
+        """Return the branch of the last task that was done: the next one builds on it."""
         state = self.state()
         return state.head_branch if state else None
 
@@ -248,10 +290,10 @@ class SpecKit:
         if not self._strict and any(counts[story.key] == 1 for story in with_scenarios):
             self._changes += 1
 
-    def _read(self) -> _Reading:
+    def _read(self) -> _TasksReading:
         data = _bytes_of(self.path)
         if self._last is None or self._last.data != data:
-            self._last = _Reading(data, parse(data, str(self.path)))
+            self._last = _TasksReading(data, parse(data, str(self.path)))
         return self._last
 
     def _spec(self) -> Spec:

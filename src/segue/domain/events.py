@@ -1,0 +1,541 @@
+"""Everything that can be observed, as one typed union. Store, terminal, page and log see the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.evidence import CheckResult
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Outcome, Usage
+from segue.domain.task import Task
+from segue.domain.verdict import Action, Result, Verdict
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing observed. Agents emit `agent.…`, the bridge `bridge.…`, the provider `trace.…`."""
+
+    type: ClassVar[str] = ""
+
+
+class RunStarted(Event, frozen=True):
+    """A new run begins."""
+
+    type: ClassVar[str] = "run.started"
+    source: str
+    repo: str
+    agent: str
+    flow: str
+    model: str | None = None
+    tasks: tuple[str, ...] = ()
+    """The keys the run is limited to; empty: all."""
+
+
+class RunResumed(Event, frozen=True):
+    """Another process continues a run."""
+
+    type: ClassVar[str] = "run.resumed"
+    source: str
+    repo: str
+    agent: str
+    flow: str
+    model: str | None = None
+    tasks: tuple[str, ...] = ()
+    last_seen: int | None = None
+    """When the process before was last heard of, in milliseconds since the epoch."""
+
+
+class RunParked(Event, frozen=True):
+    """The run waits for a usage limit to end."""
+
+    type: ClassVar[str] = "run.parked"
+    task: str
+    until: float
+    """Seconds since the epoch."""
+
+
+class RunEnded(Event, frozen=True):
+    """A process ends its work on a run."""
+
+    type: ClassVar[str] = "run.ended"
+    state: str
+    note: str = ""
+
+
+class StateImported(Event, frozen=True):
+    """The state file was edited, is missing or comes from elsewhere."""
+
+    type: ClassVar[str] = "state.imported"
+    text: str
+    task: str | None = None
+
+
+class NoticeGiven(Event, frozen=True):
+    """Something a person should know."""
+
+    type: ClassVar[str] = "notice"
+    text: str
+    line: int | None = None
+    task: str | None = None
+
+
+class TaskStarted(Event, frozen=True):
+    """Work on a task begins, or continues after an interruption."""
+
+    type: ClassVar[str] = "task.started"
+    task: str
+    title: str
+
+
+class TaskMarked(Event, frozen=True):
+    """The end of a task is written to its source; `by` is set when a person decided."""
+
+    type: ClassVar[str] = "task.marked"
+    task: str
+    done: bool
+    by: str | None = None
+    reason: str = ""
+    skipped: bool = False
+
+
+class TaskEnded(Event, frozen=True):
+    """A task is done, skipped, planned again or needs a human."""
+
+    type: ClassVar[str] = "task.ended"
+    task: str
+    done: bool
+    reason: str = ""
+    attempts: int = 0
+    commit: str | None = None
+    remaining: int = 0
+    """Review findings that are still open."""
+    branch: str | None = None
+    skipped: bool = False
+    replanned: bool = False
+
+
+class StepStarted(Event, frozen=True):
+    """The intent of a step is recorded. `base` and `end` have none: repeating them does no harm."""
+
+    type: ClassVar[str] = "step.started"
+    gen: int
+    token: str
+    task: str | None = None
+    phase: str | None = None
+    attempt: int = 1
+    agent: str | None = None
+    model: str | None = None
+    build_phase: str | None = None
+
+
+class StepAdopted(Event, frozen=True):
+    """An interrupted step is entered again."""
+
+    type: ClassVar[str] = "step.adopted"
+    gen: int
+    token: str
+
+
+class StepEnded(Event, frozen=True):
+    """The outcome of a step is recorded."""
+
+    type: ClassVar[str] = "step.ended"
+    gen: int
+    ok: bool
+    ms: int = 0
+
+
+class PromptSent(Event, frozen=True):
+    """An agent is about to get a prompt; its text is in `orchestrator_prompts`, under the digest."""
+
+    type: ClassVar[str] = "prompt"
+    digest: str
+    length: int
+    text: str | None = None
+    """Set while the event is on its way; stored once under the digest."""
+
+
+class VerdictGiven(Event, frozen=True):
+    """The conclusion from an attempt, or from a judge."""
+
+    type: ClassVar[str] = "verdict"
+    task: str
+    result: Result
+    action: Action
+    reason: str = ""
+    criteria: tuple[CriterionVerdict, ...] = ()
+    request: str = ""
+    caveats: tuple[str, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+
+    @classmethod
+    def of(cls, task: str, verdict: Verdict, checks: tuple[CheckResult, ...] = ()) -> VerdictGiven:
+        """Return the event for a verdict."""
+        return cls(
+            task=task,
+            result=verdict.result,
+            action=verdict.action,
+            reason=verdict.reason,
+            criteria=verdict.criteria,
+            request=verdict.request,
+            caveats=verdict.caveats,
+            checks=checks,
+        )
+
+
+class ErrorSeen(Event, frozen=True):
+    """A failure in one form for all: what the dataset is asked about most."""
+
+    type: ClassVar[str] = "error"
+    kind: str
+    message: str
+    signature: str
+    task: str | None = None
+    phase: str | None = None
+    build_phase: str | None = None
+    failure: FailureKind | None = None
+    exit_code: int | None = None
+    stderr_tail: str = ""
+    commands_run: tuple[str, ...] = ()
+    tool: str | None = None
+    command: str | None = None
+
+
+class CheckRun(Event, frozen=True):
+    """A check has run on the work."""
+
+    type: ClassVar[str] = "check"
+    task: str
+    command: str
+    exit_code: int | None
+    output: str = ""
+    seconds: float = 0.0
+    build_phase: str | None = None
+    found: dict[str, Any] | None = None
+    """The full report, of checks that have one."""
+
+
+class SearchDone(Event, frozen=True):
+    """Something was looked up on the web."""
+
+    type: ClassVar[str] = "search"
+    task: str
+    query: str
+    source: str
+    results: tuple[dict[str, str], ...] = ()
+    number: int = 1
+    failure: str = ""
+    build_phase: str | None = None
+
+
+class DiagnosticRun(Event, frozen=True):
+    """A command that a judge asked for was run or refused."""
+
+    type: ClassVar[str] = "diagnostic"
+    task: str
+    command: str
+    allowed: bool
+    reason: str = ""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    output: str = ""
+    build_phase: str | None = None
+
+
+class PlanRevised(Event, frozen=True):
+    """An agent has planned the steps, or planned them again."""
+
+    type: ClassVar[str] = "plan.revised"
+    task: str
+    reason: str
+    titles: dict[str, str]
+    old: tuple[Task, ...] = ()
+    new: tuple[Task, ...] = ()
+
+
+class AgentReplaced(Event, frozen=True):
+    """An agent cannot work and another one takes over."""
+
+    type: ClassVar[str] = "fallback"
+    task: str
+    phase: str
+    agent: str
+    next: str
+    kind: FailureKind
+    reason: str
+    until: float | None = None
+
+
+class Committed(Event, frozen=True):
+    """Segue has committed."""
+
+    type: ClassVar[str] = "commit"
+    task: str
+    commit: str
+
+
+class Reviewed(Event, frozen=True):
+    """A reviewer has reported."""
+
+    type: ClassVar[str] = "review"
+    task: str
+    round: int
+    findings: int = 0
+    dismissed: int = 0
+    failure: str = ""
+
+
+class FinalCommandRun(Event, frozen=True):
+    """A command that runs after the last task has ended."""
+
+    type: ClassVar[str] = "final"
+    label: str
+    command: str
+    exit_code: int | None
+    bytes: int = 0
+    output: str = ""
+
+
+class BridgeTurn(Event, frozen=True):
+    """The agent of a conversation gets a message."""
+
+    type: ClassVar[str] = "bridge.turn"
+    turn: int
+    items: tuple[str, ...] = ()
+
+
+class BridgeCommand(Event, frozen=True):
+    """A command in the agent's reply."""
+
+    type: ClassVar[str] = "bridge.command"
+    command: str
+    line: str
+
+
+class BridgeSkipped(Event, frozen=True):
+    """A line of the reply that is not a command."""
+
+    type: ClassVar[str] = "bridge.skipped"
+    line: int
+    text: str
+    reason: str
+
+
+class BridgeResult(Event, frozen=True):
+    """The result of a command; `details` depend on the command: a subagent, an action, a reminder."""
+
+    type: ClassVar[str] = "bridge.result"
+    command: str
+    status: str
+    reason: str = ""
+    branch: str | None = None
+    details: dict[str, Any] = {}
+
+
+class BridgeReminder(Event, frozen=True):
+    """A reminder is stored, or sent."""
+
+    type: ClassVar[str] = "bridge.reminder"
+    command: str
+    due: float
+    message: str
+    told: bool = False
+
+
+class BridgeWebhook(Event, frozen=True):
+    """A webhook came in or went out."""
+
+    type: ClassVar[str] = "bridge.webhook"
+    agent_id: str = ""
+    status: str = ""
+    direction: str = "in"
+    outcome: str = ""
+    delivery: str = ""
+    details: dict[str, Any] = {}
+
+
+class AgentStarted(Event, frozen=True):
+    """An agent is launched or adopted."""
+
+    type: ClassVar[str] = "agent.started"
+    argv0: str = ""
+    agent_id: str | None = None
+    run_id: str | None = None
+    url: str | None = None
+    adopted: bool = False
+
+
+class AgentText(Event, frozen=True):
+    """Something the agent says."""
+
+    type: ClassVar[str] = "agent.text"
+    text: str
+    subagent: bool = False
+
+
+class AgentTool(Event, frozen=True):
+    """Something the agent does."""
+
+    type: ClassVar[str] = "agent.tool"
+    name: str
+    input: Any = None
+    id: str = ""
+    state: str = ""
+    """`started` or `completed`, where the agent reports both."""
+    status: str = ""
+    result: Any = None
+    details: dict[str, Any] = {}
+
+
+class AgentOutput(Event, frozen=True):
+    """Plain output, or how much of it was not kept."""
+
+    type: ClassVar[str] = "agent.output"
+    stream: str
+    text: str = ""
+    cut_bytes: int = 0
+
+
+class AgentUsage(Event, frozen=True):
+    """What the agent used so far, as it reports it."""
+
+    type: ClassVar[str] = "agent.usage"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class AgentRaw(Event, frozen=True, rename={"kind": "type"}):
+    """A line of an agent that nothing else describes."""
+
+    type: ClassVar[str] = "agent.raw"
+    kind: str = ""
+    line: Any = None
+    text: str | None = None
+    chars: int | None = None
+    data: Any = None
+
+
+class AgentEnded(Event, frozen=True):
+    """The launch has ended. `facts` are counts and ids that only some agents report."""
+
+    type: ClassVar[str] = "agent.ended"
+    ok: bool
+    exit_code: int | None = None
+    duration: float = 0.0
+    failure: Failure | None = None
+    usage: Usage | None = None
+    """Tokens and cost of this launch."""
+    facts: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> AgentEnded:
+        """Return the event for an outcome."""
+        return cls(
+            ok=outcome.failure is None,
+            exit_code=outcome.exit_code,
+            duration=round(outcome.duration, 3),
+            failure=outcome.failure,
+            usage=outcome.usage,
+            facts=dict(outcome.facts),
+        )
+
+
+class TraceSpan(Event, frozen=True):
+    """A model that Segue serves was called."""
+
+    type: ClassVar[str] = "trace.span"
+    trace: str
+    id: str
+    model: str
+    parent: str | None = None
+    depth: int = 0
+    kind: str = ""
+    part: str = ""
+    seconds: float = 0.0
+    queued: float = 0.0
+    ok: bool = True
+    error: str = ""
+    failure: str = ""
+    exit_code: int | None = None
+    stderr: str = ""
+    answered_by: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated: bool = False
+    cost_usd: float | None = None
+    note: str = ""
+    details: dict[str, Any] = {}
+
+
+class UnknownEvent(Event, frozen=True):
+    """An event that this version cannot read: of a newer Segue, or damaged."""
+
+    name: str
+    data: Any = None
+
+
+EVENTS: Mapping[str, type[Event]] = {kind.type: kind for kind in Event.__subclasses__() if kind.type}
+"""Every kind of event by its name in the store."""
+
+
+class Recorded(NamedTuple):
+    """An event with its place in the log: what observers see and the store holds."""
+
+    run: str
+    seq: int
+    ts: int
+    """Milliseconds since the epoch."""
+    step: str | None
+    event: Event
+
+    @property
+    def type(self) -> str:
+        """The name of the event's kind."""
+        return self.event.name if isinstance(self.event, UnknownEvent) else self.event.type
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The event's fields as JSON values, for programs that read our output."""
+        return event_data(self.event)
+
+
+def event_data(event: Event) -> dict[str, Any]:
+    """Return the fields of an event as JSON values."""
+    if isinstance(event, UnknownEvent):
+        return dict(event.data) if isinstance(event.data, Mapping) else {"value": event.data}
+    data: dict[str, Any] = msgspec.to_builtins(event)
+    return data
+
+
+def read_event(name: str, data: Any) -> Event:
+    """Return the event that was stored under a name; one that cannot be read is an UnknownEvent."""
+    kind = EVENTS.get(name)
+    if kind is not None:
+        try:
+            return msgspec.convert(_gathered(kind, data), kind)
+        except msgspec.ValidationError:
+            pass
+    return UnknownEvent(name, data)
+
+
+_OPEN: dict[type[Event], str] = {
+    AgentEnded: "facts",
+    **dict.fromkeys((AgentTool, BridgeResult, BridgeWebhook, TraceSpan), "details"),
+}
+"""Kinds with a field for what only some report."""
+
+
+def _gathered(kind: type[Event], data: Any) -> Any:
+    """Move what version 1 stored beside the fields into the open one."""
+    name = _OPEN.get(kind)
+    if name is None or name in data:
+        return data
+    known = kind.__struct_encode_fields__
+    rest = {key: value for key, value in data.items() if key not in known}
+    return {**data, name: rest} if rest else data

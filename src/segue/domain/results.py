@@ -1,0 +1,184 @@
+"""What the steps of a run store when they have ended, and what they were given: typed, read in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from segue.domain.evidence import CheckResult
+from segue.domain.failure import Failure
+from segue.domain.finding import DismissReason, Finding, Severity
+from segue.domain.outcome import Usage
+from segue.domain.task import Task
+from segue.domain.verdict import Verdict
+from segue.domain.workspace import Snapshot
+
+
+class Output(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Base of everything a step stores; unknown keys are ignored, so that other versions can be read."""
+
+
+class Nothing(Output, frozen=True):
+    """The output of a step whose end alone matters."""
+
+
+class LaunchInput(Output, frozen=True):
+    """What is known before a launch and needed after it, also by another process."""
+
+    prompt: str = ""
+    """The digest of the prompt."""
+    tree: Snapshot | None = None
+    """The work tree before an agent that must not edit was launched."""
+    checks: tuple[CheckResult, ...] | None = None
+    """The checks that a judging agent was shown."""
+
+
+class SleepInput(Output, frozen=True):
+    """When a sleep ends, in seconds since the epoch."""
+
+    until: float = 0.0
+
+
+class SnapshotOutput(Output, frozen=True):
+    """The work tree when a task began."""
+
+    head: str = ""
+    branch: str = ""
+    dirty: str = ""
+
+
+class LaunchOutput(Output, frozen=True, kw_only=True):
+    """How a launch ended, and what it left."""
+
+    verdict: Verdict
+    failure: Failure | None = None
+    changed: bool = False
+    files: tuple[str, ...] = ()
+    files_changed: int = 0
+    head: str = ""
+    branch: str = ""
+    exit_code: int | None = None
+    agent: str = ""
+    session: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    duration: float = 0.0
+    text: str = ""
+    steps: tuple[Task, ...] = ()
+    """The steps of a plan, of a launch that planned."""
+    checks: tuple[CheckResult, ...] = ()
+    """The checks that a judging agent was shown."""
+    branches: tuple[str, ...] = ()
+    agent_id: str | None = None
+    url: str | None = None
+
+
+class JudgeOutput(Output, frozen=True, kw_only=True):
+    """What a judge concluded, or why there is no verdict; a launch of a judging agent reads as one too."""
+
+    verdict: Verdict
+    checks: tuple[CheckResult, ...] = ()
+    failure: Failure | None = None
+
+
+class CheckOutput(Output, frozen=True):
+    """What the checks said."""
+
+    checks: tuple[CheckResult, ...] = ()
+
+
+class Dismissal(Output, frozen=True, kw_only=True):
+    """A finding that is not addressed, and why."""
+
+    id: str
+    file: str
+    line: int | None = None
+    severity: Severity
+    rule: str
+    message: str
+    suggestion: str = ""
+    reason: DismissReason
+
+    @classmethod
+    def of(cls, finding: Finding, reason: DismissReason) -> Dismissal:
+        """Return the dismissal of a finding."""
+        return cls(**finding.as_json(), reason=reason)
+
+
+class ReviewOutput(Output, frozen=True):
+    """What a reviewer reported."""
+
+    findings: tuple[Finding, ...] = ()
+    dismissed: tuple[Dismissal, ...] = ()
+    failure: str = ""
+    needs_human: bool = False
+    output: str = ""
+
+
+class CommitOutput(Output, frozen=True):
+    """The commit that was made; None: there was nothing to commit."""
+
+    commit: str | None = None
+
+
+class EndOutput(Output, frozen=True, kw_only=True):
+    """How a task ended in this run."""
+
+    done: bool = False
+    reason: str = ""
+    attempts: int = 0
+    commit: str | None = None
+    remaining: int = 0
+    branch: str | None = None
+    skipped: bool = False
+    replanned: bool = False
+
+
+class SearchOutput(Output, frozen=True):
+    """What a search service found."""
+
+    query: str = ""
+    results: tuple[dict[str, str], ...] = ()
+    search_failure: str = ""
+
+
+class DiagnosticOutput(Output, frozen=True):
+    """What a command said that a judge asked for."""
+
+    command: str = ""
+    allowed: bool = False
+    reason: str = ""
+    exit_code: int | None = None
+    seconds: float = 0.0
+    output: str = ""
+
+
+class FinalOutput(Output, frozen=True):
+    """What a command said that runs after the last task."""
+
+    exit_code: int | None = None
+    output: str = ""
+
+
+R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
+
+
+class StepResult(msgspec.Struct, Generic[R_co], frozen=True):
+    """How a step ended: whether it succeeded, and what it stored."""
+
+    ok: bool
+    output: R_co
+
+
+def read_as(kind: type[T], stored: Mapping[str, Any]) -> T:
+    """Return what a step stored, as the type its reader expects."""
+    return msgspec.convert(stored, kind)
+
+
+def to_json(value: object) -> dict[str, Any]:
+    """Return a typed value as the JSON object that is stored."""
+    data: dict[str, Any] = msgspec.to_builtins(value)
+    return data

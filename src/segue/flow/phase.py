@@ -1,0 +1,90 @@
+"""Phases and flows as data: what a phase is, and which phases a flow runs a task through."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from segue.domain.errors import UsageError
+from segue.domain.role import Role
+
+if TYPE_CHECKING:
+    from segue.flow.context import RunContext
+    from segue.flow.state import PhaseEnd, TaskState
+
+RunPhase = Callable[["RunContext", "TaskState"], Awaitable["PhaseEnd"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One kind of step in the life of a task."""
+
+    name: str
+    label: str
+    """How people read it: `Execute`."""
+    role: Role | None = None
+    """The role of the agent it launches; None: it launches none."""
+    edits: bool = False
+    """Whether its agent changes files."""
+    run: RunPhase | None = None
+    """Runs a task through the phase; None: it happens within another phase and is in no flow."""
+    after: str | None = None
+    """The phase that a flow must have before this one."""
+    within: tuple[str, ...] = ()
+    """The phases in which it happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A list of phases that every task of a run goes through."""
+
+    name: str
+    phases: tuple[Phase, ...]
+
+    def has(self, name: str) -> bool:
+        """Return whether a phase is in the flow."""
+        return any(phase.name == name for phase in self.phases)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its phases."""
+        return tuple(phase.name for phase in self.phases)
+
+
+PRESETS: Mapping[str, tuple[str, ...]] = {
+    "execute": ("execute", "check"),
+    "review": ("execute", "check", "review"),
+    "plan": ("plan", "execute", "check", "review"),
+    "spec": ("execute", "verify"),
+    "build": ("execute", "verify", "replan"),
+}
+"""The flows that come with Segue; users add theirs under `[flows.NAME]`."""
+
+
+def make_flow(name: str, phases: Sequence[str], known: Mapping[str, Phase]) -> Flow:
+    """Return a flow of these phases; raises UsageError when they do not make one."""
+    place = f"The flow {name!r}"
+    for phase in phases:
+        if phase not in known or known[phase].run is None:
+            listed = ", ".join(one.name for one in known.values() if one.run is not None)
+            raise UsageError(f"{place} names an unknown phase {phase!r}.", hint=f"Known phases: {listed}")
+    if len(set(phases)) < len(phases):
+        raise UsageError(f"{place} names a phase twice: {', '.join(phases)}.")
+    if "execute" not in phases:
+        raise UsageError(f"{place} has no phase `execute`: nothing would be done.")
+    for number, phase in enumerate(phases):
+        before = known[phase].after
+        if before is not None and before not in phases[:number]:
+            raise UsageError(f"{place}: the phase {phase!r} must come after {before!r}.")
+        if phase == "plan" and number > phases.index("execute"):
+            raise UsageError(f"{place}: the phase 'plan' must come before 'execute'.")
+    return Flow(name, tuple(known[phase] for phase in phases))
+
+
+def with_phase(flow: Flow, phase: Phase, after: Sequence[str]) -> Flow:
+    """Return the flow with one more phase, behind the last of some others."""
+    if flow.has(phase.name):
+        return flow
+    place = max((n for n, one in enumerate(flow.phases) if one.name in after), default=len(flow.phases) - 1)
+    return Flow(flow.name, (*flow.phases[: place + 1], phase, *flow.phases[place + 1 :]))

@@ -1,0 +1,325 @@
+"""A run as its events show it: tasks, launches, usage, cost and work time. Everybody shows these numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from segue.domain.events import (
+    AgentEnded,
+    AgentReplaced,
+    Committed,
+    DiagnosticRun,
+    Event,
+    PlanRevised,
+    PromptSent,
+    Recorded,
+    RunEnded,
+    RunParked,
+    RunResumed,
+    RunStarted,
+    SearchDone,
+    StepEnded,
+    StepStarted,
+    TaskEnded,
+    TaskMarked,
+    TaskStarted,
+    VerdictGiven,
+)
+from segue.domain.outcome import Usage
+from segue.domain.run import Run, RunState
+from segue.domain.verdict import Result
+
+_UNDER_WAY = ("running", "parked", "stopped")
+
+
+@dataclass(slots=True)
+class TaskView:
+    """One task of a run, or with an empty key the planning before the first one."""
+
+    key: str
+    title: str
+    state: str = "pending"
+    """pending, running, parked, done, skipped, replanned, needs_human or stopped."""
+    phase: str = ""
+    attempts: int = 0
+    """Launches of agents for this task, in every phase."""
+    verdict: str | None = None
+    reason: str = ""
+    branch: str | None = None
+    commit: str | None = None
+    remaining: int = 0
+    """Review findings that are still open."""
+    started: int | None = None
+    ended: int | None = None
+    wake: float | None = None
+    """When it continues, while it is parked."""
+    usage: Usage = field(default_factory=Usage)
+    work_ms: int = 0
+    """Time spent working on it: not between sessions, not while waiting for a usage limit."""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it was worked on; None before it began."""
+        return None if self.started is None else self.work_ms / 1000
+
+
+@dataclass(slots=True)
+class RunView:
+    """A run as seen from its events; `apply` takes them one by one, in order."""
+
+    tasks: dict[str, TaskView] = field(default_factory=dict)
+    planning: TaskView | None = None
+    """The steps before the first task, in runs whose tasks an agent plans."""
+    launches: int = 0
+    usage: Usage = field(default_factory=Usage)
+    work_ms: int = 0
+    fallbacks: int = 0
+    searches: int = 0
+    plans: int = 0
+    phases: Counter[str] = field(default_factory=Counter)
+    """Launches by phase."""
+    limits: dict[str, float] = field(default_factory=dict)
+    """Agents (`name` or `name:model`) that reached a usage limit, and until when."""
+    branch: str | None = None
+    """The branch of the last task that was done: the next one builds on it."""
+    active: TaskView | None = None
+    _clock: int | None = None
+    _steps: dict[str, _StepView] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, titles: Mapping[str, str], events: Iterable[Recorded] = ()) -> RunView:
+        """Return the view of a run that was to do these tasks, after some events."""
+        view = cls({key: TaskView(key, title) for key, title in titles.items()})
+        for event in events:
+            view.apply(event)
+        return view
+
+    def apply(self, recorded: Recorded) -> None:
+        """Take the next event into account."""
+        fold = _FOLDS.get(type(recorded.event))
+        if fold is not None:
+            fold(self, recorded.event, recorded)
+
+    @property
+    def done(self) -> int:
+        """How many tasks are done or skipped."""
+        return sum(task.state in ("done", "skipped") for task in self.tasks.values())
+
+    def close(self, state: RunState) -> RunView:
+        """Show what was under way as stopped when nobody works on the run."""
+        if state not in (RunState.RUNNING, RunState.PARKED):
+            for task in self.tasks.values():
+                if task.state in ("running", "parked"):
+                    task.state = "stopped"
+        return self
+
+    def seconds(self, now: float) -> float:
+        """How long the run has worked, with the time since the last event while it works."""
+        since = max(0.0, now * 1000 - self._clock) if self._clock is not None else 0.0
+        return (self.work_ms + since) / 1000
+
+    def task_seconds(self, task: TaskView, now: float) -> float | None:
+        """How long a task was worked on until now."""
+        if task.started is None:
+            return None
+        since = self._clock if task is self.active else None
+        return (task.work_ms + (max(0.0, now * 1000 - since) if since is not None else 0.0)) / 1000
+
+    def _tick(self, ts: int) -> None:
+        """Count the time since the last event as work, while the clock runs."""
+        if self._clock is None:
+            self._clock = ts
+        passed = max(0, ts - self._clock)
+        self.work_ms += passed
+        if self.active is not None:
+            self.active.work_ms += passed
+        self._clock = ts
+
+    def _task(self, key: str, title: str = "") -> TaskView:
+        task = self.tasks.get(key)
+        if task is None:
+            task = self.tasks[key] = TaskView(key, title or f"Task {key}")
+        return task
+
+    def _owner(self, step: str | None) -> TaskView | None:
+        """Return the task a step belongs to; the planning for steps of the whole run."""
+        parts = (step or "").split("/")
+        if parts[0] == "task" and len(parts) > 2:
+            return self._task(parts[1])
+        if parts[0] == "run" and len(parts) > 2:
+            if self.planning is None:
+                self.planning = TaskView("", "Plan the steps")
+            return self.planning
+        return None
+
+    def _session(self, event: RunStarted | RunResumed, at: Recorded) -> None:
+        if isinstance(event, RunResumed) and self._clock is not None and event.last_seen is not None:
+            self._tick(min(event.last_seen, at.ts))
+        if self.active is not None:
+            self.active.state, self.active = "pending", None
+        self._clock = at.ts
+
+    def _ended(self, _event: RunEnded, at: Recorded) -> None:
+        self._tick(at.ts)
+        if self.active is not None and self.active.state in _UNDER_WAY:
+            self.active.state = "stopped"
+        self._clock = None
+
+    def _parked(self, event: RunParked, at: Recorded) -> None:
+        self._tick(at.ts)
+        if event.task in self.tasks:
+            task = self.tasks[event.task]
+            task.state, task.wake = "parked", event.until
+        self._clock = None
+
+    def _task_started(self, event: TaskStarted, at: Recorded) -> None:
+        self._tick(at.ts)
+        task = self._task(event.task, event.title)
+        task.started = task.started or at.ts
+        task.ended = None
+        task.state, task.reason = "running", ""
+        self.active = task
+
+    def _task_marked(self, event: TaskMarked, _at: Recorded) -> None:
+        if event.by is None:
+            return
+        task = self._task(event.task)
+        task.state, task.reason = ("skipped" if event.skipped else "done"), event.reason
+
+    def _task_ended(self, event: TaskEnded, at: Recorded) -> None:
+        self._tick(at.ts)
+        task = self._task(event.task)
+        task.ended, task.reason, task.remaining = at.ts, event.reason, event.remaining
+        task.commit = event.commit or task.commit
+        task.branch = event.branch or task.branch
+        task.state = _end_state(event)
+        if event.done:
+            self.branch = event.branch
+            task.verdict = Result.PARTIAL if event.remaining else task.verdict
+        self.active = None
+
+    def _step_started(self, event: StepStarted, at: Recorded) -> None:
+        self._tick(at.ts)
+        name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
+        self._steps[at.step or ""] = _StepView(event.phase or "", name)
+        task = self._owner(at.step)
+        if task is None or event.phase in (None, "sleep", "commit"):
+            return
+        task.phase = event.phase or task.phase
+        if task is self.planning and task.started is None:
+            task.started, task.state = at.ts, "running"
+            self.active = task
+
+    def _step_ended(self, event: StepEnded, at: Recorded) -> None:
+        self._tick(at.ts)
+        task = self._owner(at.step)
+        if task is not None and task.state == "parked":
+            task.state, task.wake = "running", None
+        if task is self.planning and task is not None and self.active is task:
+            task.state, task.ended = ("done" if event.ok else "needs_human"), at.ts
+
+    def _prompted(self, _event: PromptSent, at: Recorded) -> None:
+        self._tick(at.ts)
+        step = self._steps.get(at.step or "")
+        if step is None or step.launched:  # an adopted launch is the same launch
+            return
+        step.launched = True
+        self.launches += 1
+        self.phases[step.phase] += 1
+        task = self._owner(at.step)
+        if task is not None:
+            task.attempts += 1
+            task.verdict = None
+
+    def _agent_ended(self, event: AgentEnded, at: Recorded) -> None:
+        self._tick(at.ts)
+        step = self._steps.setdefault(at.step or "", _StepView("", ""))
+        if event.failure is not None and event.failure.until is not None:
+            self.limits[step.agent] = event.failure.until
+        new = event.usage or Usage()
+        self.usage = _replace(self.usage, step.usage, new)
+        task = self._owner(at.step)
+        if task is not None:
+            task.usage = _replace(task.usage, step.usage, new)
+        step.usage = new
+
+    def _verdict(self, event: VerdictGiven, at: Recorded) -> None:
+        self._tick(at.ts)
+        task = self._owner(at.step)
+        if task is not None:
+            task.verdict, task.reason = event.result.value, event.reason
+
+    def _committed(self, event: Committed, at: Recorded) -> None:
+        self._tick(at.ts)
+        self._task(event.task).commit = event.commit
+
+    def _plan_revised(self, event: PlanRevised, at: Recorded) -> None:
+        self._tick(at.ts)
+        self.plans += 1
+        begun = {key: task for key, task in self.tasks.items() if task.started or key in event.titles}
+        new = {key: TaskView(key, title) for key, title in event.titles.items() if key not in begun}
+        self.tasks = {**begun, **new}
+
+    def _replaced(self, _event: AgentReplaced, at: Recorded) -> None:
+        self._tick(at.ts)
+        self.fallbacks += 1
+
+    def _searched(self, _event: SearchDone, at: Recorded) -> None:
+        self._tick(at.ts)
+        self.searches += 1
+
+    def _diagnosed(self, _event: DiagnosticRun, at: Recorded) -> None:
+        self._tick(at.ts)
+
+
+@dataclass(slots=True)
+class _StepView:
+    phase: str
+    agent: str
+    launched: bool = False
+    usage: Usage = field(default_factory=Usage)
+
+
+def _replace(total: Usage, old: Usage, new: Usage) -> Usage:
+    """Count a launch once: one that was adopted reports its end again, and the last report counts."""
+    gone = Usage(-old.input_tokens, -old.output_tokens, None if old.cost_usd is None else -old.cost_usd)
+    return total + gone + new
+
+
+def _end_state(event: TaskEnded) -> str:
+    if event.skipped:
+        return "skipped"
+    if event.done:
+        return "done"
+    return "replanned" if event.replanned else "needs_human"
+
+
+_FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
+    RunStarted: RunView._session,
+    RunResumed: RunView._session,
+    RunEnded: RunView._ended,
+    RunParked: RunView._parked,
+    TaskStarted: RunView._task_started,
+    TaskMarked: RunView._task_marked,
+    TaskEnded: RunView._task_ended,
+    StepStarted: RunView._step_started,
+    StepEnded: RunView._step_ended,
+    PromptSent: RunView._prompted,
+    AgentEnded: RunView._agent_ended,
+    VerdictGiven: RunView._verdict,
+    Committed: RunView._committed,
+    PlanRevised: RunView._plan_revised,
+    AgentReplaced: RunView._replaced,
+    SearchDone: RunView._searched,
+    DiagnosticRun: RunView._diagnosed,
+}
+FOLDED: tuple[type[Event], ...] = tuple(_FOLDS)
+"""The kinds of events a view is computed from. All others change nothing in it."""
+
+
+def view_of(run: Run, events: Iterable[Recorded], state: RunState) -> RunView:
+    """Return the view of a stored run; `state` is where it really is."""
+    return RunView.of(run.spec.titles, events).close(state)
