@@ -1,308 +1,229 @@
-"""What happens before a run begins: everything a user could have got wrong is checked here."""
+"""From settings to a RunPlan: pure, and every mistake a user can make in the settings is found here."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
-from segue.domain.errors import UsageError, WorkspaceError
-from segue.domain.role import Role
-from segue.domain.run import Run, RunSpec, RunState
-from segue.domain.task import TaskList
-from segue.flow.start import check_cast, check_clean, pending, select
-from segue.ports import Store
-from segue.runtime.parts import make_building, make_cast, make_reviewing, make_verifying, unready
-from segue.runtime.wiring import AnySource, App
-from segue.sources.plan import state as planstate
-from segue.sources.plan.source import PlanFile
-from segue.sources.prompt import PromptSource
-from segue.system.files import exclusive, private_folder
-from segue.system.git.repository import Repository, new_repository
-from segue.system.git.worktree import Worktree, branch_of, no_commit, unmerged
-from segue.system.lock import RepoLock
-from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
+from segue.domain.budget import Budget
+from segue.domain.errors import UsageError
+from segue.domain.role import AgentChoice, Role, read_chain
+from segue.domain.run import Run, RunSpec
+from segue.domain.task import Task, TaskList, TaskStatus
+from segue.flow.context import Policy
+from segue.flow.launch import AgentChain
+from segue.flow.phase import PRESETS, Flow, make_flow
+from segue.ports import Capabilities, Source
+from segue.runtime.app import App
+from segue.runtime.flows import choose_flow, roles_of
+from segue.runtime.wiring import agent_kind
 
-_CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
-"""States in which a run whose tasks are all done may still have its last words to write."""
+NO_TASKS = "No pending tasks to process."
+_RESOLUTIONS = {"planned": 5, "listed": 2}
+"""How often a task is sent back when nothing else is set."""
 
 
 class PlanChanged(UsageError):
-    """Completed tasks of the plan were rewritten; the user must choose."""
+    """Completed tasks of the source were rewritten; the user must choose."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A run that may begin: everything a user could have got wrong has been checked."""
+class RunPlan:
+    """What a run is to do and with whom, before anything is opened."""
 
     app: App
-    run: Run
-    spec: RunSpec
-    repo: Repository
-    """The work tree that is worked in."""
-    source: AnySource
-    lock: RepoLock
-    fresh: bool
-    warning: str = ""
-    without: tuple[str, ...] = ()
-    """Agents that cannot work here; others play their roles."""
-    tree: Worktree | None = None
-    """The run's own work tree, if it has one."""
+    source: Source
+    flow: Flow
+    agent: str
+    """The agents for everything that no role is named for, as they were written."""
+    chains: Mapping[Role, tuple[AgentChoice, ...]]
+    judge: str | None
+    """Who judges, by name; None: nobody."""
+    listing: TaskList
+    chosen: tuple[str, ...] = ()
+    """The tasks it is limited to; empty: all."""
 
+    @property
+    def pending(self) -> list[Task]:
+        """The tasks that are still to be done."""
+        return pending_tasks(self.listing, self.chosen)
 
-@asynccontextmanager
-async def prepared(
-    app: App, named: str | None, only: Sequence[str] = (), start: str | None = None
-) -> AsyncIterator[Prepared | None]:
-    """Check everything, take the repository, find or create the run; None when there is nothing to do."""
-    found = app.source(named, app.repo)
-    found.look()
-    if found.kind == "prompt":
-        await new_repository(app.repo)
-    home = await Repository.open(app.repo)
-    source = app.source(named, home.root)
-    keep_score(home, source)
-    _check_source(source, app.loaded.settings.plan_changed)
-    listing = source.tasks()
-    chosen = select(listing, only, start)
-    with app.store(read_only=True) as known:
-        last = _last(known, source.key)
-        run = _unfinished(last)
-    unplanned = isinstance(source, PromptSource) and not source.planned()
-    if not unplanned and not pending(listing, chosen) and not (run and run.state in _CUT_OFF):
-        yield None
-        return
-    spec = _spec(app, source, home, chosen, _titles(listing, chosen, run))
-    cloud, without, warning = await _checked_parts(app, spec, home, source)
-    spec, said = await _where(app, spec, home, last, cloud)
-    with app.store() as store:
-        taken = _apart if spec.worktree else _in_place
-        async with taken(app, store, home, source, spec, run, cloud) as ready:
-            words = "\n".join(filter(None, (warning, said, ready.warning)))
-            yield replace(ready, warning=words, without=without)
+    @property
+    def is_planned(self) -> bool:
+        """Whether the tasks are known; False before an agent has planned them."""
+        return self.source.outline is None or self.source.outline.is_planned()
 
-
-async def _where(
-    app: App, spec: RunSpec, home: Repository, last: Run | None, cloud: bool
-) -> tuple[RunSpec, str]:
-    """Where the run works: where it began, else where the settings want it; with what to say about that."""
-    wanted, run = app.loaded.settings.worktree, _unfinished(last)
-    if run is not None:
-        stays = wanted and run.spec.worktree is None and not cloud
-        said = f"Run {run.id} began in your own work tree and goes on there." if stays else ""
-        return replace(spec, worktree=run.spec.worktree, onto=run.spec.onto), said
-    if cloud:
-        said = f"{spec.agent} never touches your work tree: --worktree changes nothing."
-        return spec, said if wanted else ""
-    if not wanted:
-        return spec, await _elsewhere(home, last)
-    now = await home.snapshot()
-    if not now.head:
-        raise no_commit(home)
-    spec = replace(spec, worktree=str(app.state_dir.absolute() / "worktrees"), onto=now.branch)
-    names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
-    return spec, f"Your uncommitted changes are not part of the run: {names}" if now.dirty else ""
-
-
-async def _elsewhere(home: Repository, last: Run | None) -> str:
-    """Warn when what was done before lies on a branch that this run does not see."""
-    if last is None or last.spec.worktree is None or not await unmerged(home, branch_of(last.id)):
-        return ""
-    branch = branch_of(last.id)
-    return f"What run {last.id} did is not here but on branch {branch}. Merge it with: git merge {branch}"
-
-
-@asynccontextmanager
-async def _in_place(
-    app: App,
-    store: Store,
-    home: Repository,
-    source: AnySource,
-    spec: RunSpec,
-    run: Run | None,
-    cloud: bool,
-) -> AsyncIterator[Prepared]:
-    """Take the user's own work tree."""
-    with _locked(home, run.id if run else "") as lock:
-        fresh = run is None
-        if run is None:
-            if not cloud:
-                check_clean(await home.snapshot(), app.loaded.settings.allow_dirty)
-            run = store.create(source.key, spec)
-            lock.sign(run.id)
-        yield Prepared(app, run, spec, home, source, lock, fresh)
-
-
-@asynccontextmanager
-async def _apart(
-    app: App,
-    store: Store,
-    home: Repository,
-    source: AnySource,
-    spec: RunSpec,
-    run: Run | None,
-    cloud: bool,  # noqa: ARG001 - cloud agents work in place
-) -> AsyncIterator[Prepared]:
-    """Take a work tree of the run's own; the same source is one run, also when two begin at once."""
-    assert spec.worktree is not None
-    with ExitStack() as held:
-        with exclusive(private_folder(Path(spec.worktree)) / f"{source.key}.lock"):
-            run = run or _unfinished(_last(store, source.key))
-            fresh = run is None
-            run = run or store.create(source.key, spec)
-            tree, repo, said = await _entered(store, home, run, source)
-            lock = held.enter_context(_locked(repo, run.id))
-        keep_score(home, source, repo)
-        spec = replace(spec, worktree=run.spec.worktree, onto=run.spec.onto)
-        yield Prepared(app, run, spec, repo, source, lock, fresh, said, tree=tree)
-
-
-async def _entered(
-    store: Store, home: Repository, run: Run, source: AnySource
-) -> tuple[Worktree | None, Repository, str]:
-    """Open the work tree of a run: the user's, or its own, which builds on what was done before it."""
-    tree = Worktree.of(home, run)
-    if tree is None:
-        return None, home, ""
-    before = [branch_of(known.id) for known in store.runs(run.source_key, limit=2) if known.id != run.id]
-    starts = [source.head_branch(), *before]
-    repo, said = await tree.enter(begun=bool(store.steps(run.id)), starts=starts)
-    return tree, repo, said
-
-
-def keep_score(home: Repository, source: AnySource, place: Repository | None = None) -> None:
-    """Ticks and state of a feature lie in the work tree; they are ours, not evidence of an agent's work.
-
-    In a work tree of the run's own, `place`, the same files are left out: yours are the ones that count.
-    """
-    if not isinstance(source, PlanFile | PromptSource):
-        home.keep_out([source.path, source.state_path])
-    if place is not None:
-        place.own = home.own
-
-
-def _titles(listing: TaskList, chosen: Sequence[str], run: Run | None) -> dict[str, str]:
-    """What the run is about: the pending tasks, and those it has done before, in the source's order."""
-    wanted = {task.key for task in pending(listing, chosen)}.union(run.spec.titles if run else ())
-    return {task.key: task.title for task in listing.tasks if task.key in wanted}
-
-
-@asynccontextmanager
-async def reopened(app: App, run: Run) -> AsyncIterator[Prepared]:
-    """Prepare a run that exists, with the settings it was started with."""
-    home = await Repository.open(Path(run.spec.repo))
-    source = app.source(run.spec.source, home.root)
-    _, without, warning = await _checked_parts(app, run.spec, home, source)
-    with app.store(read_only=True) as known:
-        tree, repo, said = await _entered(known, home, run, source)
-    with _locked(repo, run.id) as lock:
-        keep_score(home, source, repo)
-        warning = "\n".join(filter(None, (_mended(source) or warning, said)))
-        _check_source(source, app.loaded.settings.plan_changed)
-        yield Prepared(app, run, run.spec, repo, source, lock, False, warning, without, tree)
-
-
-def _check_source(source: AnySource, choice: str) -> None:
-    """Tasks of a plan are known by their numbers: when completed ones changed, a person must choose."""
-    if not isinstance(source, PlanFile):
-        return
-    changed = source.rewritten()
-    if not changed or choice == "keep":
-        return
-    if choice == "restart":
-        planstate.set_aside(source.state_path, "restarted")
-        return
-    state = source.state()
-    before = (state.plan_hash or "")[:12] if state else ""
-    raise PlanChanged(
-        f"{source.path} has changed since its tasks were completed (it was {before}, it is now "
-        f"{source.text_hash[:12]}): completed tasks {', '.join(changed)} say something else or are gone.",
-        kept=f"What is done is in {source.state_path}; nothing was started.",
-        hint="--plan-changed keep goes on with the pending tasks, --plan-changed restart begins anew",
-    )
-
-
-def _mended(source: AnySource) -> str:
-    """`resume` without a usable state file: a feature stops, a plan starts again and says so."""
-    if isinstance(source, PromptSource):
-        return ""  # a plan that cannot be read has stopped us before
-    if not isinstance(source, PlanFile):
-        source.required_state()
-        return ""
-    try:
-        source.state()
-    except planstate.CorruptState as error:
-        aside = planstate.set_aside(source.state_path)
-        return f"{error.message} It was kept as {aside}; the plan starts from its first task."
-    return ""
-
-
-@contextlib.contextmanager
-def _locked(repo: Repository, run: str) -> Iterator[RepoLock]:
-    lock = RepoLock.take(repo.git_dir, run)
-    try:
-        yield lock
-    finally:
-        lock.release()
-
-
-async def _checked_parts(
-    app: App, spec: RunSpec, repo: Repository, source: AnySource
-) -> tuple[bool, tuple[str, ...], str]:
-    """Agents, caps, reviewer and judge must be able to work before anything is started.
-
-    Returns whether the work is done in the cloud, which agents are left out, and what to say about that.
-    """
-    cast = make_cast(app, spec.agent, spec.flow, Processes(app.state_dir), Redactor([]))
-    problems = unready(cast)
-    check_cast(cast, app.loaded.settings.limits.budget())
-    cloud = cast[Role.EXECUTE][0].agent.can.cloud
-    make_reviewing(app, spec.flow, repo.root, cloud)
-    make_verifying(app, spec.flow, _never, app.state_dir)
-    make_building(app, spec.flow, source, _never)
-    if cloud and await repo.remote_url() is None:
-        raise WorkspaceError(
-            f"{repo.root} has no remote called origin, but {spec.agent} works on a remote repository.",
-            hint="git remote add origin https://github.com/OWNER/REPO",
+    @property
+    def policy(self) -> Policy:
+        """What the flow may and must do."""
+        settings = self.app.loaded.settings
+        most = settings.limits.resolutions
+        if most is None:
+            most = _RESOLUTIONS["planned" if self.source.outline else "listed"]
+        return Policy(
+            commit=settings.commit,
+            allow_no_change=settings.allow_no_change,
+            continue_after_failure=settings.continue_with_remaining_tasks,
+            max_failures=settings.max_consecutive_task_failures,
+            resolutions=most,
         )
-    said = [f"{name} is left out: {found[0].message} {found[0].fix}" for name, found in problems.items()]
-    return cloud, tuple(problems), "\n".join(said)
+
+    def spec(self, repo: Path, run: Run | None = None) -> RunSpec:
+        """Return what is stored of the plan, so that another process can resume the run."""
+        app = self.app
+        wanted = {task.key for task in self.pending}.union(run.spec.titles if run else ())
+        return RunSpec(
+            source_kind=self.source.kind,
+            source=self.source.address,
+            repo=str(repo),
+            agent=self.agent,
+            flow=self.flow.name,
+            model=app.loaded.settings.model,
+            tasks=self.chosen,
+            titles={task.key: task.title for task in self.listing.tasks if task.key in wanted},
+            config=str(app.config) if app.config else None,
+            settings=app.loaded.overrides,
+            kind=self.source.run_kind,
+            phases=self.flow.names,
+        )
 
 
-async def _never(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
-    raise AssertionError(f"{argv} is not run in {folder} while a run is prepared")
+def plan_run(app: App, source: Source, only: Sequence[str] = (), start: str | None = None) -> RunPlan:
+    """Plan a run of a source; raises UsageError for everything that does not fit together."""
+    check_rewritten(source, app.loaded.settings.plan_changed)
+    listing = source.tasks()
+    agent = agent_text(app)
+    flow = choose_flow(app.loaded, _usual_flow(app, source, agent), planned=source.outline is not None)
+    return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start))
 
 
-def _spec(
-    app: App, source: AnySource, repo: Repository, chosen: tuple[str, ...], titles: dict[str, str]
-) -> RunSpec:
-    return RunSpec(
-        source_kind=source.kind,
-        source=_place(source),
-        repo=str(repo.root),
-        agent=app.agent_name(),
-        flow=app.flow_name(source.kind),
-        model=app.loaded.settings.model,
-        tasks=chosen,
-        titles=titles,
-        config=str(app.config) if app.config else None,
-        settings=app.loaded.overrides,
-    )
+def replan_run(app: App, source: Source, run: Run) -> RunPlan:
+    """Plan to continue a run with the flow and the agents it was started with."""
+    from segue.flow.phases import PHASES
+
+    spec = run.spec
+    known = {**PRESETS, **{name: flow.phases for name, flow in app.loaded.settings.flows.items()}}
+    flow = make_flow(spec.flow, spec.phases or known.get(spec.flow, ()), PHASES)
+    return _plan(app, source, flow, spec.agent, source.tasks(), spec.tasks)
 
 
-def _place(source: AnySource) -> str:
-    """What finds the source again: the path of a plan, the folder of a feature, or the prompt itself."""
-    if isinstance(source, PromptSource):
-        return source.goal
-    return str(source.path if isinstance(source, PlanFile) else source.folder)
+def _plan(
+    app: App, source: Source, flow: Flow, agent: str, listing: TaskList, chosen: tuple[str, ...]
+) -> RunPlan:
+    settings = app.loaded.settings
+    judge = judge_name(app, source) if flow.has("verify") else None
+    if judge is not None and settings.commit == "never":
+        raise UsageError(
+            'The judge looks at commits, but commit = "never".', hint='Set commit = "task" or "phase"'
+        )
+    if judge == "checks" and not (settings.checks or settings.smoke):
+        raise UsageError('judged_by = "checks", but there are no checks.', hint='Set checks = ["pytest -q"]')
+    roles = roles_of(flow, source.outline is not None, judge == "agent", settings.search.service is None)
+    chains = {role: choose_agents(app, role, agent) for role in roles}
+    return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
 
 
-def _last(store: Store, key: str) -> Run | None:
-    return next(iter(store.runs(source_key=key, limit=1)), None)
+def agent_text(app: App) -> str:
+    """Return the agents that were chosen for everything that no role is named for."""
+    settings = app.loaded.settings
+    name = settings.agent or settings.roles.execute
+    if name is None:
+        raise UsageError(
+            "No agent was chosen.",
+            hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue agent list`',
+        )
+    return name
 
 
-def _unfinished(last: Run | None) -> Run | None:
-    return last if last and last.state is not RunState.DONE else None
+def choose_agents(app: App, role: Role, default: str) -> tuple[AgentChoice, ...]:
+    """Return who plays a role: the preferred agent first, then those to fall back on."""
+    settings = app.loaded.settings
+    instead = settings.roles.execute if role is Role.ADDRESS else None
+    text = getattr(settings.roles, role) or instead or default
+    try:
+        chain = read_chain(text, settings.model)
+    except ValueError as error:
+        raise UsageError(f"The role {role}: {error}") from None
+    for choice in chain:
+        agent_kind(choice.agent, app.loaded)
+    return chain
+
+
+def judge_name(app: App, source: Source) -> str:
+    """Return who verifies: what was chosen, or an agent where agents do everything, or a model."""
+    settings = app.loaded.settings
+    return settings.judged_by or ("agent" if source.outline is not None or settings.roles.verify else "llm")
+
+
+def _usual_flow(app: App, source: Source, agent: str) -> str:
+    """Return the flow that source and agent are usually used with."""
+    first = choose_agents(app, Role.EXECUTE, agent)[0].agent
+    usual = source.usual_flow or getattr(agent_kind(first, app.loaded), "usual_flow", "execute")
+    reviews = app.loaded.settings.review.reviewer not in (None, "none")
+    return "review" if usual == "execute" and reviews else str(usual)
+
+
+def check_rewritten(source: Source, choice: str) -> None:
+    """Tasks are known by their numbers: when completed ones changed, a person must choose."""
+    changed = source.rewritten() if choice == "ask" else None
+    if changed is not None:
+        raise PlanChanged(
+            changed.message,
+            kept=changed.kept,
+            hint="--plan-changed keep continues with the pending tasks, --plan-changed restart starts over",
+        )
+
+
+def select_tasks(listing: TaskList, only: Sequence[str], start: str | None) -> tuple[str, ...]:
+    """Return the keys a run is limited to by `--task` and `--from`; empty means all."""
+    keys = [task.key for task in listing.tasks]
+    for key in [*only, *([start] if start else [])]:
+        if key not in keys:
+            near = get_close_matches(key, keys, n=3, cutoff=0.3) or keys[:3]
+            hint = f"The nearest are: {', '.join(near)}"
+            raise UsageError(f"There is no task {key!r} in this source.", hint=hint)
+    if start is None:
+        return tuple(only)
+    rest = keys[keys.index(start) :]
+    return tuple(key for key in rest if not only or key in only)
+
+
+def pending_tasks(listing: TaskList, chosen: Sequence[str]) -> list[Task]:
+    """Return the tasks that are still to be done."""
+    wanted = set(chosen)
+    return [t for t in listing.tasks if t.status is TaskStatus.PENDING and (not wanted or t.key in wanted)]
+
+
+def check_chains(chains: Mapping[Role, AgentChain], budget: Budget) -> None:
+    """Refuse agents that cannot work together."""
+    editing = [one for role in (Role.EXECUTE, Role.ADDRESS, Role.PLAN) for one in chains.get(role, ())]
+    if len({chosen.agent.can.cloud for chosen in editing}) > 1:
+        names = ", ".join(sorted({chosen.agent.name for chosen in editing}))
+        raise UsageError(
+            f"Cloud agents and local ones cannot take turns at the same work: {names}.",
+            hint="Name agents of one kind for the roles plan, execute and address",
+        )
+    for chosen in chains.get(Role.VERIFY, ()):
+        if not chosen.agent.can.ask_mode:
+            raise UsageError(
+                f"Agent {chosen.agent.name} cannot judge: it has no mode in which it only answers.",
+                hint='--agent verify=NAME names another one; judged_by = "llm" lets a model judge',
+            )
+    for agent in {one.agent.name: one.agent for chain in chains.values() for one in chain}.values():
+        check_caps(budget, agent.can, agent.name)
+
+
+def check_caps(budget: Budget, can: Capabilities, name: str) -> None:
+    """Refuse a cap that cannot be enforced."""
+    if budget.tokens is not None and not can.reports_usage:
+        raise UsageError(
+            f"limits.tokens cannot be enforced: agent {name} does not report tokens.",
+            hint="Cap the launches instead: limits.launches",
+        )
+    if budget.cost_usd is not None and not can.reports_cost:
+        raise UsageError(
+            f"limits.cost_usd cannot be enforced: agent {name} does not report cost.",
+            hint="Cap the launches instead: limits.launches",
+        )

@@ -1,260 +1,232 @@
-"""The wiring: the only file that knows concrete classes."""
+"""Fills the sockets of a run from the settings: each part is built here, once."""
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from segue.config.load import Loaded, load
-from segue.domain.errors import UsageError
-from segue.domain.role import Part, Role, parts_of
-from segue.flow.context import FLOWS
-from segue.ports import Agent, Store
-from segue.sources.plan import state as planstate
-from segue.sources.plan.source import PlanFile
-from segue.system.files import private_folder
-from segue.system.redact import Redactor, secrets_of
+from segue.config.load import Loaded
+from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
+from segue.domain.finding import DismissReason, Finding
+from segue.domain.options import OptionError, Options, read_options
+from segue.domain.role import AgentChoice, Role
+from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
+from segue.flow.launch import AgentChain, ChosenAgent
+from segue.ports import Agent, Judge, Outline, Problem, Reviewer, Searcher
+from segue.runtime import registry
+from segue.system.process.capture import capture
+from segue.system.process.environment import child_environment
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-
-    from segue.config.settings import Settings
-    from segue.sources.prompt import PromptSource
-    from segue.sources.speckit.source import SpecKit
-    from segue.system.process.processes import Processes
-
-AnySource: TypeAlias = "PlanFile | SpecKit | PromptSource"
-
-AGENTS = {
-    "claude": "segue.agents.claude.agent:ClaudeAgent",
-    "codex": "segue.agents.codex.agent:CodexAgent",
-    "command": "segue.agents.command:CommandAgent",
-    "copilot": "segue.agents.acp.agent:COPILOT",
-    "cursor": "segue.agents.cursor.agent:CursorAgent",
-    "cursor-acp": "segue.agents.acp.agent:CURSOR",
-    "cursor-cloud": "segue.agents.cursor_cloud.agent:CursorCloudAgent",
-    "gemini": "segue.agents.acp.agent:GEMINI",
-    "opencode": "segue.agents.acp.agent:OPENCODE",
-    "qwen": "segue.agents.acp.agent:QWEN",
-    "scripted": "segue.agents.scripted.agent:ScriptedAgent",
-    "vibe": "segue.agents.acp.agent:VIBE",
-}
-"""Agents by name; further ones come from the settings `acp` and the entry-point group `segue.agents`."""
+    from segue.runtime.app import App
+    from segue.system.redact import Redactor
+    from segue.system.services import Services
 
 
-def agent_class(name: str, settings: Settings | None = None) -> Any:
-    """Import an agent's class; the settings may define further agents."""
-    if settings is not None and name in settings.acp:
-        from segue.agents.acp.agent import AcpKind
-        from segue.agents.acp.profiles import Profile
-
-        return AcpKind(name, Profile.model_validate(settings.acp[name]))
-    where = AGENTS.get(name) or _entry_points().get(name)
-    if where is None:
-        known = ", ".join(agent_names(settings))
-        raise UsageError(f"There is no agent {name!r}.", hint=f"Known agents: {known}")
-    module, _, attribute = where.partition(":")
-    return getattr(importlib.import_module(module), attribute)
-
-
-def _entry_points() -> dict[str, str]:
-    from importlib.metadata import entry_points
-
-    return {point.name: point.value for point in entry_points(group="segue.agents")}
-
-
-def agent_names(settings: Settings | None = None) -> list[str]:
-    """Every agent that can be named."""
-    return sorted({*AGENTS, *_entry_points(), *(settings.acp if settings else ())})
-
-
-def _check_profiles(loaded: Loaded) -> None:
-    for name, table in loaded.settings.acp.items():
-        from segue.agents.acp.profiles import check_profile
-
-        path = f"acp.{name}"
-        inside = (known for known in loaded.origins if known == path or known.startswith(f"{path}."))
-        check_profile(name, table, loaded.origin(next(inside, path)), name in {*AGENTS, *_entry_points()})
-
-
-def make_agent(name: str, loaded: Loaded, processes: Processes, redactor: Redactor) -> Agent:
+def make_agent(name: str, loaded: Loaded, services: Services) -> Agent:
     """Build an agent from its options."""
-    from pydantic import ValidationError
-
-    kind = agent_class(name, loaded.settings)
-    values = loaded.settings.agents.get(name, {})
-    try:
-        options = kind.Options.model_validate(values)
-    except ValidationError as error:
-        raise wrong_option(error, f"agents.{name}", loaded, f"See: segue agent schema {name}") from None
-    agent: Agent = kind(options, processes, redactor)
+    table = loaded.settings.agents.get(name, {})
+    hint = f"See: segue agent schema {name}"
+    agent: Agent = _make(agent_kind(name, loaded), table, f"agents.{name}", loaded, services, hint)
     return agent
 
 
-@dataclass(frozen=True, slots=True)
-class App:
-    """The settings of one command, and the parts made from them."""
+def agent_kind(name: str, loaded: Loaded | None = None) -> Any:
+    """Return the class of an agent, or what acts as one; the settings may define further ones."""
+    own = loaded.settings.acp if loaded is not None else {}
+    if name in own:
+        from segue.agents.acp.agent import AcpKind
+        from segue.agents.acp.profiles import Profile
 
-    loaded: Loaded
-    repo: Path
-    """Where the user stands or points; not yet checked to be a repository."""
-    config: Path | None = None
-    """The configuration file the user named."""
+        return AcpKind(name, read_options(Profile, own[name]))
+    return registry.load("agents", name, own)
 
-    @classmethod
-    def load(
-        cls,
-        repo: Path | None = None,
-        config: Path | None = None,
-        command_line: dict[str, Any] | None = None,
-        stored: dict[str, Any] | None = None,
-    ) -> App:
-        """Read the settings that hold for a repository."""
-        start = (repo or Path.cwd()).absolute()
-        named = config.absolute() if config else None
-        loaded = load(start, config=named, command_line=command_line, stored=stored)
-        _check_profiles(loaded)
-        return cls(loaded, start if repo else (loaded.settings.repo or start), named)
 
-    @property
-    def state_dir(self) -> Path:
-        """Where Segue keeps its files."""
-        if self.loaded.settings.state_dir is not None:
-            return self.loaded.settings.state_dir
-        import platformdirs
+def agent_names(loaded: Loaded | None = None) -> list[str]:
+    """Return every agent that can be named."""
+    return sorted({*registry.names("agents"), *(loaded.settings.acp if loaded is not None else ())})
 
-        return platformdirs.user_state_path("segue")
 
-    def database(self) -> str:
-        """The database's URL or path."""
-        url = self.loaded.settings.database_url
-        return url.get_secret_value() if url else str(self.state_dir / "segue.db")
+def make_chains(
+    chains: Mapping[Role, Sequence[AgentChoice]], loaded: Loaded, services: Services
+) -> dict[Role, AgentChain]:
+    """Build the agents of all roles, each one once."""
+    names = {choice.agent for chain in chains.values() for choice in chain}
+    agents = {name: make_agent(name, loaded, services) for name in sorted(names)}
+    return {
+        role: tuple(ChosenAgent(agents[choice.agent], choice.model) for choice in chain)
+        for role, chain in chains.items()
+    }
 
-    def store(self, read_only: bool = False) -> Store:
-        """Open the database."""
-        from segue.store import connect
 
-        if not read_only:
-            own_folder(self.state_dir)
-            _private_file(self.database())
-        patience = self.loaded.settings.store.patience
-        return connect(self.database(), read_only, spools=self.state_dir / "runs", patience=patience)
+def drop_unready(chains: Mapping[Role, AgentChain]) -> tuple[dict[Role, AgentChain], list[str]]:
+    """Leave out agents that cannot work here, and say so; raises when a role is left without anybody."""
+    agents = {chosen.agent.name: chosen.agent for chain in chains.values() for chosen in chain}
+    problems = {name: found for name, agent in agents.items() if (found := agent.check())}
+    ready = {
+        role: tuple(chosen for chosen in chain if chosen.agent.name not in problems)
+        for role, chain in chains.items()
+    }
+    for role, chain in ready.items():
+        if not chain:
+            raise_problems(problems[chains[role][0].agent.name])
+    said = [f"{name} is left out: {found[0].message} {found[0].fix}" for name, found in problems.items()]
+    return ready, said
 
-    def run_folder(self, run_id: str) -> Path:
-        """Where the supervisor of a run keeps what its agents print; nobody else may read it."""
-        return private_folder(private_folder(self.state_dir / "runs") / run_id)
 
-    def source(self, named: str | None, repo: Path) -> AnySource:
-        """The plan file, Spec Kit feature or prompt that was named, or what is found as Spec Kit finds it."""
-        given = named or (str(self.loaded.settings.source) if self.loaded.settings.source else None)
-        if named is not None and is_prompt(named):
-            from segue.sources.prompt import PromptSource, state_path
+def raise_problems(problems: Sequence[Problem]) -> None:
+    """Refuse to start with a part that cannot work."""
+    if not problems:
+        return
+    kinds: dict[int, type[SegueError]] = {4: CredentialsError, 5: ToolMissing}
+    worst = problems[0]
+    kind = kinds.get(worst.exit_code, UsageError)
+    raise kind("\n".join(problem.message for problem in problems), hint=worst.fix)
 
-            goal = self.redactor().text(named)  # it stands in files, in the database and in names
-            return PromptSource(goal, repo, state_path(self.state_dir, goal, repo))
-        has_features = any((place / ".specify").is_dir() for place in (repo, *repo.parents))
-        if given is not None and not _is_feature(given, has_features):
-            return self._planfile(Path(given), repo)
-        from segue.sources.speckit.source import SpecKit, find_feature
 
-        if given is None and not has_features:
-            raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
-        folder = find_feature(given, repo if given is None else Path.cwd(), os.environ)
-        return SpecKit(folder, repo, self.loaded.settings.verify)
+def make_reviewing(app: App, services: Services, cloud: bool) -> Reviewing | None:
+    """Build the reviewer that was asked for, or stet if it is there; None when nobody reviews."""
+    settings = app.loaded.settings
+    wanted = settings.review.reviewer
+    if wanted == "none" or (cloud and wanted is None):
+        return None
+    if cloud:
+        raise UsageError(
+            f"The reviewer {wanted} looks at the work tree here, but cloud agents work elsewhere.",
+            hint="Leave --review out; checks run on the agent's branch: see checks in docs/judging.md",
+        )
+    name = wanted or "stet"
+    kind = registry.load("reviewers", name, ["none"])
+    table = settings.reviewers.get(name, {})
+    reviewer: Reviewer = _make(
+        kind, table, f"reviewers.{name}", app.loaded, services, "See docs/reviewing.md"
+    )
+    problems = reviewer.check()
+    if wanted is None and (problems or settings.commit == "never"):
+        return None
+    if problems:
+        raise ToolMissing(problems[0].message, hint=problems[0].fix)
+    if reviewer.needs_commit and settings.commit == "never":
+        raise UsageError(
+            f'The reviewer {wanted} sees commits only, but commit = "never".', hint='Set commit = "phase"'
+        )
+    from segue.reviewers.triage import at_least, triage
 
-    def _planfile(self, path: Path, repo: Path) -> PlanFile:
-        lenient = self.loaded.settings.plan_format == "lenient"
-        return PlanFile(path, repo, planstate.state_path(self.state_dir, path, repo), lenient=lenient)
+    review = settings.review
 
-    def agent_name(self) -> str:
-        """Who was chosen for everything that no role is named for."""
-        settings = self.loaded.settings
-        name = settings.agent or settings.roles.execute
-        if name is None:
-            raise UsageError(
-                "No agent was chosen.",
-                hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue agent list`',
-            )
-        for part in self.parts(Role.EXECUTE, name):
-            agent_class(part.agent, settings)
-        return name
+    def sort_out(findings: Sequence[Finding]) -> tuple[list[Finding], list[tuple[Finding, DismissReason]]]:
+        found = triage(at_least(findings, review.min_severity), review.dismiss)
+        return list(found.kept), list(found.dismissed)
 
-    def parts(self, role: Role, default: str) -> tuple[Part, ...]:
-        """Who plays a role: the preferred one first, then those to fall back on."""
-        settings = self.loaded.settings
-        instead = settings.roles.execute if role is Role.ADDRESS else None
-        text = getattr(settings.roles, role) or instead or default
+    return Reviewing(
+        reviewer, sort_out, review.max_address_rounds, review.on_findings_remaining, review.on_review_failure
+    )
+
+
+def make_judging(name: str, app: App, services: Services) -> Judging:
+    """Build the judge; with `agent`, agents in the role `verify` judge."""
+    from segue.judges.verdict import read_verdict
+
+    if name == "agent":
+        return Judging(None, read_verdict)
+    settings = app.loaded.settings
+    kind = registry.load("judges", name, ["agent"])
+    table = settings.judge if name == "llm" else settings.judges.get(name, {})
+    judge: Judge = _make(kind, table, f"judges.{name}", app.loaded, services, "See docs/judging.md")
+    raise_problems(judge.check())
+    return Judging(judge, read_verdict)
+
+
+def make_checking(app: App, run: RunCommand, examine: Examine | None = None) -> Checking:
+    """Return the checks of the settings."""
+    settings = app.loaded.settings
+    smoke = {str(phase): commands for phase, commands in settings.smoke.items()}
+    return Checking(settings.checks, run, smoke, examine)
+
+
+def make_building(app: App, outline: Outline | None, services: Services) -> Building | None:
+    """Return what runs use whose tasks an agent plans; None for others."""
+    if outline is None:
+        return None
+    settings = app.loaded.settings
+    diagnostics = settings.diagnostics
+    return Building(
+        outline=outline,
+        searcher=_make_searcher(app, services),
+        diagnostics=tuple(diagnostics.allow),
+        run_diagnostic=command_runner(services.redactor, diagnostics.timeout, diagnostics.output_bytes),
+        replan=settings.replan,
+        replans=settings.limits.replans,
+    )
+
+
+def _make_searcher(app: App, services: Services) -> Searcher | None:
+    name = app.loaded.settings.search.service
+    if name is None:
+        return None
+    kind = registry.load("searchers", name)
+    settings = app.loaded.settings
+    table = settings.searchers.get(name) or settings.search
+    searcher: Searcher = _make(kind, table, f"searchers.{name}", app.loaded, services, "See docs/searching.md")
+    return searcher
+
+
+def examine_rls(app: App, folder: Path) -> Examine | None:
+    """Return what tries out the row level security of a Supabase project; None when it is switched off."""
+    options = app.loaded.settings.rls
+    if options.enabled == "off":
+        return None
+
+    async def examine(project: Path) -> Examination | None:
+        if not (project / "supabase" / "migrations").is_dir():
+            return None
+        from segue.judges.rls import examine as examine_project
+
+        report = await examine_project(project, options, folder)
+        return None if report is None else Examination(report.as_check(), report.as_json(), report.decides)
+
+    return examine
+
+
+def command_runner(redactor: Redactor, limit: float, kept: int | None = None) -> RunCommand:
+    """Return what runs a command of the user within a time limit; `kept` bytes of its output's end."""
+
+    async def run(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
         try:
-            return parts_of(text, settings.model)
-        except ValueError as error:
-            raise UsageError(f"The role {role}: {error}") from None
+            done = await capture(argv, folder, child_environment(), timeout=limit)
+        except (SegueError, TimeoutError) as error:
+            return None, str(error) or f"{argv[0]} took longer than {limit:g} s and was ended"
+        said = redactor.text((done.out + done.err).decode("utf-8", "replace"))
+        return done.exit_code, said[-kept:] if kept else said
 
-    def flow_name(self, source_kind: str = "planfile") -> str:
-        """The flow that was chosen, or the one that source and agent are usually used with."""
-        first = self.parts(Role.EXECUTE, self.agent_name())[0].agent
-        usual = getattr(agent_class(first, self.loaded.settings), "usual_flow", "execute")
-        usual = {"speckit": "spec", "prompt": "build"}.get(source_kind, usual)
-        if usual == "execute" and self.loaded.settings.review.reviewer not in (None, "none"):
-            usual = "review"
-        name = self.loaded.settings.flow or usual
-        if name not in FLOWS:
-            raise UsageError(f"There is no flow {name!r}.", hint=f"Known flows: {', '.join(FLOWS)}")
-        if (name == "build") != (source_kind == "prompt"):
-            raise UsageError(
-                f"The flow {name} does not fit: `build` is for prompts, the others for plans and features."
-            )
-        return name
-
-    def redactor(self) -> Redactor:
-        """Knows this user's secrets."""
-        settings = self.loaded.settings
-        tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
-        given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
-        known = [os.environ, {"DATABASE_URL": self.database()}, *given]
-        return Redactor([secret for variables in known for secret in secrets_of(variables)])
+    return run
 
 
-def is_prompt(given: str) -> bool:
-    """Several words that are no file: a sentence that says what to build."""
-    words = given.split()
-    return len(words) > 1 and not given.rstrip().endswith(".md") and not _exists(given)
-
-
-def _exists(given: str) -> bool:
+def _make(
+    kind: Any, table: Mapping[str, Any] | Options, place: str, loaded: Loaded, services: Services, hint: str
+) -> Any:
+    """Build a part: its options are checked against its own type, `Options`."""
+    if isinstance(table, Options):
+        return kind(table, services)
+    options = getattr(kind, "Options", Options)
     try:
-        return Path(given).exists()
-    except OSError:  # too long for a path
-        return False
+        return kind(read_options(options, table), services)
+    except OptionError as error:
+        path = ".".join(filter(None, (place, error.path)))
+        message = f"{path}: {error.message} (from {loaded.origin(path)})"
+        raise UsageError(message, hint=hint) from None
 
 
-def _is_feature(given: str, has_features: bool) -> bool:
-    """A folder, its tasks.md, or the bare name of a feature; everything else is a plan file."""
-    path = Path(given)
-    if path.is_dir() or path.name == "tasks.md":
-        return True
-    return has_features and not path.suffix and not path.exists()
+def with_repository(app: App, name: str, repository: str | None) -> App:
+    """Return the same settings with a cloud agent that works on a hosted repository."""
+    fields = getattr(agent_kind(name, app.loaded).Options, "__struct_fields__", ())
+    if repository is None or "repository" not in fields:
+        return app
+    from msgspec.structs import replace as change
 
-
-def wrong_option(error: ValidationError, table: str, loaded: Loaded, hint: str) -> UsageError:
-    """Say which option of a part is wrong, and where it was set."""
-    first = error.errors()[0]
-    path = ".".join([table, *(str(part) for part in first["loc"])])
-    return UsageError(f"{path}: {first['msg']} (from {loaded.origin(path)})", hint=hint)
-
-
-def own_folder(path: Path) -> None:
-    """Make Segue's folder; inside a work tree it keeps itself out of git."""
-    if not path.exists():
-        private_folder(path)
-        (path / ".gitignore").write_text("*\n")
-
-
-def _private_file(database: str) -> None:
-    """A new SQLite file is the user's alone, whatever the folder it lies in."""
-    if "://" not in database:
-        with contextlib.suppress(OSError):
-            os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    settings = app.loaded.settings
+    options = {**settings.agents.get(name, {}), "repository": repository}
+    changed = change(settings, agents={**settings.agents, name: options})
+    return replace(app, loaded=replace(app.loaded, settings=changed))

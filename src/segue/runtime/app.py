@@ -1,0 +1,142 @@
+"""The settings of one command, and the places that follow from them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from segue.config.load import Loaded, load
+from segue.ports import Source, SourceRequest, Store
+from segue.runtime import registry
+from segue.system.files import private_folder
+from segue.system.redact import Redactor, secrets_of
+
+if TYPE_CHECKING:
+    from segue.system.process.processes import Processes
+    from segue.system.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """The settings of one command, and the places that follow from them."""
+
+    loaded: Loaded
+    repo: Path
+    """The folder the user is in or points to; not yet checked to be a repository."""
+    config: Path | None = None
+    """The configuration file the user named."""
+
+    @classmethod
+    def load(
+        cls,
+        repo: Path | None = None,
+        config: Path | None = None,
+        command_line: dict[str, Any] | None = None,
+        stored: dict[str, Any] | None = None,
+    ) -> App:
+        """Read the settings for a repository."""
+        from segue.runtime.flows import check_flows
+
+        start = (repo or Path.cwd()).absolute()
+        named = config.absolute() if config else None
+        loaded = load(start, config=named, command_line=command_line, stored=stored)
+        check_profiles(loaded)
+        check_flows(loaded.settings.flows)
+        return cls(loaded, start if repo else (loaded.settings.repo or start), named)
+
+    @property
+    def state_dir(self) -> Path:
+        """Where Segue keeps its files."""
+        if self.loaded.settings.state_dir is not None:
+            return self.loaded.settings.state_dir
+        import platformdirs
+
+        return platformdirs.user_state_path("segue")
+
+    def database(self) -> str:
+        """Return the database's URL or path."""
+        url = self.loaded.settings.database_url
+        return url.reveal() if url else str(self.state_dir / "segue.db")
+
+    def store(self, read_only: bool = False) -> Store:
+        """Open the database."""
+        from segue.store import connect
+
+        if not read_only:
+            make_own_folder(self.state_dir)
+            _make_private(self.database())
+        patience = self.loaded.settings.store.patience
+        return connect(self.database(), read_only, spools=self.state_dir / "runs", patience=patience)
+
+    def run_folder(self, run_id: str) -> Path:
+        """Return the private folder where the supervisor of a run keeps what its agents print."""
+        return private_folder(private_folder(self.state_dir / "runs") / run_id)
+
+    def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
+        """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
+        settings = self.loaded.settings
+        configured = named is None and settings.source is not None
+        request = SourceRequest(
+            named=str(settings.source) if configured else named,
+            repo=repo,
+            state_dir=self.state_dir,
+            here=Path.cwd(),
+            configured=configured,
+            redact=self.redactor().text,
+        )
+        kind = kind or settings.source_kind
+        # Plug-ins are asked first: a plan file is what nobody else recognises.
+        for name in [kind] if kind else [*registry.plugin_names("sources"), *registry.BUILT_IN["sources"]]:
+            variant, own = registry.load("sources", name), self._source_options(name)
+            asked = replace(request, options=own)
+            if kind or variant.matches(asked):
+                source: Source = variant.open(asked)
+                return source
+        return self.source(named, repo, "planfile")
+
+    def _source_options(self, name: str) -> dict[str, Any]:
+        settings = self.loaded.settings
+        own = {"plan_format": settings.plan_format, "verify": settings.verify}
+        return {**own, **settings.sources.get(name, {})}
+
+    def services(self, processes: Processes, repo: Path | None = None) -> Services:
+        """Return what Segue lends to the parts of a run."""
+        from segue.system.services import Services
+
+        return Services(repo or self.repo, self.state_dir, processes, self.redactor())
+
+    def redactor(self) -> Redactor:
+        """Return what removes this user's secrets."""
+        settings = self.loaded.settings
+        tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
+        given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
+        known = [os.environ, {"DATABASE_URL": self.database()}, *given]
+        return Redactor([secret for variables in known for secret in secrets_of(variables)])
+
+
+def check_profiles(loaded: Loaded) -> None:
+    """Refuse ACP agents of the settings that cannot work."""
+    for name, table in loaded.settings.acp.items():
+        from segue.agents.acp.profiles import check_profile
+
+        path = f"acp.{name}"
+        inside = (known for known in loaded.origins if known == path or known.startswith(f"{path}."))
+        taken = name in registry.names("agents")
+        check_profile(name, table, loaded.origin(next(inside, path)), taken)
+
+
+def make_own_folder(path: Path) -> None:
+    """Make Segue's folder; inside a work tree it keeps itself out of git."""
+    if not path.exists():
+        private_folder(path)
+        (path / ".gitignore").write_text("*\n")
+
+
+def _make_private(database: str) -> None:
+    """Make a new SQLite file the user's alone, whatever the folder it is in."""
+    if "://" not in database:
+        with contextlib.suppress(OSError):
+            os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

@@ -1,0 +1,87 @@
+"""Which flow a run uses: the one that was chosen or is usual, with the phases that the settings ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from segue.config.load import Loaded
+from segue.domain.errors import UsageError
+from segue.domain.role import Role
+from segue.flow.phase import PRESETS, Flow, make_flow, with_phase
+
+if TYPE_CHECKING:
+    from segue.config.settings import FlowSettings
+
+
+def check_flows(flows: Mapping[str, FlowSettings]) -> None:
+    """Refuse flows of the settings that cannot work."""
+    if not flows:
+        return
+    from segue.flow.phases import PHASES
+
+    for name, flow in flows.items():
+        if name in PRESETS:
+            hint = "Choose another name; the flows that come with Segue stay as they are"
+            raise UsageError(f"The flow {name!r} comes with Segue and cannot be redefined.", hint=hint)
+        make_flow(name, flow.phases, PHASES)
+
+
+def choose_flow(loaded: Loaded, usual: str, planned: bool) -> Flow:
+    """Return the flow for a run; `planned` when an agent plans the tasks. Raises UsageError."""
+    from segue.flow.phases import PHASES
+
+    settings = loaded.settings
+    name = settings.flow or usual
+    known = {**PRESETS, **{key: flow.phases for key, flow in settings.flows.items()}}
+    if name not in known:
+        raise UsageError(f"There is no flow {name!r}.", hint=f"Known flows: {', '.join(known)}")
+    flow = make_flow(name, known[name], PHASES)
+    if flow.has("replan") and not planned:
+        raise UsageError(
+            f"The flow {name} does not fit: it replans, but no agent has planned the tasks of this source.",
+            hint="`build` is for prompts; the others are for plans and features",
+        )
+    if settings.review.reviewer not in (None, "none"):
+        flow = with_phase(flow, PHASES["review"], after=("execute", "check"))
+    if settings.checks and not flow.has("verify"):
+        flow = with_phase(flow, PHASES["check"], after=("execute",))
+    if settings.judged_by is not None and settings.flow is None:
+        flow = with_phase(flow, PHASES["verify"], after=("execute", "check", "review"))
+    for path, reason in _without_effect(loaded, flow, planned):
+        raise UsageError(
+            f"{path} (from {loaded.origin(path)}) has no effect: {reason}.",
+            hint=f"Leave it out, or choose a flow that uses it; this one is {' → '.join(flow.names)}",
+        )
+    return flow
+
+
+def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool) -> list[Role]:
+    """Return the roles that agents play in a flow; `planned` when an agent plans the tasks."""
+    from segue.flow.phases import PHASES
+
+    used = {phase.role for phase in flow.phases if phase.role}
+    used |= {phase.role for phase in PHASES.values() if phase.role and set(phase.within) & set(flow.names)}
+    used |= {Role.PLAN} if planned else set()
+    if not agent_judges:
+        used.discard(Role.VERIFY)
+    if not (planned and agent_searches):
+        used.discard(Role.RESEARCH)
+    return sorted(used)
+
+
+def _without_effect(loaded: Loaded, flow: Flow, planned: bool) -> Iterator[tuple[str, str]]:
+    """Find settings that would change nothing in this flow."""
+    settings = loaded.settings
+    if settings.judged_by is not None and not flow.has("verify"):
+        yield "judged_by", f"the flow {flow.name} has no phase `verify`"
+    if settings.smoke and not planned:
+        yield "smoke", "only steps that an agent has planned belong to a build phase"
+    if loaded.origin("replan") != "default" and not flow.has("replan"):
+        yield "replan", f"the flow {flow.name} has no phase `replan`"
+    agent_judges = settings.judged_by in (None, "agent")
+    roles = roles_of(flow, planned, agent_judges, settings.search.service is None)
+    for role in Role:
+        path = f"roles.{role}"
+        if loaded.origin(path) in ("command line", "environment") and role not in roles:
+            yield path, f"no phase of the flow {flow.name} uses this role"

@@ -1,0 +1,262 @@
+"""From a RunPlan to an open run: every part is built once, the repository is locked, the run has its row."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from segue.domain.errors import UsageError, WorkspaceError
+from segue.domain.role import Role
+from segue.domain.run import Run, RunSpec, RunState
+from segue.domain.workspace import Snapshot
+from segue.flow.context import Building, Judging, Reviewing
+from segue.flow.launch import AgentChain
+from segue.ports import Source, Store
+from segue.runtime.app import App
+from segue.runtime.plan import RunPlan, check_chains, plan_run, replan_run
+from segue.runtime.wiring import drop_unready, make_building, make_chains, make_judging, make_reviewing
+from segue.system.files import exclusive, private_folder
+from segue.system.git.repository import Repository, new_repository
+from segue.system.git.worktree import Worktree, branch_of, no_commit, unmerged
+from segue.system.lock import RepoLock
+from segue.system.process.processes import Processes
+from segue.system.services import Services
+
+_CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
+"""States in which a run whose tasks are all done may still have to record its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The filled sockets that a run needs before it has a row of its own."""
+
+    services: Services
+    agents: dict[Role, AgentChain]
+    reviewing: Reviewing | None
+    judging: Judging | None
+    building: Building | None
+
+    @property
+    def cloud(self) -> bool:
+        """Whether the agents that edit work elsewhere."""
+        return self.agents[Role.EXECUTE][0].agent.can.cloud
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that may start: everything a user could have got wrong has been checked."""
+
+    plan: RunPlan
+    parts: Parts
+    run: Run
+    spec: RunSpec
+    repo: Repository
+    """The work tree that is worked in."""
+    lock: RepoLock
+    fresh: bool
+    warning: str = ""
+    tree: Worktree | None = None
+    """The run's own work tree, if it has one."""
+
+    @property
+    def app(self) -> App:
+        """The settings of the run."""
+        return self.plan.app
+
+    @property
+    def source(self) -> Source:
+        """Where its tasks come from."""
+        return self.plan.source
+
+
+@asynccontextmanager
+async def open_run(
+    app: App,
+    named: str | None,
+    only: tuple[str, ...] = (),
+    start: str | None = None,
+    kind: str | None = None,
+) -> AsyncIterator[OpenRun | None]:
+    """Check everything, lock the repository, find or create the run; None when there is nothing to do."""
+    found = app.source(named, app.repo, kind)
+    found.look()
+    if found.outline is not None:
+        await new_repository(app.repo)
+    home = await Repository.open(app.repo)
+    source = app.source(named, home.root, kind)
+    exclude_state_files(home, source)
+    plan = plan_run(app, source, only, start)
+    with app.store(read_only=True) as known:
+        last = _last(known, source.key)
+    run = _unfinished(last)
+    if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
+        yield None
+        return
+    parts, warnings = await build_parts(plan, home)
+    spec, said = await _choose_place(plan, parts, home, last)
+    if app.loaded.settings.plan_changed == "restart" and source.rewritten() is not None:
+        source.restart()
+        plan = plan_run(app, source, only, start)
+    opener = _open_apart if spec.worktree else _open_in_place
+    with app.store() as store:
+        async with opener(plan, parts, store, home, spec, run) as opened:
+            words = "\n".join(filter(None, (*warnings, said, opened.warning)))
+            yield replace(opened, warning=words)
+
+
+@asynccontextmanager
+async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
+    """Open a run that exists, with the settings it was started with."""
+    home = await Repository.open(Path(run.spec.repo))
+    source = app.source(run.spec.source, home.root, run.spec.source_kind)
+    said = [source.recover()]
+    plan = replan_run(app, source, run)
+    parts, warnings = await build_parts(plan, home)
+    with app.store(read_only=True) as known:
+        tree, repo, words = await _enter(known, home, run, source)
+    with _locked(repo, run.id) as lock:
+        exclude_state_files(home, source, repo)
+        warning = "\n".join(filter(None, (*said, *warnings, words)))
+        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree)
+
+
+async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]]:
+    """Build every part that must be able to work before anything is started, and say what is left out."""
+    app, settings = plan.app, plan.app.loaded.settings
+    services = app.services(Processes(), repo.root)
+    chains, said = drop_unready(make_chains(plan.chains, app.loaded, services))
+    check_chains(chains, settings.limits.budget())
+    cloud = chains[Role.EXECUTE][0].agent.can.cloud
+    reviewing = make_reviewing(app, services, cloud) if plan.flow.has("review") else None
+    judging = make_judging(plan.judge, app, services) if plan.judge else None
+    building = make_building(app, plan.source.outline, services)
+    if cloud and await repo.remote_url() is None:
+        raise WorkspaceError(
+            f"{repo.root} has no remote called origin, but {plan.agent} works on a remote repository.",
+            hint="git remote add origin https://github.com/OWNER/REPO",
+        )
+    return Parts(services, chains, reviewing, judging, building), said
+
+
+async def _choose_place(
+    plan: RunPlan, parts: Parts, home: Repository, last: Run | None
+) -> tuple[RunSpec, str]:
+    """Return where the run works: where it began, else where the settings want it; with what to say."""
+    run, app = _unfinished(last), plan.app
+    spec, wanted = plan.spec(home.root, run), app.loaded.settings.worktree
+    if run is not None:
+        stays = wanted and run.spec.worktree is None and not parts.cloud
+        said = f"Run {run.id} began in your own work tree and continues there." if stays else ""
+        return replace(spec, worktree=run.spec.worktree, onto=run.spec.onto), said
+    if parts.cloud:
+        if wanted:
+            raise UsageError(
+                f"worktree has no effect: {plan.agent} never touches your work tree.",
+                hint="Leave --worktree out",
+            )
+        return spec, ""
+    if not wanted:
+        return spec, await _elsewhere(home, last)
+    now = await home.snapshot()
+    if not now.head:
+        raise no_commit(home)
+    spec = replace(spec, worktree=str(app.state_dir.absolute() / "worktrees"), onto=now.branch)
+    names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
+    return spec, f"Your uncommitted changes are not part of the run: {names}" if now.dirty else ""
+
+
+async def _elsewhere(home: Repository, last: Run | None) -> str:
+    """Warn when the work of the last run is on a branch that this run does not see."""
+    if last is None or last.spec.worktree is None or not await unmerged(home, branch_of(last.id)):
+        return ""
+    branch = branch_of(last.id)
+    return f"The work of run {last.id} is not here but on branch {branch}. Merge it with: git merge {branch}"
+
+
+@asynccontextmanager
+async def _open_in_place(
+    plan: RunPlan, parts: Parts, store: Store, home: Repository, spec: RunSpec, run: Run | None
+) -> AsyncIterator[OpenRun]:
+    """Lock the user's own work tree."""
+    with _locked(home, run.id if run else "") as lock:
+        fresh = run is None
+        if run is None:
+            if not parts.cloud:
+                check_clean(await home.snapshot(), plan.app.loaded.settings.allow_dirty)
+            run = store.create(plan.source.key, spec)
+            lock.sign(run.id)
+        yield OpenRun(plan, parts, run, spec, home, lock, fresh)
+
+
+@asynccontextmanager
+async def _open_apart(
+    plan: RunPlan, parts: Parts, store: Store, home: Repository, spec: RunSpec, run: Run | None
+) -> AsyncIterator[OpenRun]:
+    """Make or find a work tree of the run's own; the same source is one run, also when two start at once."""
+    assert spec.worktree is not None
+    source = plan.source
+    with ExitStack() as held:
+        with exclusive(private_folder(Path(spec.worktree)) / f"{source.key}.lock"):
+            run = run or _unfinished(_last(store, source.key))
+            fresh = run is None
+            run = run or store.create(source.key, spec)
+            tree, repo, said = await _enter(store, home, run, source)
+            lock = held.enter_context(_locked(repo, run.id))
+        exclude_state_files(home, source, repo)
+        spec = replace(spec, worktree=run.spec.worktree, onto=run.spec.onto)
+        yield OpenRun(plan, parts, run, spec, repo, lock, fresh, said, tree=tree)
+
+
+async def _enter(
+    store: Store, home: Repository, run: Run, source: Source
+) -> tuple[Worktree | None, Repository, str]:
+    """Open the work tree of a run: the user's, or its own, which builds on what was done before it."""
+    tree = Worktree.of(home, run)
+    if tree is None:
+        return None, home, ""
+    before = [branch_of(known.id) for known in store.runs(run.source_key, limit=2) if known.id != run.id]
+    repo, said = await tree.enter(begun=bool(store.steps(run.id)), starts=[source.head_branch(), *before])
+    return tree, repo, said
+
+
+def exclude_state_files(home: Repository, source: Source, place: Repository | None = None) -> None:
+    """Keep the files that Segue itself writes out of the evidence.
+
+    In a work tree of the run's own, `place`, the same files are left out: yours are the ones that count.
+    """
+    if source.own_files:
+        home.keep_out(list(source.own_files))
+    if place is not None:
+        place.own = home.own
+
+
+def check_clean(now: Snapshot, allow_dirty: bool) -> None:
+    """Refuse to mix the user's uncommitted work with an agent's."""
+    if not now.dirty or allow_dirty:
+        return
+    names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
+    raise WorkspaceError(
+        f"The work tree has uncommitted changes: {names}",
+        kept="Nothing was touched.",
+        hint="Commit or stash them, or start with --allow-dirty",
+    )
+
+
+@contextlib.contextmanager
+def _locked(repo: Repository, run: str) -> Iterator[RepoLock]:
+    lock = RepoLock.take(repo.git_dir, run)
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def _last(store: Store, key: str) -> Run | None:
+    return next(iter(store.runs(source_key=key, limit=1)), None)
+
+
+def _unfinished(last: Run | None) -> Run | None:
+    return last if last and last.state is not RunState.DONE else None

@@ -1,0 +1,140 @@
+"""Every variant of every socket: those that come with Segue, and those that other packages register."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from segue.domain.errors import ToolMissing, UsageError
+
+BUILT_IN: Mapping[str, Mapping[str, str]] = {
+    "agents": {
+        "claude": "segue.agents.claude.agent:ClaudeAgent",
+        "codex": "segue.agents.codex.agent:CodexAgent",
+        "command": "segue.agents.command:CommandAgent",
+        "copilot": "segue.agents.acp.agent:COPILOT",
+        "cursor": "segue.agents.cursor.agent:CursorAgent",
+        "cursor-acp": "segue.agents.acp.agent:CURSOR",
+        "cursor-cloud": "segue.agents.cursor_cloud.agent:CursorCloudAgent",
+        "gemini": "segue.agents.acp.agent:GEMINI",
+        "opencode": "segue.agents.acp.agent:OPENCODE",
+        "qwen": "segue.agents.acp.agent:QWEN",
+        "scripted": "segue.agents.scripted.agent:ScriptedAgent",
+        "vibe": "segue.agents.acp.agent:VIBE",
+    },
+    "sources": {
+        "prompt": "segue.sources.prompt:PromptSource",
+        "speckit": "segue.sources.speckit.source:SpecKit",
+        "planfile": "segue.sources.plan.source:PlanFile",
+    },
+    "reviewers": {
+        "stet": "segue.reviewers.stet.reviewer:StetReviewer",
+        "command": "segue.reviewers.command:CommandReviewer",
+        "ruff": "segue.reviewers.command:RUFF",
+        "semgrep": "segue.reviewers.command:SEMGREP",
+    },
+    "judges": {
+        "llm": "segue.judges.llm:LlmJudge",
+        "checks": "segue.judges.checks:ChecksJudge",
+    },
+    "searchers": {
+        "brave": "segue.searchers.brave:BraveSearcher",
+        "searxng": "segue.searchers.searxng:SearxngSearcher",
+        "tavily": "segue.searchers.tavily:TavilySearcher",
+    },
+    "notifiers": {
+        "terminal": "segue.notify.terminal:TerminalNotifier",
+        "desktop": "segue.notify.desktop:DesktopNotifier",
+        "webhook": "segue.notify.webhook:WebhookNotifier",
+        "email": "segue.notify.mail:MailNotifier",
+    },
+}
+"""Socket → name → where the class is. Other packages use the entry-point group `segue.SOCKET`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One variant of a socket, and where it comes from."""
+
+    socket: str
+    name: str
+    where: str
+    package: str
+    version: str
+    problem: str = ""
+    """Why it cannot be loaded; empty when it can."""
+
+
+@cache
+def _entry_points(socket: str) -> Mapping[str, EntryPoint]:
+    found = entry_points(group=f"segue.{socket}")
+    return {point.name: point for point in found if point.name not in BUILT_IN[socket]}
+
+
+def names(socket: str) -> list[str]:
+    """Return every name that is registered for a socket."""
+    return sorted({*BUILT_IN[socket], *_entry_points(socket)})
+
+
+def plugin_names(socket: str) -> list[str]:
+    """Return the names that other packages have registered for a socket."""
+    return sorted(_entry_points(socket))
+
+
+def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
+    """Import a variant; `also` are names that somebody else answers for, worth a hint."""
+    where = BUILT_IN[socket].get(name)
+    if where is not None:
+        module, _, attribute = where.partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    point = _entry_points(socket).get(name)
+    if point is None:
+        raise _unknown(socket, name, sorted({*names(socket), *also}))
+    try:
+        return point.load()
+    except Exception as error:  # another package's code may raise anything
+        raise ToolMissing(
+            f"The plug-in {name!r} of {_package(point)} cannot be loaded: {type(error).__name__}: {error}",
+            hint="Update or remove that package; `segue plugins` lists what is installed",
+        ) from error
+
+
+def _unknown(socket: str, name: str, known: list[str]) -> UsageError:
+    near = get_close_matches(name, known, n=1)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    return UsageError(
+        f"There is no {socket.removesuffix('s')} {name!r}.{meant}",
+        hint=f"Known {socket}: {', '.join(known)}",
+    )
+
+
+def installed() -> list[Plugin]:
+    """Return every variant of every socket; those of other packages are tried out."""
+    from segue import __version__
+
+    own = [
+        Plugin(socket, name, where, "segue", __version__)
+        for socket, variants in BUILT_IN.items()
+        for name, where in variants.items()
+    ]
+    others = [_examine(socket, point) for socket in BUILT_IN for point in _entry_points(socket).values()]
+    return own + others
+
+
+def _examine(socket: str, point: EntryPoint) -> Plugin:
+    version = point.dist.version if point.dist else ""
+    try:
+        load(socket, point.name)
+        problem = ""
+    except ToolMissing as error:
+        problem = error.message
+    return Plugin(socket, point.name, point.value, _package(point), version, problem)
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "an unknown package"

@@ -1,0 +1,25 @@
+"""What Segue lends to the parts of a run: agents, reviewers, judges, searchers, notifiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from segue.system.process.processes import Processes
+    from segue.system.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The second argument of every part's constructor; the first one are its options."""
+
+    repo: Path
+    """The work tree."""
+    state_dir: Path
+    """Where Segue keeps its files."""
+    processes: Processes
+    """Runs programs that outlive Segue and are adopted after a crash."""
+    redactor: Redactor
+    """Removes the user's secrets from what is stored and shown."""
