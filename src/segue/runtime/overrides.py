@@ -1,19 +1,17 @@
-"""What a person decides about a task that Segue could not finish: it is done, or it is left out."""
+"""What a person decides about a task that Segue could not finish: it is done, or it is skipped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 from segue.domain.errors import UsageError
-from segue.domain.event import Event, EventType
+from segue.domain.events import TaskMarked
+from segue.domain.results import EndOutput, LaunchOutput, StepResult, read_as
 from segue.domain.run import Run
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.flow.context import LAUNCHING
-from segue.flow.task import Ending
-from segue.ports import Journal, StepFacts, StepResult
-from segue.runtime.wiring import App
+from segue.ports import Journal, StepFacts
+from segue.runtime.app import App
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import workplace
 from segue.system.lock import RepoLock
@@ -22,9 +20,9 @@ Mark = Callable[[Task, Completion], None]
 
 
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> None:
-    """Write the decision into the source and the journal. Refused while the run is being driven."""
+    """Write the decision into the source and the journal. Refused while a process works on the run."""
     home = await Repository.open(Path(run.spec.repo))
-    source = app.source(run.spec.source, home.root)
+    source = app.source(run.spec.source, home.root, run.spec.source_kind)
     task = next((task for task in source.tasks().tasks if task.key == key), None)
     if task is None:
         raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
@@ -47,25 +45,23 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
 async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Mark) -> None:
     end = f"task/{task.key}/end"
     status = TaskStatus.SKIPPED if skip else TaskStatus.DONE
-    left = {} if skip else _left(journal, task)
+    commit, branch = (None, None) if skip else _left(journal, task)
     await journal.redo(end)
 
-    async def work(_token: str) -> StepResult:
-        marked = Event(
-            EventType.TASK_MARKED, {"task": task.key, "done": True, "by": "person", "reason": reason}
-        )
+    async def work(_token: str) -> StepResult[EndOutput]:
+        marked = TaskMarked(task.key, True, "person", reason, skip)
         seq = (await journal.emit(marked, end)).seq
-        commit, branch = left.get("head"), left.get("branch")
         mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
-        ending = Ending(True, reason, 0, commit, branch=branch, skipped=skip)
-        return StepResult(True, asdict(ending))
+        ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip)
+        return StepResult(True, ending)
 
-    await journal.step(end, work, facts=StepFacts(task.key, "end"))
+    await journal.step(end, EndOutput, work, facts=StepFacts(task.key, "end"))
 
 
-def _left(journal: Journal, task: Task) -> dict[str, str]:
-    """Where the last launch of the task left its work: the next task builds on it."""
-    launches = [
-        s for s in journal.steps(f"task/{task.key}/") if s.phase in LAUNCHING and s.output.get("branch")
-    ]
-    return launches[-1].output if launches else {}
+def _left(journal: Journal, task: Task) -> tuple[str | None, str | None]:
+    """Return the commit and branch where the last launch left its work: the next task builds on it."""
+    launches = [step.output for step in journal.steps(f"task/{task.key}/") if step.output.get("branch")]
+    if not launches:
+        return None, None
+    left = read_as(LaunchOutput, launches[-1])
+    return left.head or None, left.branch or None

@@ -29,7 +29,7 @@ from segue.domain.events import (
     VerdictGiven,
 )
 from segue.domain.outcome import Usage
-from segue.domain.run import Run, RunState
+from segue.domain.run import RunState
 from segue.domain.verdict import Result
 
 _UNDER_WAY = ("running", "parked", "stopped")
@@ -318,8 +318,3 @@ _FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
 }
 FOLDED: tuple[type[Event], ...] = tuple(_FOLDS)
 """The kinds of events a view is computed from. All others change nothing in it."""
-
-
-def view_of(run: Run, events: Iterable[Recorded], state: RunState) -> RunView:
-    """Return the view of a stored run; `state` is where it really is."""
-    return RunView.of(run.spec.titles, events).close(state)

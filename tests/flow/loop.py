@@ -1,0 +1,236 @@
+"""The loop in this very process: a real repository, a real SQLite file, and agents that are Python functions."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from segue.domain.budget import Budget
+from segue.domain.events import AgentStarted, Event, Recorded
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.finding import DismissReason, Finding
+from segue.domain.job import Job
+from segue.domain.outcome import Outcome, Usage
+from segue.domain.role import Role
+from segue.domain.run import Run, RunSpec
+from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.domain.verdict import Verdict
+from segue.flow.context import Checking, Judging, Policy, Reviewing, RunContext
+from segue.flow.launch import ChosenAgent, Launcher
+from segue.flow.phase import PRESETS, make_flow
+from segue.flow.phases import PHASES
+from segue.flow.scheduler import run_tasks
+from segue.ports import Capabilities, Installation, Judge, Problem, Reviewer, Source, SourceRequest, Store
+from segue.store import connect
+from segue.system.git.repository import Repository
+from segue.view.run import FOLDED, RunView
+
+Behaviour = Callable[[Job], Outcome]
+
+
+class FunctionAgent:
+    """An agent whose launches are calls of a function; it counts them."""
+
+    def __init__(self, name: str, behave: Behaviour, can: Capabilities | None = None) -> None:
+        self.name = name
+        self.can = can or Capabilities(plan_mode=True, ask_mode=True, reports_usage=True, reports_cost=True)
+        self.jobs: list[Job] = []
+        self._behave = behave
+
+    def check(self) -> list[Problem]:
+        """It always works."""
+        return []
+
+    def installation(self) -> Installation:
+        """It needs no installation."""
+        return Installation()
+
+    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
+        """Call the function."""
+        self.jobs.append(job)
+        yield AgentStarted("function")
+        yield self._behave(job)
+
+    def forget(self, token: str) -> None:
+        """Nothing is kept."""
+
+
+def edit(name: str = "work.txt") -> Behaviour:
+    """An agent that changes a file in every launch."""
+
+    def behave(job: Job) -> Outcome:
+        path = job.workspace / name
+        path.write_text((path.read_text() if path.exists() else "") + f"{job.labels['task']}\n")
+        return Outcome("Done.", usage=Usage(10, 5, 0.25))
+
+    return behave
+
+
+def fail(kind: FailureKind, until: float | None = None) -> Behaviour:
+    """An agent that fails in every launch."""
+    return lambda _job: Outcome(failure=Failure(kind, f"{kind}!", until=until), usage=Usage(1, 1))
+
+
+def in_turn(*behaviours: Behaviour) -> Behaviour:
+    """An agent that does one thing after the other, and the last one for ever."""
+    rest = list(behaviours)
+    return lambda job: (rest.pop(0) if len(rest) > 1 else rest[0])(job)
+
+
+class ListSource(Source):
+    """Tasks in memory."""
+
+    kind = "list"
+    key = "list"
+
+    def __init__(self, *keys: str) -> None:
+        self.found = {key: Task(key, f"Title {key}", f"Do {key}.") for key in keys}
+        self.completions: list[tuple[str, Completion]] = []
+        self.changes = 0
+
+    @property
+    def address(self) -> str:
+        """Its only name."""
+        return "list"
+
+    @classmethod
+    def matches(cls, request: SourceRequest) -> bool:
+        """Never: it is made by tests."""
+        return False
+
+    @classmethod
+    def open(cls, request: SourceRequest) -> Self:
+        """Never opened by name."""
+        raise NotImplementedError
+
+    def tasks(self) -> TaskList:
+        """All tasks."""
+        return TaskList(tuple(self.found.values()))
+
+    def stamp(self) -> object:
+        """Changes when a test says so."""
+        return self.changes
+
+    def mark(self, task: Task, completion: Completion) -> None:
+        """Remember it."""
+        from dataclasses import replace
+
+        self.completions.append((task.key, completion))
+        self.found[task.key] = replace(self.found[task.key], status=completion.status)
+
+    def record(self, task: Task, completion: Completion) -> None:
+        """Remember it."""
+        self.completions.append((task.key, completion))
+
+    def reopen(self, key: str) -> None:
+        """Make a task pending again."""
+        from dataclasses import replace
+
+        self.found[key] = replace(self.found[key], status=TaskStatus.PENDING)
+        self.changes += 1
+
+
+def keep_all(findings: Sequence[Finding]) -> tuple[list[Finding], list[tuple[Finding, DismissReason]]]:
+    """Dismiss nothing."""
+    return list(findings), []
+
+
+def no_verdict(*_: object) -> Verdict:
+    """Stands where no agent judges."""
+    raise AssertionError("no agent judges here")
+
+
+@dataclass
+class Loop:
+    """One run that tests drive session by session."""
+
+    root: Path
+    source: ListSource
+    agents: Sequence[FunctionAgent]
+    flow: str = "execute"
+    phases: tuple[str, ...] | None = None
+    attempts: int = 1
+    policy: Policy = field(default_factory=Policy)
+    budget: Budget = field(default_factory=Budget)
+    checks: tuple[tuple[str, ...], ...] = ()
+    reviewer: Reviewer | None = None
+    judge: Judge | None = None
+    roles: Mapping[Role, Sequence[FunctionAgent]] = field(default_factory=dict)
+    events: list[Recorded] = field(default_factory=list)
+    view: RunView = field(default_factory=RunView)
+    run_id: str = ""
+
+    def __post_init__(self) -> None:
+        self.repo = self.root / "repo"
+        self.repo.mkdir(parents=True, exist_ok=True)
+        self.git("init", "--quiet", "-b", "main")
+        self.git("config", "user.email", "a@example.com")
+        self.git("config", "user.name", "A")
+        self.git("commit", "--quiet", "--allow-empty", "-m", "Start")
+
+    def git(self, *words: str) -> str:
+        """Run git in the repository."""
+        done = subprocess.run(["git", *words], cwd=self.repo, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def store(self) -> Store:
+        """Open the database."""
+        return connect(self.root / "segue.db")
+
+    def session(self, chosen: Sequence[str] = ()) -> None:
+        """Work on the run as one process would, until its end or an error."""
+        asyncio.run(self._session(chosen))
+
+    async def _session(self, chosen: Sequence[str]) -> None:
+        async with self.context() as context:
+            await run_tasks(context, chosen)
+
+    @asynccontextmanager
+    async def context(self) -> AsyncGenerator[RunContext, None]:
+        """Open the run, and close it whatever happens."""
+        with self.store() as store:
+            run = self._row(store)
+            self.view = RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED))
+            journal = await store.open(run.id, [self.view.apply, self.events.append])
+            try:
+                chain = tuple(ChosenAgent(agent) for agent in self.agents)
+                own = {role: tuple(map(ChosenAgent, agents)) for role, agents in self.roles.items()}
+                yield RunContext(
+                    flow=make_flow(self.flow, self.phases or PRESETS[self.flow], PHASES),
+                    journal=journal,
+                    source=self.source,
+                    agents={**dict.fromkeys(Role, chain), **own},
+                    workspace=await Repository.open(self.repo),
+                    policy=self.policy,
+                    launcher=Launcher(journal, self.view, budget=self.budget, attempts=self.attempts),
+                    view=self.view,
+                    checking=Checking(self.checks, _run_check),
+                    reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail") if self.reviewer else None,
+                    judging=Judging(self.judge, no_verdict) if self.judge else None,
+                )
+            finally:
+                await store.close(journal)
+
+    def _row(self, store: Store) -> Run:
+        if not self.run_id:
+            titles = {task.key: task.title for task in self.source.tasks().tasks}
+            spec = RunSpec("list", "list", str(self.repo), "function", self.flow, titles=titles)
+            self.run_id = store.create("list", spec).id
+        run = store.run(self.run_id)
+        assert run is not None
+        return run
+
+    def step_keys(self) -> list[str]:
+        """The steps of the run, all generations."""
+        with self.store() as store:
+            return [f"{step.key}#{step.gen}" for step in store.steps(self.run_id)]
+
+
+async def _run_check(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
+    done = subprocess.run(list(argv), cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr

@@ -1,0 +1,272 @@
+"""The loop: attempts, fallbacks, usage limits, budgets, phases, and what a second session repeats."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from segue.domain.budget import Budget
+from segue.domain.errors import NeedsHuman
+from segue.domain.events import AgentReplaced, RunParked, TaskEnded
+from segue.domain.evidence import Evidence
+from segue.domain.failure import FailureKind
+from segue.domain.finding import DismissReason, Finding, Review, Severity
+from segue.domain.job import Job
+from segue.domain.outcome import Outcome
+from segue.domain.task import Task, TaskStatus
+from segue.domain.verdict import Action, Result, Verdict
+from segue.flow.context import Policy
+from segue.flow.launch import MAX_PARKS
+from segue.ports import Problem, ReviewSubject
+from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
+
+
+class SayingJudge:
+    """A judge that gives prepared verdicts."""
+
+    name = "saying"
+
+    def __init__(self, *results: Result) -> None:
+        self.results = list(results)
+        self.seen: list[Evidence] = []
+
+    def check(self) -> list[Problem]:
+        """It always works."""
+        return []
+
+    async def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002
+        """Give the next verdict."""
+        self.seen.append(evidence)
+        result = self.results.pop(0)
+        action = Action.PROCEED if result is Result.PASS else Action.RETRY
+        return Verdict(result, action, f"it is {result}")
+
+
+class FindingReviewer:
+    """A reviewer that reports prepared findings, round by round."""
+
+    name = "finding"
+    needs_commit = True
+
+    def __init__(self, *rounds: int) -> None:
+        self.rounds = list(rounds)
+
+    def check(self) -> list[Problem]:
+        """It always works."""
+        return []
+
+    async def review(self, subject: ReviewSubject, again: bool) -> Review:  # noqa: ARG002
+        """Report as many findings as prepared."""
+        count = self.rounds.pop(0)
+        found = [Finding(str(n), f"f{n}.py", n, Severity.ERROR, "R1", f"wrong {n}") for n in range(count)]
+        return Review(tuple(found))
+
+    async def dismiss(
+        self, subject: ReviewSubject, dismissed: list[tuple[Finding, DismissReason]]
+    ) -> None:
+        """Nothing to do."""
+
+    async def finish(self, subject: ReviewSubject) -> str:  # noqa: ARG002
+        """Nothing to say."""
+        return ""
+
+
+def test_every_task_is_done_committed_and_marked(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    loop = Loop(tmp_path, ListSource("1", "2", "3"), [agent])
+    loop.session()
+    assert [key for key, _ in loop.source.completions] == ["1", "2", "3"]
+    assert loop.git("log", "--format=%s").splitlines()[:3] == [f"Task {k}: Title {k}" for k in "321"]
+    assert {key: task.state for key, task in loop.view.tasks.items()} == dict.fromkeys("123", "done")
+    assert (loop.view.launches, loop.view.usage.tokens) == (3, 45)
+    assert loop.view.usage.cost_usd == pytest.approx(0.75)
+
+
+def test_a_second_session_launches_nothing_again(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    loop = Loop(tmp_path, ListSource("1", "2"), [agent])
+    loop.session(["1"])
+    loop.session()
+    assert [job.labels["task"] for job in agent.jobs] == ["1", "2"]
+
+
+def test_feedback_of_a_failed_attempt_reaches_the_next(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", in_turn(lambda _job: Outcome("I did it."), edit()))
+    loop = Loop(tmp_path, ListSource("1"), [agent], attempts=2)
+    loop.session()
+    assert len(agent.jobs) == 2
+    assert "nothing in the work tree" in agent.jobs[1].prompt.text
+
+
+def test_attempts_are_limited(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", fail(FailureKind.CRASH))
+    loop = Loop(tmp_path, ListSource("1", "2"), [agent], attempts=3)
+    with pytest.raises(NeedsHuman):
+        loop.session()
+    assert len(agent.jobs) == 3
+    assert loop.view.tasks["1"].state == "needs_human"
+    assert loop.view.tasks["2"].state == "pending"
+
+
+def test_interruptions_do_not_count_as_attempts(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", in_turn(fail(FailureKind.INTERRUPTED), fail(FailureKind.INTERRUPTED), edit()))
+    loop = Loop(tmp_path, ListSource("1"), [agent])
+    loop.session()
+    assert len(agent.jobs) == 3
+
+
+def test_a_wrong_key_is_not_tried_twice(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", fail(FailureKind.AUTH))
+    loop = Loop(tmp_path, ListSource("1"), [agent], attempts=5)
+    with pytest.raises(NeedsHuman):
+        loop.session()
+    assert len(agent.jobs) == 1
+
+
+def test_another_agent_takes_over_and_it_is_said_once(tmp_path: Path) -> None:
+    first, second = FunctionAgent("first", fail(FailureKind.AUTH)), FunctionAgent("second", edit())
+    loop = Loop(tmp_path, ListSource("1", "2"), [first, second])
+    loop.session()
+    replaced = [event.event for event in loop.events if isinstance(event.event, AgentReplaced)]
+    assert [(event.agent, event.next) for event in replaced] == [("first", "second")]
+    assert (len(first.jobs), len(second.jobs)) == (1, 2)
+    assert loop.view.fallbacks == 1
+
+
+def test_a_usage_limit_is_waited_for_only_so_often(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", fail(FailureKind.USAGE_LIMIT, until=time.time() - 1))
+    loop = Loop(tmp_path, ListSource("1"), [agent])
+    with pytest.raises(NeedsHuman, match="usage_limit"):
+        loop.session()
+    assert len(agent.jobs) == MAX_PARKS + 1
+    assert sum("/park/" in key for key in loop.step_keys()) == MAX_PARKS
+
+
+def test_a_usage_limit_that_ends_is_shown_and_waited_for(tmp_path: Path) -> None:
+    def limited(_job: Job) -> Outcome:
+        return fail(FailureKind.USAGE_LIMIT, until=time.time() + 0.3)(_job)
+
+    agent = FunctionAgent("one", in_turn(limited, edit()))
+    loop = Loop(tmp_path, ListSource("1"), [agent])
+    loop.session()
+    assert [event.event for event in loop.events if isinstance(event.event, RunParked)]
+    assert loop.view.tasks["1"].state == "done"
+
+
+def test_a_budget_stops_before_the_launch(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    loop = Loop(tmp_path, ListSource("1", "2", "3"), [agent], budget=Budget(launches=2))
+    with pytest.raises(NeedsHuman, match="limits.launches"):
+        loop.session()
+    assert len(agent.jobs) == 2
+    loop.budget = Budget(launches=3)
+    loop.session()
+    assert [job.labels["task"] for job in agent.jobs] == ["1", "2", "3"]
+
+
+def test_a_task_that_failed_verification_is_judged_again_after_resume(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    judge = SayingJudge(Result.FAIL)
+    loop = Loop(
+        tmp_path, ListSource("1"), [agent], flow="spec", judge=judge, policy=Policy(resolutions=0)
+    )
+    with pytest.raises(NeedsHuman, match="verification failed"):
+        loop.session()
+    judge.results = [Result.PASS]
+    loop.session()
+    assert len(judge.seen) == 2
+    assert loop.view.tasks["1"].state == "done"
+    assert {"task/1/verify/1#1", "task/1/verify/1#2"} <= set(loop.step_keys())
+
+
+def test_a_plan_that_succeeded_is_kept_when_the_task_is_tried_again(tmp_path: Path) -> None:
+    def plan_or_fail(job: Job) -> Outcome:
+        return Outcome("The plan.") if job.labels["phase"] == "plan" else fail(FailureKind.CRASH)(job)
+
+    agent = FunctionAgent("one", plan_or_fail)
+    loop = Loop(tmp_path, ListSource("1"), [agent], flow="plan")
+    for _ in range(2):
+        with pytest.raises(NeedsHuman):
+            loop.session()
+    assert [job.labels["phase"] for job in agent.jobs] == ["plan", "execute", "execute"]
+    assert "The plan." in agent.jobs[-1].prompt.text
+
+
+def test_a_completion_that_was_taken_back_is_done_again_from_its_base(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    loop = Loop(tmp_path, ListSource("1"), [agent])
+    loop.session()
+    loop.source.reopen("1")
+    loop.session()
+    assert len(agent.jobs) == 2
+    assert "task/1/base#2" in loop.step_keys()
+
+
+def test_checks_run_in_every_flow_and_send_the_agent_back(tmp_path: Path) -> None:
+    def half_done(job: Job) -> Outcome:
+        (job.workspace / "half.txt").write_text("half")
+        return Outcome("Done.")
+
+    agent = FunctionAgent("one", in_turn(half_done, edit("whole.txt")))
+    check = (sys.executable, "-c", "import pathlib, sys; sys.exit(not pathlib.Path('whole.txt').exists())")
+    loop = Loop(tmp_path, ListSource("1"), [agent], checks=(check,))
+    loop.session()
+    assert [job.labels["phase"] for job in agent.jobs] == ["execute", "resolve"]
+    assert "NOT MET" in agent.jobs[1].prompt.text
+    assert loop.view.tasks["1"].state == "done"
+
+
+def test_a_check_that_keeps_failing_needs_a_human(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    loop = Loop(tmp_path, ListSource("1"), [agent], checks=(("false",),), policy=Policy(resolutions=1))
+    with pytest.raises(NeedsHuman, match="checks failed: false"):
+        loop.session()
+    assert [job.labels["phase"] for job in agent.jobs] == ["execute", "resolve"]
+    assert loop.source.found["1"].status is TaskStatus.PENDING
+
+
+def test_check_and_verify_share_the_resolutions(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    judge = SayingJudge(Result.FAIL, Result.PASS)
+    phases = ("execute", "check", "verify")
+    loop = Loop(tmp_path, ListSource("1"), [agent], phases=phases, checks=(("true",),), judge=judge)
+    loop.session()
+    assert [job.labels["phase"] for job in agent.jobs] == ["execute", "resolve"]
+    assert loop.git("log", "--format=%s").splitlines()[0] == "Task 1: fix 1"
+
+
+def test_review_fits_the_spec_flow(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    phases = ("execute", "review", "verify")
+    judge, reviewer = SayingJudge(Result.PASS), FindingReviewer(1, 0)
+    loop = Loop(tmp_path, ListSource("1"), [agent], phases=phases, judge=judge, reviewer=reviewer)
+    loop.session()
+    assert [job.labels["phase"] for job in agent.jobs] == ["execute", "address"]
+
+
+def test_findings_that_remain_are_counted(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    loop = Loop(tmp_path, ListSource("1"), [agent], flow="review", reviewer=FindingReviewer(2, 1, 1))
+    with pytest.raises(NeedsHuman, match="1 review findings remain"):
+        loop.session()
+    (ended,) = [event.event for event in loop.events if isinstance(event.event, TaskEnded)]
+    assert (ended.remaining, ended.attempts) == (1, 3) or ended.remaining == 1
+
+
+def test_the_run_goes_on_after_a_failure_if_it_may(tmp_path: Path) -> None:
+    def only_two(job: Job) -> Outcome:
+        return edit()(job) if job.labels["task"] == "2" else fail(FailureKind.CRASH)(job)
+
+    policy = Policy(continue_after_failure=True)
+    loop = Loop(tmp_path, ListSource("1", "2", "3"), [FunctionAgent("one", only_two)], policy=policy)
+    with pytest.raises(NeedsHuman, match="2 tasks need a human"):
+        loop.session()
+    assert loop.view.tasks["2"].state == "done"
+    limited = replace(policy, max_failures=1)
+    other = Loop(tmp_path / "other", ListSource("1", "2"), [FunctionAgent("one", only_two)], policy=limited)
+    with pytest.raises(NeedsHuman, match="Task 1 needs a human"):
+        other.session()
