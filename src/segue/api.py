@@ -1,0 +1,137 @@
+"""Run a source from Python, watch its events, read the store; and what helps to write an agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from segue.agents.local.launch import ProcessEnd, make_command
+from segue.agents.local.launch import run_program as run_command
+from segue.domain.errors import SegueError
+from segue.domain.events import AgentText, Event
+from segue.domain.job import Job
+from segue.domain.outcome import Outcome
+from segue.domain.run import RunState
+from segue.ports import Observer, Store
+from segue.runtime.app import App
+from segue.system.services import Services
+from segue.view.load import load_view
+from segue.view.run import RunView
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended."""
+
+    run: str | None
+    """Its id; None when there was nothing to do."""
+    state: RunState
+    view: RunView
+    error: SegueError | None = None
+    """What stopped it before all tasks were done."""
+
+    @property
+    def exit_code(self) -> int:
+        """What the command line would have ended with."""
+        return self.error.exit_code if self.error else 0
+
+
+def run(
+    source: str | Path,
+    *,
+    agent: str | None = None,
+    repo: str | Path | None = None,
+    tasks: Sequence[str] = (),
+    observers: Sequence[Observer] = (),
+    **settings: Any,
+) -> RunResult:
+    """Run the tasks of a source with an agent, as `segue run` does, and return how it ended.
+
+    `settings` are those of segue.toml (`checks=["pytest -q"]`, `limits={"attempts": 2}`). Every event is
+    passed to the observers. Mistakes in the settings raise UsageError; a task that needs a human does not.
+    """
+    return asyncio.run(
+        run_async(source, agent=agent, repo=repo, tasks=tasks, observers=observers, **settings)
+    )
+
+
+async def run_async(
+    source: str | Path,
+    *,
+    agent: str | None = None,
+    repo: str | Path | None = None,
+    tasks: Sequence[str] = (),
+    observers: Sequence[Observer] = (),
+    **settings: Any,
+) -> RunResult:
+    """Do what `run` does, in an event loop that is running already."""
+    from segue.runtime.open import open_run
+    from segue.runtime.session import run_session
+
+    app = App.load(Path(repo) if repo else None, None, {"agent": agent, **settings})
+    async with open_run(app, str(source), tuple(tasks)) as opened:
+        if opened is None:
+            return RunResult(None, RunState.DONE, RunView())
+        ended = await run_session(opened, observers)
+    with app.store(read_only=True) as store:
+        found = store.run(ended.run)
+        assert found is not None
+        return RunResult(ended.run, ended.state, load_view(store, found), ended.error)
+
+
+def open_store(repo: str | Path | None = None, **settings: Any) -> Store:
+    """Open the database that the settings name, for reading."""
+    return App.load(Path(repo) if repo else None, None, settings).store(read_only=True)
+
+
+ReadLine = Callable[[str], Sequence[Event]]
+"""Turns a line that the program prints into events."""
+
+
+async def run_program(
+    services: Services,
+    job: Job,
+    argv: Sequence[str],
+    read_line: ReadLine | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    pass_env: Sequence[str] = (),
+) -> AsyncGenerator[Event | Outcome, None]:
+    """Run a program for a job and yield what an agent's `run` must yield.
+
+    The program gets the prompt on stdin. It is started under Segue's supervisor, survives a crash of Segue
+    and is adopted afterwards. What it prints is redacted and bounded.
+    """
+    reader = _PlainReader(read_line)
+    command = make_command(job, argv, pass_env, env)
+    async for item in run_command(services, job, command, reader):
+        yield item
+
+
+class _PlainReader:
+    """Takes what a program prints as its answer, unless somebody reads the lines."""
+
+    def __init__(self, read_line: ReadLine | None) -> None:
+        self._read_line = read_line
+        self._said: list[str] = []
+
+    def read(self, text: str) -> list[Event] | None:
+        """Return the events in a line of stdout; None: it is kept as plain output."""
+        if self._read_line is None:
+            self._said.append(text)
+            return None
+        events = list(self._read_line(text))
+        self._said += [event.text for event in events if isinstance(event, AgentText)]
+        return events
+
+    def outcome(self, end: ProcessEnd, now: float) -> Outcome:
+        """Return how the launch ended, judging by its exit code and last lines."""
+        text = "\n".join(self._said)[-64 * 1024 :]
+        return Outcome(text, end.failure(now), end.exit.code, duration=end.exit.duration)
+
+    def facts(self) -> dict[str, Any]:
+        """Report nothing in addition."""
+        return {}

@@ -1,0 +1,112 @@
+"""Random but well-formed histories of runs: what a journal could really contain, kills included."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from segue.domain.events import (
+    AgentEnded,
+    AgentReplaced,
+    AgentStarted,
+    AgentText,
+    AgentTool,
+    Committed,
+    Event,
+    NoticeGiven,
+    PromptSent,
+    Recorded,
+    RunEnded,
+    RunParked,
+    RunResumed,
+    RunStarted,
+    StepAdopted,
+    StepEnded,
+    StepStarted,
+    TaskEnded,
+    TaskStarted,
+    VerdictGiven,
+)
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.outcome import Usage
+from segue.domain.verdict import Action, Result
+
+KEYS = ("1", "2", "3")
+TITLES = {key: f"Title {key}" for key in KEYS}
+RUN = "20260101-000000-abcd"
+FACTS = ("plan.md", "/repo", "scripted", "execute")
+
+
+class _History:
+    """Writes a history event by event."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.events: list[Recorded] = []
+        self.now = 1_000_000
+
+    def add(self, event: Event, step: str | None = None) -> None:
+        """Append an event, a little later than the last one."""
+        self.now += self.draw(st.integers(0, 5_000))
+        self.events.append(Recorded(RUN, len(self.events) + 1, self.now, step, event))
+
+    def session(self, first: bool) -> None:
+        """One process: it starts or resumes, works, and ends or is killed."""
+        self.now += self.draw(st.integers(0, 10_000_000))
+        last = self.events[-1].ts if self.events else None
+        self.add(RunStarted(*FACTS) if first else RunResumed(*FACTS, last_seen=last))
+        for key in self.draw(st.lists(st.sampled_from(KEYS), max_size=3)):
+            if self.task(key) and self.draw(st.booleans()):
+                return  # killed
+        self.add(RunEnded(self.draw(st.sampled_from(["done", "stopped", "needs_human"]))))
+
+    def task(self, key: str) -> bool:
+        """One task, perhaps cut off in the middle; returns whether it was."""
+        self.add(TaskStarted(key, TITLES[key]))
+        for number in range(1, self.draw(st.integers(1, 3)) + 1):
+            if self.launch(key, number):
+                return True
+        self.add(Committed(key, "c" * 40), f"task/{key}/commit/task")
+        done = self.draw(st.booleans())
+        self.add(TaskEnded(key, done, "because", remaining=self.draw(st.integers(0, 2))))
+        return False
+
+    def launch(self, key: str, number: int) -> bool:
+        """One launch; returns whether it was cut off."""
+        phase = self.draw(st.sampled_from(["plan", "execute", "resolve", "verify"]))
+        step = f"task/{key}/{phase}/{number}"
+        self.add(StepStarted(len(self.events), "t", key, phase, number, "scripted"), step)
+        self.add(PromptSent("d", 3), step)
+        if self.draw(st.booleans()):
+            self.add(StepAdopted(1, "t"), step)
+            self.add(PromptSent("d", 3), step)
+        self.add(AgentStarted("scripted"), step)
+        for _ in range(self.draw(st.integers(0, 3))):
+            self.add(self.draw(st.sampled_from([AgentText("x"), AgentTool("Bash"), NoticeGiven("n")])), step)
+        if self.draw(st.integers(0, 9)) == 0:
+            return True
+        for _ in range(self.draw(st.integers(1, 2))):  # an adopted launch reports its end again
+            self.add(AgentEnded(True, usage=self.draw(_USAGE), failure=self.draw(_FAILURE)), step)
+        self.add(VerdictGiven(key, Result.PASS, Action.PROCEED, "fine"), step)
+        self.add(StepEnded(1, True, 5), step)
+        if self.draw(st.integers(0, 5)) == 0:
+            self.add(AgentReplaced(key, phase, "scripted", "other", FailureKind.AUTH, "no"))
+        if self.draw(st.integers(0, 5)) == 0:
+            self.add(RunParked(key, self.now / 1000 + 60))
+            self.now += 60_000
+            self.add(StepEnded(1, True), f"task/{key}/park/{phase}/{number}")
+        return False
+
+
+_USAGE = st.none() | st.builds(
+    Usage, st.integers(0, 5000), st.integers(0, 5000), st.none() | st.integers(0, 100).map(lambda c: c / 4)
+)
+_FAILURE = st.none() | st.just(Failure(FailureKind.USAGE_LIMIT, "limit", until=1234.5))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Recorded]:
+    """Return the events of one run: some sessions, each ended or killed."""
+    history = _History(draw)
+    for number in range(draw(st.integers(1, 3))):
+        history.session(first=number == 0)
+    return history.events
