@@ -13,6 +13,7 @@ import pytest
 
 from segue.domain.criterion import Criterion
 from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.options import read_options
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
@@ -81,7 +82,7 @@ class Endpoint:
     def judge(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> LlmJudge:
         monkeypatch.setenv("JUDGE_KEY", KEY)
         settings = {"base_url": self.base_url, "api_key_env": "JUDGE_KEY", "max_wait": 20, **options}
-        return LlmJudge(JudgeSettings.model_validate(settings), Redactor(["a-secret-of-the-user"]))
+        return LlmJudge(read_options(JudgeSettings, settings), Redactor(["a-secret-of-the-user"]))
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import pytest
 from segue.domain.criterion import Criterion
 from segue.domain.errors import CredentialsError, JudgeFailed
 from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.options import read_options
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.judges.llm import LlmJudge
@@ -269,12 +270,12 @@ def test_a_quote_from_a_file_that_was_left_out_does_not_count(monkeypatch: Patch
 
 def test_what_is_missing_is_said_before_anything_is_asked(monkeypatch: Patch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    judge = LlmJudge(JudgeSettings.model_validate({}), Redactor([]))
+    judge = LlmJudge(read_options(JudgeSettings, {}), Redactor([]))
     assert [(p.exit_code, "OPENAI_API_KEY" in p.message) for p in judge.check()] == [(4, True)]
     with pytest.raises(CredentialsError, match="OPENAI_API_KEY"):
         judged(judge)
     for options in ({"base_url": "http://localhost:1/v1"}, {"api_key_env": ""}):
-        assert LlmJudge(JudgeSettings.model_validate(options), Redactor([])).check() == []
+        assert LlmJudge(read_options(JudgeSettings, options), Redactor([])).check() == []
 
 
 _LITELLM = """

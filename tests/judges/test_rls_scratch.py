@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from segue.domain.options import read_options
 from segue.judges.rls import examine
 from segue.judges.rls.options import RlsOptions
 from segue.judges.rls.report import Level
@@ -159,7 +160,7 @@ def test_it_can_be_cancelled(tmp_path: Path, rls_server: str) -> None:
     app = project(tmp_path, "set statement_timeout = 0; select pg_sleep(600);")
 
     async def cancelled() -> None:
-        options = RlsOptions.model_validate({"database_url": rls_server})
+        options = read_options(RlsOptions, {"database_url": rls_server})
         work = asyncio.create_task(examine(app, options, tmp_path))
         with psycopg.connect(rls_server, autocommit=True) as connection:
             busy = "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'select pg_sleep%%'"

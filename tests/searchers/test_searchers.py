@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.errors import CredentialsError, SearchFailed, UsageError
+from segue.domain.options import read_options
 from segue.ports import Hit, Searcher
 from segue.searchers.hits import hits
 from segue.searchers.make import make_searcher
@@ -41,7 +42,7 @@ class Desk:
 
     def searcher(self, service: str, **options: Any) -> Searcher:
         values = {"service": service, "base_url": self.url, "api_key_env": "SEARCH_KEY", "max_wait": 30}
-        made = make_searcher(SearchSettings.model_validate(values | options), Redactor([SECRET]))
+        made = make_searcher(read_options(SearchSettings, values | options), Redactor([SECRET]))
         assert made is not None
         return made
 

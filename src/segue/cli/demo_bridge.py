@@ -76,6 +76,7 @@ def _app(place: Throwaway, cloud: str, relay: str) -> App:
 @asynccontextmanager
 async def _relay(place: Throwaway) -> AsyncIterator[str]:
     """The real relay with one harmless action, for as long as the conversation takes."""
+    from segue.domain.options import read_options
     from segue.relay.options import RelaySettings
     from segue.relay.serve import serve
     from segue.relay.tokens import TokenFile
@@ -86,7 +87,7 @@ async def _relay(place: Throwaway) -> AsyncIterator[str]:
     # git is there on every machine, and this call prints its argument and does nothing else.
     argv = ["git", "check-ref-format", "--branch", "saved/{where}"]
     action = {"argv": argv, "parameters": {"where": "[a-z]+"}}
-    settings = RelaySettings.model_validate({"port": 0, "actions": {"backup": action}})
+    settings = read_options(RelaySettings, {"port": 0, "actions": {"backup": action}})
     urls: asyncio.Queue[str] = asyncio.Queue()
     work = asyncio.create_task(serve(settings, folder, urls.put_nowait))
     first = asyncio.create_task(urls.get())

@@ -59,7 +59,7 @@ def _check_zone(name: str) -> None:
         raise OptionError("time_zone", message) from None
 
 
-class AllowedRepo(Options):
+class AllowedRepo(Options, frozen=True):
     """A repository that agents on this machine may work on, and the folder of its clone."""
 
     repo: str
@@ -70,7 +70,7 @@ class AllowedRepo(Options):
         force_setattr(self, "folder", _expand(self.folder))
 
 
-class BridgeSettings(Options):
+class BridgeSettings(Options, frozen=True):
     """What an agent's commands may do, and how much of it."""
 
     allow_repos: Annotated[
@@ -113,9 +113,9 @@ class BridgeSettings(Options):
         str, Meta(description="The time zone of times such as `tomorrow 9:00` that name none.")
     ] = "UTC"
     relay_url: Annotated[str | None, Meta(description="The address of the relay: see docs/relay.md.")] = None
-    relay_token_env: Annotated[
-        str, Meta(description="The environment variable with the relay's token.")
-    ] = "SEGUE_RELAY_TOKEN"
+    relay_token_env: Annotated[str, Meta(description="The environment variable with the relay's token.")] = (
+        "SEGUE_RELAY_TOKEN"
+    )
     relay_token_file: Annotated[
         Path | None, Meta(description="A file with the relay's token, instead of the variable.")
     ] = None

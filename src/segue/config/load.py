@@ -129,7 +129,7 @@ def load(
 
 
 def _spell(path: str, merged: Tree, known: Known) -> str:
-    """Return the path with the dashes of a name that exists: `agents.cursor_cloud` → `agents.cursor-cloud`."""
+    """Return the path with the dashes of a known name: `agents.cursor_cloud` → `agents.cursor-cloud`."""
     table, *rest = path.split(".")
     if table not in NAMED_TABLES or not rest or "_" not in rest[0]:
         return path
@@ -304,9 +304,7 @@ def _validate(merged: Tree, origins: Mapping[str, str]) -> Settings:
 def _locate(path: str, origins: Mapping[str, str]) -> str:
     """Return the origin of a value, a table or an element of a list; a variable by its full name."""
     name = path.partition("[")[0]
-    related = (
-        known for known in origins if known.startswith(f"{name}.") or name.startswith(f"{known}.")
-    )
+    related = (known for known in origins if known.startswith(f"{name}.") or name.startswith(f"{known}."))
     found = name if name in origins else next(related, name)
     origin = origins.get(found, "default")
     return PREFIX + _variable(found) if origin == "environment" else origin

@@ -9,7 +9,7 @@ from msgspec import Meta
 from segue.domain.options import Count, Options, Text
 
 
-class ModelAlias(Options):
+class ModelAlias(Options, frozen=True):
     """One entry of `[[provider.models]]`: a name of your own for a model."""
 
     name: Annotated[Text, Meta(description="The name that clients ask for.")]
@@ -20,7 +20,7 @@ class ModelAlias(Options):
     ] = {}
 
 
-class ProviderSettings(Options):
+class ProviderSettings(Options, frozen=True):
     """How agents are served as models."""
 
     processes: Annotated[

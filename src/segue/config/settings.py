@@ -42,7 +42,7 @@ class AgentNames(str):
         return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
 
-class LimitSettings(Options):
+class LimitSettings(Options, frozen=True):
     """What a launch and a whole run may use."""
 
     phase_timeout: Annotated[Seconds, Meta(description="Seconds one launch of an agent may take.")] = 1800
@@ -65,9 +65,9 @@ class LimitSettings(Options):
         int, Meta(ge=0, description="How often a plan made by an agent may be revised in one run.")
     ] = 10
     launches: Annotated[Count | None, Meta(description="Launches per run.")] = None
-    tokens: Annotated[
-        Count | None, Meta(description="Tokens per run; needs an agent that reports them.")
-    ] = None
+    tokens: Annotated[Count | None, Meta(description="Tokens per run; needs an agent that reports them.")] = (
+        None
+    )
     cost_usd: Annotated[
         Amount | None, Meta(description="US dollars per run; needs an agent that reports cost.")
     ] = None
@@ -89,7 +89,7 @@ class LimitSettings(Options):
         return Budget(self.launches, self.tokens, self.cost_usd)
 
 
-class ReviewSettings(Options):
+class ReviewSettings(Options, frozen=True):
     """Who reviews the agent's changes, and what happens with the findings."""
 
     reviewer: Annotated[
@@ -114,7 +114,7 @@ class ReviewSettings(Options):
     ] = ()
 
 
-class RoleSettings(Options):
+class RoleSettings(Options, frozen=True):
     """Which agent has which role: `NAME`, `NAME:MODEL`, or a list; the first that can work does."""
 
     plan: Annotated[AgentNames | None, Meta(description="Who plans.")] = None
@@ -130,7 +130,7 @@ class RoleSettings(Options):
     ] = None
 
 
-class FinalSettings(Options):
+class FinalSettings(Options, frozen=True):
     """Commands run once after the last task; their output is stored and reported."""
 
     review: Annotated[Commands, Meta(description="Commands of the final review.")] = Commands()
@@ -138,14 +138,14 @@ class FinalSettings(Options):
     timeout: Annotated[Seconds, Meta(description="Seconds one of these commands may take.")] = 3600
 
 
-class LogSettings(Options):
+class LogSettings(Options, frozen=True):
     """The structured log; prompts appear in it as length and hash only."""
 
     file: Annotated[str | None, Meta(description="The log file; `-` is stderr; no log if unset.")] = None
     format: Annotated[Literal["json", "text"], Meta(description="JSON lines or text.")] = "json"
 
 
-class DiagnosticSettings(Options):
+class DiagnosticSettings(Options, frozen=True):
     """The commands that a judge may ask for to find out more."""
 
     allow: Annotated[
@@ -167,7 +167,7 @@ class DiagnosticSettings(Options):
                 raise OptionError("allow", "`*` cannot stand for the program")
 
 
-class GcSettings(Options):
+class GcSettings(Options, frozen=True):
     """What `segue gc` removes."""
 
     keep_days: Annotated[
@@ -175,18 +175,16 @@ class GcSettings(Options):
     ] = 30
 
 
-class StoreSettings(Options):
+class StoreSettings(Options, frozen=True):
     """How runs deal with their database."""
 
     patience: Annotated[
         float,
-        Meta(
-            ge=0, description="Seconds a run continues while Postgres is unreachable; events are buffered."
-        ),
+        Meta(ge=0, description="Seconds a run continues while Postgres is unreachable; events are buffered."),
     ] = 300
 
 
-class FlowSettings(Options):
+class FlowSettings(Options, frozen=True):
     """A flow of your own: the table `[flows.NAME]`."""
 
     phases: Annotated[
@@ -194,12 +192,14 @@ class FlowSettings(Options):
     ]
 
 
-class Settings(Options):
+class Settings(Options, frozen=True):
     """All settings."""
 
     agent: Annotated[
         AgentNames | None,
-        Meta(description="Who does the work: see `segue agent list`; others take over when the first cannot."),
+        Meta(
+            description="Who does the work: see `segue agent list`; others take over when the first cannot."
+        ),
     ] = None
     model: Annotated[str | None, Meta(description="The agent's model; its own default if unset.")] = None
     flow: Annotated[
@@ -216,9 +216,9 @@ class Settings(Options):
     commit: Annotated[
         Literal["task", "phase", "never"], Meta(description="When Segue commits the agent's changes.")
     ] = "task"
-    allow_dirty: Annotated[
-        bool, Meta(description="Start even if the work tree has uncommitted changes.")
-    ] = False
+    allow_dirty: Annotated[bool, Meta(description="Start even if the work tree has uncommitted changes.")] = (
+        False
+    )
     worktree: Annotated[
         bool, Meta(description="Give each run a git worktree of its own; yours is not touched.")
     ] = False
@@ -281,9 +281,7 @@ class Settings(Options):
     ] = None
     database_url: Annotated[
         Secret | None,
-        Meta(
-            description="`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."
-        ),
+        Meta(description="`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."),
     ] = None
     roles: RoleSettings = RoleSettings()
     store: StoreSettings = StoreSettings()

@@ -129,8 +129,9 @@ def _describe(info: inspect.Type) -> str:
     if isinstance(info, inspect.IntType | inspect.FloatType):
         whole = isinstance(info, inspect.IntType)
         return f"a {'whole ' if whole else ''}number{_describe_bounds(info)}"
-    if isinstance(info, inspect.StrType) and info.pattern:
-        return f"text that matches {info.pattern}"
+    if isinstance(info, inspect.StrType):
+        empty = "text that is not empty" if info.min_length else "text"
+        return f"text that matches {info.pattern}" if info.pattern else empty
     name = next((name for kind, name in _NAMES.items() if isinstance(info, kind)), "text")
     few = getattr(info, "min_length", None)
     return f"{name} with at least {few} element{'s' if few > 1 else ''}" if few and name == "a list" else name

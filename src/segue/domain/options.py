@@ -132,11 +132,12 @@ def read_options(kind: type[T], values: Mapping[str, Any]) -> T:
     that raises OptionError names the option itself; other ValueErrors are about the whole table.
     """
     try:
-        return convert(kind, dict(values))
+        read: T = convert(kind, dict(values))
     except msgspec.ValidationError:
         from segue.domain.mistakes import find_mistake  # only when there is one: start-up counts
 
         raise find_mistake(kind, values) from None
+    return read
 
 
 def convert(kind: Any, value: Any) -> Any:
@@ -198,8 +199,11 @@ def option_values(options: msgspec.Struct) -> dict[str, Any]:
 
 
 def options_schema(kind: type[Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a table."""
-    return msgspec.json.schema(kind, schema_hook=_schema)
+    """Return the JSON Schema of a table; its own properties are at the top."""
+    schema = msgspec.json.schema(kind, schema_hook=_schema)
+    name = schema.pop("$ref").rpartition("/")[2]
+    inner = schema["$defs"]
+    return {**inner.pop(name), **({"$defs": inner} if inner else {})}
 
 
 def _schema(kind: type[Any]) -> dict[str, Any]:

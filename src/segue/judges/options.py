@@ -9,7 +9,7 @@ from msgspec import Meta
 from segue.domain.options import Options, Seconds, Text, WebAddress
 
 
-class JudgeSettings(Options):
+class JudgeSettings(Options, frozen=True):
     """The table `[judge]`."""
 
     model: Annotated[

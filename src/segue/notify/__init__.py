@@ -1,7 +1,1 @@
-"""Tells people what happened: on the terminal, the desktop, by webhook and by email."""
-
-from segue.notify.notice import KINDS, Kind, Notice
-from segue.notify.options import NotifySettings
-from segue.notify.send import configured, notify
-
-__all__ = ["KINDS", "Kind", "Notice", "NotifySettings", "configured", "notify"]
+"""Notifies people: on the terminal, on the desktop, by webhook and by email."""

@@ -8,26 +8,26 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from segue.domain.options import OptionError, Options, Seconds, Secret
-from segue.notify.notice import Kind
+from segue.notify.notification import Kind
 
 _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]+@[^\s@<>,;:\"()\[\]\\]+")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-class TerminalSettings(Options):
+class TerminalSettings(Options, frozen=True):
     """The table `[notify.terminal]`."""
 
     enabled: Annotated[bool, Meta(description="Ring the bell and write a line to stderr.")] = False
 
 
-class DesktopSettings(Options):
+class DesktopSettings(Options, frozen=True):
     """The table `[notify.desktop]`."""
 
     enabled: Annotated[bool, Meta(description="Show a desktop notification.")] = False
     timeout: Annotated[Seconds, Meta(description="Seconds the desktop's program may take.")] = 10
 
 
-class WebhookSettings(Options):
+class WebhookSettings(Options, frozen=True):
     """The table `[notify.webhook]`."""
 
     url: Annotated[
@@ -36,12 +36,8 @@ class WebhookSettings(Options):
     secret_env: Annotated[
         str, Meta(description="The environment variable with the key that signs them; unsigned if empty.")
     ] = ""
-    attempts: Annotated[
-        int, Meta(ge=1, le=20, description="How often to try to post one notification.")
-    ] = 4
-    timeout: Annotated[Seconds, Meta(description="Seconds for one notification, all attempts together.")] = (
-        20
-    )
+    attempts: Annotated[int, Meta(ge=1, le=20, description="How often to try to post one notification.")] = 4
+    timeout: Annotated[Seconds, Meta(description="Seconds for one notification, all attempts together.")] = 20
 
     def __post_init__(self) -> None:
         # The message must not quote the address: for Slack and others it is the secret itself.
@@ -49,7 +45,7 @@ class WebhookSettings(Options):
             raise OptionError("url", "must begin with https:// or http:// and contain no blanks")
 
 
-class EmailSettings(Options):
+class EmailSettings(Options, frozen=True):
     """The table `[notify.email]`."""
 
     host: Annotated[
@@ -69,7 +65,7 @@ class EmailSettings(Options):
     ] = "starttls"
     user: Annotated[str, Meta(description="The user to log in as; no login if empty.")] = ""
     password_env: Annotated[str, Meta(description="The environment variable with the password.")] = (
-        "SMTP_PASSWORD"  # noqa: S105
+        "SMTP_PASSWORD"
     )
     sender: Annotated[str, Meta(description="The address mails are sent from.")] = ""
     to: Annotated[tuple[str, ...], Meta(description="The addresses mails are sent to.")] = ()
@@ -87,7 +83,7 @@ class EmailSettings(Options):
             raise OptionError("security", "a password is not sent without encryption: use starttls or ssl")
 
 
-class NotifySettings(Options):
+class NotifySettings(Options, frozen=True):
     """The table `[notify]`: which notifications are sent, and how."""
 
     on: Annotated[tuple[Kind, ...], Meta(description="What to notify about.")] = (

@@ -15,7 +15,7 @@ PREFIX = "composite/profile/"
 """The prefix of a profile's name when it is used as a model."""
 
 
-class Single(Options, tag_field="kind", tag="single"):
+class Single(Options, frozen=True, tag_field="kind", tag="single"):
     """One model under a name of its own."""
 
     model: Annotated[Text, Meta(description="The model that answers.")]
@@ -25,7 +25,7 @@ class Single(Options, tag_field="kind", tag="single"):
         return (self.model,)
 
 
-class Fallback(Options, tag_field="kind", tag="fallback"):
+class Fallback(Options, frozen=True, tag_field="kind", tag="fallback"):
     """The first model that answers."""
 
     models: Annotated[
@@ -37,7 +37,7 @@ class Fallback(Options, tag_field="kind", tag="fallback"):
         return self.models
 
 
-class FanOut(Options, tag_field="kind", tag="fan_out"):
+class FanOut(Options, frozen=True, tag_field="kind", tag="fan_out"):
     """All models at once; a judge or the majority decides which answer counts."""
 
     models: Annotated[
@@ -52,7 +52,7 @@ class FanOut(Options, tag_field="kind", tag="fan_out"):
         return (*self.models, self.judge) if self.judge else self.models
 
 
-class Revise(Options, tag_field="kind", tag="revise"):
+class Revise(Options, frozen=True, tag_field="kind", tag="revise"):
     """A draft, its critique and a better answer."""
 
     draft: Annotated[Text, Meta(description="The model that answers first.")]

@@ -29,12 +29,10 @@ ParameterName = Annotated[
 ]
 
 
-class ActionSettings(Options):
+class ActionSettings(Options, frozen=True):
     """One table `[relay.actions.NAME]`: a command that may be run remotely."""
 
-    argv: Annotated[
-        Argv, Meta(description="The program and its arguments; `{name}` stands for a parameter.")
-    ]
+    argv: Annotated[Argv, Meta(description="The program and its arguments; `{name}` stands for a parameter.")]
     description: Annotated[
         str, Meta(description="What it does, for callers that ask for the list of actions.")
     ] = ""
@@ -93,7 +91,7 @@ def _find_placeholders(argument: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(argument) if name}
 
 
-class RelaySettings(Options):
+class RelaySettings(Options, frozen=True):
     """The table `[relay]`."""
 
     host: Annotated[Text, Meta(description="The address the relay listens on.")] = "127.0.0.1"

@@ -23,7 +23,7 @@ def _check_placeholders(name: str, argv: Argv | None) -> None:
         raise OptionError(name, str(error)) from None
 
 
-class StetOptions(Options):
+class StetOptions(Options, frozen=True):
     """The table `[reviewers.stet]`."""
 
     cmd: Annotated[Text, Meta(description="The program: a name on PATH, or a path.")] = "stet"
@@ -55,22 +55,22 @@ class StetOptions(Options):
             _check_placeholders("commands", command)
 
 
-class CommandReviewOptions(Options):
+class CommandReviewOptions(Options, frozen=True):
     """The table `[reviewers.command]`."""
 
     argv: Annotated[Argv, Meta(description="The program and its arguments. " + _REPLACED)]
-    again: Annotated[
-        Argv | None, Meta(description="The command after an address round; argv if unset.")
-    ] = None
-    finish: Annotated[
-        Argv | None, Meta(description="The command to run when the review of a task has ended.")
-    ] = None
     format: Annotated[
         Format, Meta(description="What it prints: sarif, ruff, semgrep, jsonlines, stet or exit-code.")
     ]
-    needs_commit: Annotated[
-        bool, Meta(description="It sees commits only, so Segue must commit first.")
-    ] = False
+    again: Annotated[Argv | None, Meta(description="The command after an address round; argv if unset.")] = (
+        None
+    )
+    finish: Annotated[
+        Argv | None, Meta(description="The command to run when the review of a task has ended.")
+    ] = None
+    needs_commit: Annotated[bool, Meta(description="It sees commits only, so Segue must commit first.")] = (
+        False
+    )
     scope: Annotated[
         Literal["changed", "all"],
         Meta(description="`changed`: ignore findings in files the task has not touched. `all`: keep them."),
@@ -85,9 +85,7 @@ class CommandReviewOptions(Options):
         Severity,
         Meta(description="Ignore findings less severe than this: error, warning, info, nitpick."),
     ] = Severity.INFO
-    pass_env: Annotated[
-        tuple[str, ...], Meta(description="Environment variables the program may see.")
-    ] = ()
+    pass_env: Annotated[tuple[str, ...], Meta(description="Environment variables the program may see.")] = ()
     env: Annotated[dict[str, str], Meta(description="Environment variables to set for the program.")] = {}
 
     def __post_init__(self) -> None:

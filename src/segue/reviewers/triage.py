@@ -16,7 +16,7 @@ from segue.domain.options import OptionError, Options, Text
 _REGEX = "re:"
 
 
-class DismissRule(Options):
+class DismissRule(Options, frozen=True):
     """One element of `review.dismiss`."""
 
     pattern: Annotated[

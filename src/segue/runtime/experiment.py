@@ -34,7 +34,7 @@ _LONGEST = 100_000
 """Bytes of a prompt: it is an argument of a command."""
 
 
-class Experiment(Options):
+class Experiment(Options, frozen=True):
     """An experiment file."""
 
     prompts: Annotated[

@@ -11,7 +11,7 @@ from segue.domain.options import Options, Seconds, WebAddress
 Service = Literal["searxng", "brave", "tavily"]
 
 
-class SearchSettings(Options):
+class SearchSettings(Options, frozen=True):
     """The table `[search]`."""
 
     service: Annotated[

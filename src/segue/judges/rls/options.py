@@ -9,7 +9,7 @@ from msgspec import Meta
 from segue.domain.options import Options, Seconds, Secret
 
 
-class RlsOptions(Options):
+class RlsOptions(Options, frozen=True):
     """The table `[rls]`."""
 
     enabled: Annotated[
@@ -21,9 +21,7 @@ class RlsOptions(Options):
     ] = "auto"
     database_url: Annotated[
         Secret | None,
-        Meta(
-            description="A Postgres server for the scratch database; a temporary one is started if unset."
-        ),
+        Meta(description="A Postgres server for the scratch database; a temporary one is started if unset."),
     ] = None
     schemas: Annotated[
         tuple[str, ...], Meta(min_length=1, description="The schemas that the project's API exposes.")
