@@ -190,9 +190,9 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_when_there_is_nothing_to_check(tmp_path: Path) -> None:
-    assert asyncio.run(examine(tmp_path, RlsOptions(), tmp_path)) is None  # type: ignore[call-arg]
+    assert asyncio.run(examine(tmp_path, RlsOptions(), tmp_path)) is None
     app = project(tmp_path, TODOS)
-    off = RlsOptions(enabled="off")  # type: ignore[call-arg]
+    off = RlsOptions(enabled="off")
     assert asyncio.run(examine(app, off, tmp_path)) is None
 
 

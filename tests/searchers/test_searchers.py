@@ -19,9 +19,9 @@ from segue.ports import Hit, Searcher
 from segue.searchers.hits import hits
 from segue.searchers.make import make_searcher
 from segue.searchers.options import SearchSettings
-from segue.sim.http.server import serve
 from segue.sim.search.app import search_app
 from segue.sim.search.script import Script
+from segue.system.http.server import start_server
 from segue.system.redact import Redactor
 
 SERVICES = ["searxng", "brave", "tavily"]
@@ -65,7 +65,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def desk(*entries: dict[str, Any]) -> Iterator[Desk]:
-    url, stop = serve(search_app(Script.model_validate(list(entries))))
+    url, stop = start_server(search_app(Script.model_validate(list(entries))))
     try:
         yield Desk(url)
     finally:
@@ -188,10 +188,10 @@ def test_settings_that_cannot_work_are_refused_at_once(monkeypatch: pytest.Monke
     monkeypatch.delenv("SEARCH_KEY")
     nothing = Redactor([])
     with pytest.raises(CredentialsError, match="SEARCH_KEY"):
-        make_searcher(SearchSettings(service="brave", api_key_env="SEARCH_KEY"), nothing)  # type: ignore[call-arg]
+        make_searcher(SearchSettings(service="brave", api_key_env="SEARCH_KEY"), nothing)
     with pytest.raises(UsageError, match="base_url"):
-        make_searcher(SearchSettings(service="searxng"), nothing)  # type: ignore[call-arg]
-    assert make_searcher(SearchSettings(), nothing) is None  # type: ignore[call-arg]
+        make_searcher(SearchSettings(service="searxng"), nothing)
+    assert make_searcher(SearchSettings(), nothing) is None
 
 
 ANYTHING = st.recursive(

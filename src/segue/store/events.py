@@ -14,7 +14,7 @@ from segue.store.database import Executes, Row
 from segue.store.encoding import encode, escape
 from segue.store.outage import Outage
 from segue.store.rows import EVENT, now
-from segue.store.spool import Recorder, Spool, keep_prompts, replay
+from segue.store.spool import Spool, StatementRecorder, keep_prompts, replay
 from segue.store.writer import Writer
 
 Change = Callable[[Executes], object]
@@ -173,7 +173,7 @@ class EventLog:
 
     def _buffer(self, batch: Batch, changes: Sequence[Change]) -> None:
         assert self._spool is not None
-        recorder = Recorder()
+        recorder = StatementRecorder()
         for change in changes:
             change(recorder)
         if batch.rows or recorder.statements:

@@ -21,8 +21,8 @@ from segue.store import signals, steps
 from segue.store.claim import new_owner, release
 from segue.store.encoding import decode, encode
 from segue.store.events import EventLog
-from segue.store.keeper import Keeper
 from segue.store.rows import encode_spec, now
+from segue.store.runtime import StoreRuntime
 from segue.store.slots import release_slot, take_slot
 from segue.store.spool import Spool
 
@@ -38,7 +38,7 @@ class SqlJournal:
 
     def __init__(
         self,
-        keeper: Keeper,
+        keeper: StoreRuntime,
         run: Run,
         owner: str,
         loaded: steps.Loaded,

@@ -23,7 +23,7 @@ PROBE_SECONDS = 0.5
 """How often a database that is away is looked for."""
 
 
-class Keeper:
+class StoreRuntime:
     """Belongs to one event loop; ends with the last journal."""
 
     def __init__(self, database: Database, connect: Callable[[], Database], patience: float = 0.0) -> None:
