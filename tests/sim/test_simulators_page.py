@@ -14,6 +14,7 @@ from segue.sim.cloud import script as cloud
 from segue.sim.cloud.app import cloud_app
 from segue.sim.llm import script as llm
 from segue.sim.llm.app import llm_app
+from segue.sim.script import ProgramScript
 
 PAGE = (Path(__file__).parents[2] / "docs" / "simulators.md").read_text("utf-8")
 SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
@@ -52,6 +53,6 @@ def test_the_acp_script_can_be_played(tmp_path: Path, monkeypatch: pytest.Monkey
     [text] = re.findall(r"^```toml acp\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     script = tmp_path / "script.toml"
     script.write_text(text)
-    monkeypatch.setenv(acp.SCRIPT, str(script))
-    played = acp.load(tmp_path)
-    assert played.faults(played.entry(1, "default", "")) == {"error"}
+    monkeypatch.setenv("SEGUE_SIM_ACP", str(script))
+    played = ProgramScript.load(acp.WORDS, tmp_path)
+    assert played.list_faults(played.pick(1, "default", str)) == {"error"}
