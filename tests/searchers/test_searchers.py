@@ -19,8 +19,9 @@ from segue.searchers.hits import hits
 from segue.searchers.make import make_searcher
 from segue.searchers.options import SearchSettings
 from segue.sim.http.server import serve
+from segue.sim.script import check_script
 from segue.sim.search.app import search_app
-from segue.sim.search.script import Script
+from segue.sim.search.script import SearchScript
 from segue.system.redact import Redactor
 
 SERVICES = ["searxng", "brave", "tavily"]
@@ -64,7 +65,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def desk(*entries: dict[str, Any]) -> Iterator[Desk]:
-    url, stop = serve(search_app(Script.model_validate(list(entries))))
+    url, stop = serve(search_app(check_script(list(entries), SearchScript)))
     try:
         yield Desk(url)
     finally:

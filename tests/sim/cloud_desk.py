@@ -15,8 +15,9 @@ from typing import Any
 import httpx2
 
 from segue.sim.cloud.app import cloud_app
-from segue.sim.cloud.script import Script
+from segue.sim.cloud.script import CloudScript
 from segue.sim.http.server import serve
+from segue.sim.script import check_script
 
 REPO = "https://github.com/Me/App"
 DEADLINE = 60.0
@@ -114,7 +115,7 @@ class Desk:
 def open_desk(folder: Path, **script: Any) -> Iterator[Desk]:
     """A simulator that plays the script."""
     bare = bare_repository(folder)
-    app = cloud_app(Script.model_validate(script), {REPO: bare})
+    app = cloud_app(check_script(script, CloudScript), {REPO: bare})
     url, stop = serve(app)
     headers = {"Authorization": "Bearer crsr_test"}
     try:
