@@ -18,10 +18,10 @@ from segue.ports import Hit, Searcher
 from segue.searchers.hits import hits
 from segue.searchers.make import make_searcher
 from segue.searchers.options import SearchSettings
-from segue.sim.http.server import serve
 from segue.sim.script import check_script
 from segue.sim.search.app import search_app
 from segue.sim.search.script import SearchScript
+from segue.system.http.server import start_server
 from segue.system.redact import Redactor
 
 SERVICES = ["searxng", "brave", "tavily"]
@@ -65,7 +65,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def desk(*entries: dict[str, Any]) -> Iterator[Desk]:
-    url, stop = serve(search_app(check_script(list(entries), SearchScript)))
+    url, stop = start_server(search_app(check_script(list(entries), SearchScript)))
     try:
         yield Desk(url)
     finally:

@@ -13,10 +13,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.sim.http.server import serve
 from segue.sim.script import check_script
 from segue.sim.search.app import search_app
 from segue.sim.search.script import FAULTS, SearchEntry, SearchScript
+from segue.system.http.server import start_server
 from tests.sim.described import describe_keys
 
 PAGE = (Path(__file__).parents[2] / "docs" / "searching.md").read_text("utf-8")
@@ -24,7 +24,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "searching.md").read_text("utf-8")
 
 @pytest.fixture
 def http() -> Iterator[httpx2.Client]:
-    url, stop = serve(search_app())
+    url, stop = start_server(search_app())
     with httpx2.Client(base_url=url, timeout=60, trust_env=False) as client:
         yield client
     stop()

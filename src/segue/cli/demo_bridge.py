@@ -40,13 +40,13 @@ async def show(folder: Path | None, output: Output) -> int:
     """Hold the conversation, then say what happened."""
     from segue.sim.cloud.app import cloud_app
     from segue.sim.cloud.script import CloudScript
-    from segue.sim.http.server import serve
     from segue.sim.script import check_script
+    from segue.system.http.server import start_server
 
     place = await throwaway.with_feature(folder)
     os.environ["CURSOR_API_KEY"] = _KEY
     script = check_script(_SCRIPT, CloudScript)
-    url, stop = serve(cloud_app(script, {_HOME: place.remote, _APP: place.remote}))
+    url, stop = start_server(cloud_app(script, {_HOME: place.remote, _APP: place.remote}))
     try:
         async with _relay(place) as relay:
             app = _app(place, url, relay)
@@ -78,7 +78,6 @@ def _app(place: Throwaway, cloud: str, relay: str) -> App:
 async def _relay(place: Throwaway) -> AsyncIterator[str]:
     """The real relay with one harmless action, for as long as the conversation takes."""
     from segue.relay.options import RelaySettings
-    from segue.relay.serve import serve
     from segue.relay.tokens import TokenFile
     from segue.system.files import private_folder
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from starlette.applications import Starlette
 
 from segue.domain.errors import UsageError
-from segue.sim.http.server import run
 from segue.sim.script import load_script
+from segue.system.http.server import run_server
 
 
 def run_cloud(port: int, repos: Sequence[str], script: Path | None, report: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ def run_search(port: int, script: Path | None, report: Callable[[str], None]) ->
 
 
 def _serve(app: Starlette, port: int, report: Callable[[str], None]) -> None:
-    run(app, port, lambda url: report(f"listening on {url}"))
+    run_server(app, port, lambda url: report(f"listening on {url}"))
 
 
 def _split_repo(repo: str) -> tuple[str, Path]:

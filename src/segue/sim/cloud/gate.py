@@ -17,8 +17,8 @@ from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal
 from segue.sim.cloud.script import STREAM_FAULTS, CloudFault
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.switches import SLOW_LISTS
-from segue.sim.http.server import drop
 from segue.sim.request_log import LoggedRequest, refuse_web_page
+from segue.system.http.server import drop_connection
 
 _HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 
@@ -63,7 +63,7 @@ class CloudGate:
             return
         if fault is not None and fault.fault == "reset_after":
             await self._app(request.scope, replay, _discard)
-            await drop(request.scope, receive, reset=True)
+            await drop_connection(request.scope, receive, reset=True)
             return
         await self._app(request.scope, replay, record)
 
@@ -118,7 +118,7 @@ async def _spoil(fault: CloudFault, request: Request, receive: Receive, send: Se
     if fault.fault in ("slow", "reset_after", *STREAM_FAULTS):
         return False
     if fault.fault == "reset":
-        await drop(request.scope, receive, reset=True)
+        await drop_connection(request.scope, receive, reset=True)
         return True
     await _answer(fault)(request.scope, receive, send)
     return True

@@ -12,7 +12,7 @@ from segue.sim.cloud.feed import make_event
 from segue.sim.cloud.objects import CloudRunRecord
 from segue.sim.cloud.script import CloudFault
 from segue.sim.cloud.state import Cloud
-from segue.sim.http.server import drop
+from segue.system.http.server import drop_connection
 
 
 def stream_run(request: Request, cloud: Cloud, run: CloudRunRecord) -> Response:
@@ -61,5 +61,5 @@ async def _cut(request: Request, fault: CloudFault, events: AsyncIterator[bytes]
             sent += 1
             continue
         yield data[: len(data) * 2 // 3]
-        await drop(request.scope, request.receive, reset=False)
+        await drop_connection(request.scope, request.receive, reset=False)
         return

@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.sim.http.server import drop
 from segue.sim.llm import chat, gemini, messages, responses
 from segue.sim.llm.script import LlmAnswer, LlmEntry, LlmRequest, LlmScript, compose_answer, pick_entry
 from segue.sim.llm.wire import BadRequest
 from segue.sim.request_log import LoggedRequest, RequestLog, refuse_web_page
 from segue.sim.script import Deck, check_script
+from segue.system.http.server import drop_connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ async def _send(request: Request, pieces: list[bytes], cut: int | None) -> Async
     for number, piece in enumerate(pieces):
         if number == cut:
             yield piece[: len(piece) // 2]
-            await drop(request.scope, request.receive, reset=False)
+            await drop_connection(request.scope, request.receive, reset=False)
             return
         yield piece
 

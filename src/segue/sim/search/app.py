@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.sim.http.server import drop
 from segue.sim.request_log import RequestLog, refuse_web_page
 from segue.sim.script import Deck, check_script
 from segue.sim.search import shapes
 from segue.sim.search.script import SearchApi, SearchEntry, SearchScript, pick_entry
+from segue.system.http.server import drop_connection
 
 _MAX_RESULTS = 20
 _FORBIDDEN = "<!doctype html><title>403 Forbidden</title><h1>Forbidden</h1>"
@@ -143,4 +143,4 @@ def _bad_key(api: SearchApi) -> Response:
 async def _cut(request: Request, document: dict[str, Any]) -> AsyncIterator[bytes]:
     whole = json.dumps(document).encode()
     yield whole[: len(whole) // 2]
-    await drop(request.scope, request.receive, reset=False)
+    await drop_connection(request.scope, request.receive, reset=False)
