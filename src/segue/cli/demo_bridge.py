@@ -78,6 +78,7 @@ def _app(place: Throwaway, cloud: str, relay: str) -> App:
 async def _relay(place: Throwaway) -> AsyncIterator[str]:
     """The real relay with one harmless action, for as long as the conversation takes."""
     from segue.relay.options import RelaySettings
+    from segue.relay.serve import serve
     from segue.relay.tokens import TokenFile
     from segue.system.files import private_folder
 
