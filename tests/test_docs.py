@@ -10,9 +10,10 @@ import shlex
 import sqlite3
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -40,8 +41,9 @@ from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment
 from segue.runtime.wiring import AGENTS, agent_class, read_table
-from segue.sim.cloud.script import Script as CloudScript
-from segue.sim.llm.script import Script as ModelScript
+from segue.sim.cloud.script import CloudScript
+from segue.sim.llm.script import LlmScript
+from segue.sim.script import check_script
 from segue.system.redact import Redactor
 from tests.cli.place import Place
 
@@ -62,10 +64,10 @@ usage = { input_tokens = 100, output_tokens = 10, cost_usd = 0.5 }
 """
 """Everything the queries ask about happens: a failure, a retry, a usage limit, tools and cost."""
 
-SCRIPTS: dict[str, type[Any]] = {
-    "toml cloud": CloudScript,
-    "toml llm": ModelScript,
-    "toml experiment": Experiment,
+SCRIPTS: dict[str, Callable[[Any], object]] = {
+    "toml cloud": partial(check_script, kind=CloudScript),
+    "toml llm": partial(check_script, kind=LlmScript),
+    "toml experiment": partial(read_options, Experiment),
 }
 """Scripts of simulators, by the kind of block they stand in."""
 
@@ -302,7 +304,7 @@ def check_settings(values: dict[str, Any]) -> None:
 def test_toml_is_valid(block: Block) -> None:
     values = tomllib.loads(block.text)
     if block.info in SCRIPTS:
-        read_table(SCRIPTS[block.info], values)
+        SCRIPTS[block.info](values)
     elif block.info == "toml pyproject":
         check_settings(values.get("tool", {}).get("segue", {}))
     elif values.keys() == {"on"}:

@@ -18,7 +18,7 @@ from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
 from segue.sim.llm.app import llm_app
-from segue.sim.llm.script import Entry, Script
+from segue.sim.llm.script import LlmEntry, LlmScript
 from segue.system.http.server import start_server
 from segue.system.redact import Redactor
 
@@ -86,9 +86,9 @@ class Endpoint:
 
 
 @contextmanager
-def endpoint(*entries: Entry) -> Iterator[Endpoint]:
+def endpoint(*entries: LlmEntry) -> Iterator[Endpoint]:
     """Serve a model that answers by these entries."""
-    url, stop = start_server(llm_app(Script(on=list(entries))))
+    url, stop = start_server(llm_app(LlmScript(on=list(entries))))
     try:
         yield Endpoint(url)
     finally:

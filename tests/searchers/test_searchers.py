@@ -19,8 +19,9 @@ from segue.ports import Hit, Searcher
 from segue.searchers.hits import hits
 from segue.searchers.make import make_searcher
 from segue.searchers.options import SearchSettings
+from segue.sim.script import check_script
 from segue.sim.search.app import search_app
-from segue.sim.search.script import Script
+from segue.sim.search.script import SearchScript
 from segue.system.http.server import start_server
 from segue.system.redact import Redactor
 
@@ -65,7 +66,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def desk(*entries: dict[str, Any]) -> Iterator[Desk]:
-    url, stop = start_server(search_app(Script.model_validate(list(entries))))
+    url, stop = start_server(search_app(check_script(list(entries), SearchScript)))
     try:
         yield Desk(url)
     finally:

@@ -23,9 +23,9 @@ from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.runtime.wiring import App, is_prompt
 from segue.system import identity
-from segue.system.background import run_segue
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
+from segue.system.program import run_segue
 
 _ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial has shown what it can: one that needs a human has failed, and counts."""
