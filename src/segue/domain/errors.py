@@ -80,7 +80,7 @@ class SearchFailed(SegueError):
 
 
 class UnusableAnswer(Exception):
-    """A model's or agent's answer cannot be used; the text says what is wrong, so that it can be fixed."""
+    """The answer of a model or an agent cannot be used; the text says what to correct."""
 
 
 class StoreError(SegueError):

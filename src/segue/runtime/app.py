@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from segue.config.load import Loaded, load
+from segue.config.load import LoadedSettings, load
 from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
 from segue.system.files import private_folder
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class App:
     """The settings of one command, and the places that follow from them."""
 
-    loaded: Loaded
+    loaded: LoadedSettings
     repo: Path
     """The folder the user is in or points to; not yet checked to be a repository."""
     config: Path | None = None
@@ -42,7 +43,7 @@ class App:
 
         start = (repo or Path.cwd()).absolute()
         named = config.absolute() if config else None
-        loaded = load(start, config=named, command_line=command_line, stored=stored)
+        loaded = load(start, config=named, command_line=command_line, stored=stored, known=_known_names)
         check_profiles(loaded)
         check_flows(loaded.settings.flows)
         return cls(loaded, start if repo else (loaded.settings.repo or start), named)
@@ -117,7 +118,14 @@ class App:
         return Redactor([secret for variables in known for secret in secrets_of(variables)])
 
 
-def check_profiles(loaded: Loaded) -> None:
+def _known_names(table: str) -> Iterator[str]:
+    """Yield the names a table of settings may have, the built-in ones first: plug-ins are slow to find."""
+    if table in registry.BUILT_IN:
+        yield from registry.BUILT_IN[table]
+        yield from registry.plugin_names(table)
+
+
+def check_profiles(loaded: LoadedSettings) -> None:
     """Refuse ACP agents of the settings that cannot work."""
     for name, table in loaded.settings.acp.items():
         from segue.agents.acp.profiles import check_profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from segue.config.load import Loaded
+from segue.config.load import LoadedSettings
 from segue.domain.errors import UsageError
 from segue.domain.role import Role
 from segue.flow.phase import PRESETS, Flow, make_flow, with_phase
@@ -27,7 +27,7 @@ def check_flows(flows: Mapping[str, FlowSettings]) -> None:
         make_flow(name, flow.phases, PHASES)
 
 
-def choose_flow(loaded: Loaded, usual: str, planned: bool) -> Flow:
+def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
     """Return the flow for a run; `planned` when an agent plans the tasks. Raises UsageError."""
     from segue.flow.phases import PHASES
 
@@ -50,7 +50,7 @@ def choose_flow(loaded: Loaded, usual: str, planned: bool) -> Flow:
         flow = with_phase(flow, PHASES["verify"], after=("execute", "check", "review"))
     for path, reason in _without_effect(loaded, flow, planned):
         raise UsageError(
-            f"{path} (from {loaded.origin(path)}) has no effect: {reason}.",
+            f"{path} (from {loaded.where(path)}) has no effect: {reason}.",
             hint=f"Leave it out, or choose a flow that uses it; this one is {' → '.join(flow.names)}",
         )
     return flow
@@ -70,7 +70,7 @@ def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool
     return sorted(used)
 
 
-def _without_effect(loaded: Loaded, flow: Flow, planned: bool) -> Iterator[tuple[str, str]]:
+def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterator[tuple[str, str]]:
     """Find settings that would change nothing in this flow."""
     settings = loaded.settings
     if settings.judged_by is not None and not flow.has("verify"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from segue.config.load import Loaded
+from segue.config.load import LoadedSettings
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.options import OptionError, Options, read_options
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from segue.system.services import Services
 
 
-def make_agent(name: str, loaded: Loaded, services: Services) -> Agent:
+def make_agent(name: str, loaded: LoadedSettings, services: Services) -> Agent:
     """Build an agent from its options."""
     table = loaded.settings.agents.get(name, {})
     hint = f"See: segue agent schema {name}"
@@ -33,7 +33,7 @@ def make_agent(name: str, loaded: Loaded, services: Services) -> Agent:
     return agent
 
 
-def agent_kind(name: str, loaded: Loaded | None = None) -> Any:
+def agent_kind(name: str, loaded: LoadedSettings | None = None) -> Any:
     """Return the class of an agent, or what acts as one; the settings may define further ones."""
     own = loaded.settings.acp if loaded is not None else {}
     if name in own:
@@ -44,13 +44,13 @@ def agent_kind(name: str, loaded: Loaded | None = None) -> Any:
     return registry.load("agents", name, own)
 
 
-def agent_names(loaded: Loaded | None = None) -> list[str]:
+def agent_names(loaded: LoadedSettings | None = None) -> list[str]:
     """Return every agent that can be named."""
     return sorted({*registry.names("agents"), *(loaded.settings.acp if loaded is not None else ())})
 
 
 def make_chains(
-    chains: Mapping[Role, Sequence[AgentChoice]], loaded: Loaded, services: Services
+    chains: Mapping[Role, Sequence[AgentChoice]], loaded: LoadedSettings, services: Services
 ) -> dict[Role, AgentChain]:
     """Build the agents of all roles, each one once."""
     names = {choice.agent for chain in chains.values() for choice in chain}
@@ -205,7 +205,7 @@ def command_runner(redactor: Redactor, limit: float, kept: int | None = None) ->
 
 
 def _make(
-    kind: Any, table: Mapping[str, Any] | Options, place: str, loaded: Loaded, services: Services, hint: str
+    kind: Any, table: Mapping[str, Any] | Options, place: str, loaded: LoadedSettings, services: Services, hint: str
 ) -> Any:
     """Build a part: its options are checked against its own type, `Options`."""
     if isinstance(table, Options):
@@ -215,7 +215,7 @@ def _make(
         return kind(read_options(options, table), services)
     except OptionError as error:
         path = ".".join(filter(None, (place, error.path)))
-        message = f"{path}: {error.message} (from {loaded.origin(path)})"
+        message = f"{path}: {error.message} (from {loaded.where(path)})"
         raise UsageError(message, hint=hint) from None
 
 

@@ -19,12 +19,11 @@ from segue.domain.results import Nothing, SleepInput, StepResult, read_as, to_js
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.ports import Observer, R, Reconcile, StepFacts, Work
 from segue.store import signals, steps
-from segue.store.claim import new_owner, release
+from segue.store.claim import new_owner, release, release_slot, take_slot
 from segue.store.encoding import decode, encode
 from segue.store.events import EventLog
 from segue.store.rows import encode_spec, now
 from segue.store.runtime import StoreRuntime
-from segue.store.slots import release_slot, take_slot
 from segue.store.spool import Spool
 
 _NAP_SECONDS = 10.0

@@ -11,8 +11,7 @@ from segue.domain.errors import StoreError
 from segue.store.changes import Changes
 from segue.store.claim import HEARTBEAT_SECONDS, renew
 from segue.store.database import Database, Disconnected, transact
-from segue.store.outage import Outage
-from segue.store.writer import Writer
+from segue.store.writer import Outage, Writer
 
 if TYPE_CHECKING:
     from segue.store.journal import SqlJournal
