@@ -301,8 +301,12 @@ class Settings(Options, frozen=True):
     notify: NotifySettings = NotifySettings()
     relay: RelaySettings = RelaySettings()
     bridge: BridgeSettings = BridgeSettings()
-    sources: Annotated[dict[str, dict[str, Any]], Meta(description="Options per source that is a plug-in.")] = {}
-    judges: Annotated[dict[str, dict[str, Any]], Meta(description="Options per judge that is a plug-in.")] = {}
+    sources: Annotated[
+        dict[str, dict[str, Any]], Meta(description="Options per source that is a plug-in.")
+    ] = {}
+    judges: Annotated[
+        dict[str, dict[str, Any]], Meta(description="Options per judge that is a plug-in.")
+    ] = {}
     searchers: Annotated[
         dict[str, dict[str, Any]], Meta(description="Options per search service that is a plug-in.")
     ] = {}

@@ -1,4 +1,4 @@
-"""Does a store keep the promises of its socket? Run this on every store, also on your own.
+"""Check that a store keeps the promises of its socket. Run this on every store, also on your own.
 
 def test_my_store(tmp_path: Path) -> None:
     check_store(lambda: MyStore(tmp_path / "data"))
@@ -12,15 +12,27 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from segue.domain.errors import Locked, StoreError
-from segue.domain.event import Event, EventType, Recorded
+from segue.domain.events import AgentTool, Recorded
+from segue.domain.results import Output, StepResult, to_json
 from segue.domain.run import RunSpec, RunState, StepState
-from segue.ports import StepFacts, StepResult, Store, Work
+from segue.ports import StepFacts, Store, Work
 
 MakeStore = Callable[[], Store]
 _SPEC = RunSpec(
     "planfile", "plan.md", "/repo", "scripted", "quick", tasks=("1", "2"), settings={"a": {"b": 1}}
 )
-_AWKWARD = {"text": "a\x00b\x10c \ud83d\ude00 \U0001f600 \udcff", "n": [1, 2.5, None, True], "d": {"": -1}}
+
+
+class Noted(Output, frozen=True):
+    """What the steps of this check store."""
+
+    text: str = ""
+    n: tuple[Any, ...] = ()
+    d: dict[str, Any] = {}
+
+
+_AWKWARD = Noted("a\x00b\x10c \ud83d\ude00 \U0001f600 \udcff", (1, 2.5, None, True), {"": -1})
+_NOTHING = Noted()
 
 
 def check_store(make: MakeStore) -> None:
@@ -38,8 +50,8 @@ def check_store(make: MakeStore) -> None:
         raise AssertionError("the store breaks its promises:\n" + "\n".join(f"- {line}" for line in broken))
 
 
-def _returns(value: dict[str, Any], calls: list[str], ok: bool = True) -> Work:
-    async def work(token: str) -> StepResult:
+def _returns(value: Noted, calls: list[str], ok: bool = True) -> Work[Noted]:
+    async def work(token: str) -> StepResult[Noted]:
         calls.append(token)
         return StepResult(ok, value)
 
@@ -64,13 +76,14 @@ async def _does_once(make: MakeStore) -> None:
     with make() as store:
         run = store.create("once", _SPEC)
         journal = await store.open(run.id)
-        first = await journal.step("a", _returns({"x": 1}, calls), facts=StepFacts("1", "execute"))
-        failed = await journal.step("b", _returns({}, calls, ok=False))
+        first = await journal.step("a", Noted, _returns(Noted("1"), calls), facts=StepFacts("1", "execute"))
+        failed = await journal.step("b", Noted, _returns(_NOTHING, calls, ok=False))
         await store.close(journal)
     with make() as store:
         journal = await store.open(run.id)
-        assert await journal.step("a", _returns({"x": 2}, calls)) == first, "the first result is returned"
-        assert await journal.step("b", _returns({}, calls)) == failed, "failure is a result too"
+        again = await journal.step("a", Noted, _returns(Noted("2"), calls))
+        assert again == first == journal.recorded("a", Noted), "the first result is returned"
+        assert await journal.step("b", Noted, _returns(_NOTHING, calls)) == failed, "failure is a result too"
         assert [step.state for step in journal.steps()] == [StepState.DONE, StepState.FAILED], "in order"
         await store.close(journal)
     assert len(calls) == 2, f"the work was done {len(calls)} times instead of twice"
@@ -80,27 +93,27 @@ async def _reconciles(make: MakeStore) -> None:
     """A step that was interrupted keeps its token and is looked up before it is repeated."""
     tokens: list[str] = []
 
-    async def breaks(token: str) -> StepResult:
+    async def breaks(token: str) -> StepResult[Noted]:
         tokens.append(token)
         raise RuntimeError("interrupted")
 
-    async def found(token: str) -> StepResult | None:
+    async def found(token: str) -> StepResult[Noted] | None:
         tokens.append(token)
-        return StepResult(True, {"found": True})
+        return StepResult(True, Noted("found"))
 
     with make() as store:
         run = store.create("reconciles", _SPEC)
         journal = await store.open(run.id)
         try:
-            await journal.step("a", breaks, found)
+            await journal.step("a", Noted, breaks, found)
         except RuntimeError:
             pass
         else:
             raise AssertionError("the failure of the work was swallowed")
         assert journal.state("a") is StepState.STARTED, "its outcome is unknown"
-        result = await journal.step("a", breaks, found)
+        result = await journal.step("a", Noted, breaks, found)
         await store.close(journal)
-    assert result.output == {"found": True}, "what was found is the result"
+    assert result.output == Noted("found"), "what was found is the result"
     assert len(tokens) == 2, "looked up once, only after the interruption"
     assert tokens[0] == tokens[1], "the token is the same"
 
@@ -116,14 +129,18 @@ async def _keeps_events(make: MakeStore) -> None:
         run = store.create("events", _SPEC)
         journal = await store.open(run.id, [observe])
         for number in range(100):
-            await journal.emit(Event(EventType.AGENT_TEXT, {**_AWKWARD, "number": number}), "a")
-        await journal.step("a", _returns(_AWKWARD, []))
+            await journal.emit(AgentTool(_AWKWARD.text, {"number": number, **to_json(_AWKWARD)}), "a")
+        await journal.step("a", Noted, _returns(_AWKWARD, []))
         stored = list(store.events(run.id))
         await store.close(journal)
-        assert stored == seen, "what is stored when a step has ended is what was seen"
+        assert [event.data for event in stored] == [_as_stored(e.data) for e in seen], (
+            "what is stored is what was seen"
+        )
         assert [event.seq for event in stored] == list(range(1, len(stored) + 1)), "without gaps"
         assert [event.seq for event in store.events(run.id, after=5, limit=2)] == [6, 7], "in pages"
-        assert store.steps(run.id)[0].output == _AWKWARD, "outputs come back unchanged"
+        assert store.steps(run.id)[0].output == _as_stored(to_json(_AWKWARD)), "outputs come back unchanged"
+        kinds = store.events(run.id, kinds=[AgentTool])
+        assert sum(1 for _ in kinds) == 100, "of one kind only"
 
 
 async def _has_one_owner(make: MakeStore) -> None:
@@ -149,10 +166,10 @@ async def _redoes(make: MakeStore) -> None:
         run = store.create("redo", _SPEC)
         journal = await store.open(run.id)
         for key in ("task/1/a", "task/2/a"):
-            await journal.step(key, _returns({}, calls))
+            await journal.step(key, Noted, _returns(_NOTHING, calls))
         await journal.redo("task/1/")
         assert [step.key for step in journal.steps("task/")] == ["task/2/a"], "redone steps are gone"
-        await journal.step("task/1/a", _returns({}, calls))
+        await journal.step("task/1/a", Noted, _returns(_NOTHING, calls))
         await store.close(journal)
         assert [(step.key, step.gen) for step in store.steps(run.id)] == [
             ("task/1/a", 1),
@@ -230,13 +247,13 @@ async def _answers_questions(make: MakeStore) -> None:
     with make() as store:
         run = store.create("asks", _SPEC)
         journal = await store.open(run.id)
-        await journal.step("a", _returns(_AWKWARD, []), facts=StepFacts("1", "execute"))
+        await journal.step("a", Noted, _returns(_AWKWARD, []), facts=StepFacts("1", "execute"))
         await store.close(journal)
         sql = (
             "SELECT output, output->>'text' AS text, attempt * 2.5 AS product, count(*) OVER () AS times,"
             " '100 % of what?' AS words FROM orchestrator_steps WHERE run_id = ? AND task = ? -- why?\n"
         )
-        text = {"text": _AWKWARD["text"], "output": _AWKWARD}
+        text = {"text": _AWKWARD.text, "output": _as_stored(to_json(_AWKWARD))}
         expected = {**text, "product": 2.5, "times": 1, "words": "100 % of what?"}
         assert store.query(sql, [run.id, "1"]) == [expected], "names, JSON and numbers"
         assert store.query(sql, [run.id, "2"]) == [], "nothing found"
@@ -247,6 +264,13 @@ async def _answers_questions(make: MakeStore) -> None:
                 continue
             raise AssertionError(f"it let {change!r} pass")
         assert store.query(sql, [run.id, "1"]), "nothing was changed"
+
+
+def _as_stored(value: Any) -> Any:
+    """Return a value as JSON has it: tuples are lists."""
+    if isinstance(value, dict):
+        return {key: _as_stored(item) for key, item in value.items()}
+    return [_as_stored(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 _CHECKS: tuple[Callable[[MakeStore], Coroutine[Any, Any, None]], ...] = (

@@ -142,9 +142,7 @@ class _Session:
             agents=parts.agents,
             workspace=make_workspace(opened),
             policy=opened.plan.policy,
-            launcher=Launcher(
-                self._journal, self._view, limits.launch(), limits.budget(), limits.attempts
-            ),
+            launcher=Launcher(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
             view=self._view,
             checking=make_checking(opened.app, command_runner(redactor, limits.phase_timeout), examine),
             redact=redactor.text,

@@ -169,7 +169,9 @@ def _make_searcher(app: App, services: Services) -> Searcher | None:
     kind = registry.load("searchers", name)
     settings = app.loaded.settings
     table = settings.searchers.get(name) or settings.search
-    searcher: Searcher = _make(kind, table, f"searchers.{name}", app.loaded, services, "See docs/searching.md")
+    searcher: Searcher = _make(
+        kind, table, f"searchers.{name}", app.loaded, services, "See docs/searching.md"
+    )
     return searcher
 
 
@@ -205,7 +207,12 @@ def command_runner(redactor: Redactor, limit: float, kept: int | None = None) ->
 
 
 def _make(
-    kind: Any, table: Mapping[str, Any] | Options, place: str, loaded: LoadedSettings, services: Services, hint: str
+    kind: Any,
+    table: Mapping[str, Any] | Options,
+    place: str,
+    loaded: LoadedSettings,
+    services: Services,
+    hint: str,
 ) -> Any:
     """Build a part: its options are checked against its own type, `Options`."""
     if isinstance(table, Options):
