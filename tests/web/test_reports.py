@@ -13,7 +13,7 @@ import pytest
 from segue.domain.event import Event, EventType
 from segue.reports.build import REPORTS, build_reports
 from segue.reports.selection import Selection
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.store import connect
 from segue.web import events, figures, reports, steps
 from segue.web.pages import Asked

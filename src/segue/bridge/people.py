@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.notify.notification import Notification
 from segue.notify.options import Kind
 from segue.notify.send import notify
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 
 
 async def tell_people(app: App, kind: Kind, title: str, text: str) -> list[str]:

@@ -13,7 +13,8 @@ from segue.bridge.session import begin, place
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
 from segue.ports import Store
-from segue.runtime.wiring import App, agent_class
+from segue.runtime.app import App
+from segue.runtime.wiring import agent_kind
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

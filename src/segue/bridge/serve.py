@@ -17,7 +17,7 @@ from segue.bridge.webhooks import dispatch, inbox_run
 from segue.domain.errors import Locked, NeedsHuman, SegueError
 from segue.domain.run import Run, RunState
 from segue.ports import Store
-from segue.runtime.wiring import App, own_folder
+from segue.runtime.app import App, make_own_folder
 from segue.system.files import write_atomic
 from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
 from segue.system.http.server import open_server
@@ -122,7 +122,7 @@ def token_of(app: App) -> tuple[str, str]:
     name = app.loaded.settings.bridge.token_env
     if given := os.environ.get(name, "").strip():
         return given, f"in {name}"
-    own_folder(app.state_dir)
+    make_own_folder(app.state_dir)
     path = app.state_dir / "bridge-token"
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))

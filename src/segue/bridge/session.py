@@ -17,7 +17,7 @@ from segue.domain.repository import canonical
 from segue.domain.run import Run, RunSpec, RunState
 from segue.flow.start import raise_problems
 from segue.ports import Journal, Observer, Store
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.system.git.repository import Repository
 from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock

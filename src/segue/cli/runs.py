@@ -8,7 +8,7 @@ from typing import Any
 from segue.domain.errors import UsageError
 from segue.domain.run import Run, RunState
 from segue.ports import Store
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.store.projections import TaskView
 from segue.store.projections import state_of as state_of
 

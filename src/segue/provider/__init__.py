@@ -25,7 +25,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from segue.provider.engine import Engine  # noqa: E402
 from segue.provider.models import Handler, register_with_litellm  # noqa: E402
-from segue.runtime.wiring import App  # noqa: E402
+from segue.runtime.app import App  # noqa: E402
 
 __all__ = ["close", "handler", "register"]
 

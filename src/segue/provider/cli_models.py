@@ -22,7 +22,8 @@ from segue.provider.failures import AgentFailed, Busy
 from segue.provider.folder import Folder
 from segue.provider.request import check_model
 from segue.provider.trace import Span
-from segue.runtime.wiring import App, make_agent
+from segue.runtime.app import App
+from segue.runtime.wiring import make_agent
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 

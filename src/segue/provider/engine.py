@@ -21,7 +21,7 @@ from segue.provider.compose import Composer
 from segue.provider.folder import Folder, sweep
 from segue.provider.record import Recorder
 from segue.provider.trace import Trace
-from segue.runtime.wiring import App, own_folder
+from segue.runtime.app import App, make_own_folder
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Engine:
     def __init__(self, app: App) -> None:
         self.app = app
         self.catalogue = Catalogue.read(app.loaded.settings)
-        own_folder(app.state_dir)
+        make_own_folder(app.state_dir)
         self._root = app.state_dir / "provider" / "processes"
         self._folder = Folder.make(self._root)
         self._pid = os.getpid()

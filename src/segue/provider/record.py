@@ -11,7 +11,7 @@ from segue.domain.event import Event, EventType
 from segue.domain.run import RunSpec, RunState
 from segue.ports import Journal, Store
 from segue.provider.trace import Trace
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.system.redact import Redactor
 
 SOURCE_KIND = "provider"

@@ -3,67 +3,82 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from segue.domain.event import EventType, Recorded
+from segue.domain import events as e
+from segue.domain.verdict import Result
 from segue.reports.formatting import format_duration
 
 
-def describe_event(event: Recorded) -> str | None:
+def describe_event(recorded: e.Recorded) -> str | None:
     """Describe an event in one line; None if it is of no interest to people."""
-    describe = _DESCRIPTIONS.get(event.type)
-    return describe(event.data) if describe else None
+    describe = _DESCRIPTIONS.get(type(recorded.event))
+    return describe(recorded.event) if describe else None
 
 
-def _describe_diagnostic(data: Any) -> str:
-    ending = f"exit code {data['exit_code']}" if data["allowed"] else f"not allowed: {data['reason']}"
-    return f"diagnostic {data['command']}: {ending}"
+def locate_event(recorded: e.Recorded) -> str:
+    """Return where in a run an event belongs: `3 execute 1`."""
+    parts = (recorded.step or "").split("/")
+    if parts[0] in ("task", "final", "run", "turn"):
+        return " ".join(parts[1:])
+    return str(getattr(recorded.event, "task", None) or "")
 
 
-def _describe_task_end(data: Any) -> str:
-    if data.get("skipped"):
-        return f"task {data['task']} {data.get('reason', 'skipped')}"
-    if data.get("replanned"):
-        return f"task {data['task']} {data.get('reason', 'replanned')}"
-    if data.get("done"):
-        commit = data.get("commit")
-        return f"task {data['task']} done" + (f" ({commit[:10]})" if commit else "")
-    return f"task {data['task']} needs a human: {data.get('reason', '')}"
+def _describe_parked(event: e.RunParked) -> str:
+    return f"usage limit: task {event.task} waits until {format_instant(event.until)}"
 
 
-def _describe_agent_end(data: Any) -> str:
-    failure = data.get("failure")
-    code = data.get("exit_code")
-    ending = failure["kind"] if failure else ("finished" if code is None else f"exit code {code}")
-    return f"agent ended: {ending}" + (" (adopted)" if data.get("adopted") else "")
+def format_instant(until: float) -> str:
+    """Return a time of today as a time, any other with its date."""
+    moment = time.localtime(until)
+    today = moment[:3] == time.localtime()[:3]
+    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M", moment)
 
 
-def _describe_verdict(data: Any) -> str:
-    if data["result"] == "PASS":
+def _describe_diagnostic(event: e.DiagnosticRun) -> str:
+    ending = f"exit code {event.exit_code}" if event.allowed else f"not allowed: {event.reason}"
+    return f"diagnostic {event.command}: {ending}"
+
+
+def _describe_task_end(event: e.TaskEnded) -> str:
+    if event.skipped or event.replanned:
+        return f"task {event.task} {event.reason or ('skipped' if event.skipped else 'replanned')}"
+    if event.done:
+        return f"task {event.task} done" + (f" ({event.commit[:10]})" if event.commit else "")
+    return f"task {event.task} needs a human: {event.reason}"
+
+
+def _describe_agent_end(event: e.AgentEnded) -> str:
+    ending = "finished" if event.exit_code is None else f"exit code {event.exit_code}"
+    adopted = " (adopted)" if event.facts.get("adopted") else ""
+    return f"agent ended: {event.failure.kind if event.failure else ending}{adopted}"
+
+
+def _describe_verdict(event: e.VerdictGiven) -> str:
+    if event.result is Result.PASS:
         return "PASS"
-    asked = f" → {data['action']} {data['request']}".rstrip() if data.get("request") else ""
-    return f"{data['result']}: {data['reason']}{asked}"
+    asked = f" → {event.action} {event.request}".rstrip() if event.request else ""
+    return f"{event.result}: {event.reason}{asked}"
 
 
-def _describe_review(data: Any) -> str:
-    if data.get("failure"):
-        return f"reviewer failed: {data['failure']}"
-    dismissed = f", {data['dismissed']} dismissed" if data.get("dismissed") else ""
-    return f"{data['findings']} findings{dismissed}"
+def _describe_review(event: e.Reviewed) -> str:
+    if event.failure:
+        return f"reviewer failed: {event.failure}"
+    dismissed = f", {event.dismissed} dismissed" if event.dismissed else ""
+    return f"{event.findings} findings{dismissed}"
 
 
-def _describe_span(data: Any) -> str:
+def _describe_span(event: e.TraceSpan) -> str:
     """Describe a model call; nested calls are indented."""
-    part = f" ({data['part']})" if data["part"] else ""
-    tokens = data["input_tokens"] + data["output_tokens"]
-    used = f", {tokens} tokens{' (estimated)' if data['estimated'] else ''}" if tokens else ""
-    cost = f", ${data['cost_usd']:.4f}" if data["cost_usd"] else ""
-    ending = "" if data["ok"] else f": {data['failure'] or 'failed'}: {data['error']}"
-    return (
-        f"{'› ' * data['depth']}{data['model']}{part} {format_duration(data['seconds'])}{used}{cost}{ending}"
-    )
+    part = f" ({event.part})" if event.part else ""
+    tokens = event.input_tokens + event.output_tokens
+    used = f", {tokens} tokens{' (estimated)' if event.estimated else ''}" if tokens else ""
+    cost = f", ${event.cost_usd:.4f}" if event.cost_usd else ""
+    ending = "" if event.ok else f": {event.failure or 'failed'}: {event.error}"
+    model = f"{'› ' * event.depth}{event.model}{part}"
+    return f"{model} {format_duration(event.seconds)}{used}{cost}{ending}"
 
 
 def _pick_input(given: Any) -> Any:
@@ -72,48 +87,38 @@ def _pick_input(given: Any) -> Any:
     return next((known[name] for name in _INFORMATIVE if known.get(name)), given)
 
 
-def locate_event(event: Recorded) -> str:
-    """Return where in a run an event belongs: `3 execute 1`."""
-    parts = (event.step or "").split("/")
-    if parts[0] in ("task", "final", "run", "turn"):
-        return " ".join(parts[1:])
-    return str(event.data.get("task", ""))
-
-
 _INFORMATIVE = ("path", "file_path", "command", "pattern", "query", "url", "description")
 """The most informative inputs of tools, best first."""
 
-_DESCRIPTIONS: dict[str, Any] = {
-    EventType.RUN_STARTED: lambda d: f"run started: {d['source']} with {d['agent']}",
-    EventType.RUN_RESUMED: lambda d: f"run resumed: {d['source']} with {d['agent']}",
-    EventType.RUN_PARKED: lambda d: (
-        f"usage limit: task {d['task']} waits until {time.strftime('%H:%M:%S', time.localtime(d['until']))}"
-    ),
-    EventType.RUN_ENDED: lambda d: f"run ended: {d['state']}",
-    EventType.STATE_IMPORTED: lambda d: f"state imported: {d['text']}",
-    EventType.NOTICE: lambda d: f"line {d['line']}: {d['text']}" if "line" in d else d["text"],
-    EventType.TASK_STARTED: lambda d: f"task {d['task']} started: {d['title']}",
-    EventType.TASK_ENDED: _describe_task_end,
-    EventType.STEP_ADOPTED: lambda _: "continues where it was interrupted",
-    EventType.PLAN_REVISED: lambda d: f"plan of {len(d['new'])} steps: {d['reason']}",
-    EventType.FALLBACK: lambda d: f"{d['agent']} is unavailable ({d['reason']}): switched to {d['next']}",
-    EventType.CHECK: lambda d: f"check {d['command']}: exit code {d['exit_code']}",
-    EventType.SEARCH: lambda d: f"searched {d['query']!r}: {d['failure'] or len(d['results'])} results",
-    EventType.DIAGNOSTIC: _describe_diagnostic,
-    EventType.COMMIT: lambda d: f"committed {d['commit'][:10]}",
-    EventType.AGENT_STARTED: lambda d: f"agent started: {Path(str(d.get('argv0', ''))).name}",
-    EventType.AGENT_TEXT: lambda d: f"agent: {d.get('text', '')}",
-    EventType.AGENT_TOOL: lambda d: f"agent uses {d.get('name')} {_pick_input(d.get('input', ''))}".rstrip(),
-    EventType.AGENT_OUTPUT: lambda d: f"agent prints: {d.get('text', '')}" if d.get("text") else None,
-    EventType.AGENT_ENDED: _describe_agent_end,
-    EventType.VERDICT: _describe_verdict,
-    EventType.REVIEW: _describe_review,
-    EventType.TRACE_SPAN: _describe_span,
-    EventType.BRIDGE_TURN: lambda d: f"turn {d['turn']} of the conversation",
-    EventType.BRIDGE_COMMAND: lambda d: f"command: {d['line']}",
-    EventType.BRIDGE_SKIPPED: lambda d: f"line {d['line']} is not a command: {d['reason']}",
-    EventType.BRIDGE_RESULT: lambda d: f"{d['status']} {d.get('reason') or d.get('branch') or ''}".rstrip(),
-    EventType.BRIDGE_REMINDER: lambda d: f"reminder {'sent' if d['told'] else 'set'}: {d['message']}",
-    EventType.BRIDGE_WEBHOOK: lambda d: f"webhook {d['direction']}: {d['agent_id']} {d['outcome']}",
-    EventType.FINAL: lambda d: f"{d['command']}: exit code {d['exit_code']}",
+_DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
+    e.RunStarted: lambda v: f"run started: {v.source} with {v.agent}",
+    e.RunResumed: lambda v: f"run resumed: {v.source} with {v.agent}",
+    e.RunParked: _describe_parked,
+    e.RunEnded: lambda v: f"run ended: {v.state}",
+    e.StateImported: lambda v: f"state imported: {v.text}",
+    e.NoticeGiven: lambda v: f"line {v.line}: {v.text}" if v.line is not None else v.text,
+    e.TaskStarted: lambda v: f"task {v.task} started: {v.title}",
+    e.TaskEnded: _describe_task_end,
+    e.StepAdopted: lambda _: "continues where it was interrupted",
+    e.PlanRevised: lambda v: f"plan of {len(v.new)} steps: {v.reason}",
+    e.AgentReplaced: lambda v: f"{v.agent} is unavailable ({v.reason}): switched to {v.next}",
+    e.CheckRun: lambda v: f"check {v.command}: exit code {v.exit_code}",
+    e.SearchDone: lambda v: f"searched {v.query!r}: {v.failure or len(v.results)} results",
+    e.DiagnosticRun: _describe_diagnostic,
+    e.Committed: lambda v: f"committed {v.commit[:10]}",
+    e.AgentStarted: lambda v: f"agent started: {Path(v.argv0).name}",
+    e.AgentText: lambda v: f"agent: {v.text}",
+    e.AgentTool: lambda v: f"agent uses {v.name} {_pick_input('' if v.input is None else v.input)}".rstrip(),
+    e.AgentOutput: lambda v: f"agent prints: {v.text}" if v.text else None,
+    e.AgentEnded: _describe_agent_end,
+    e.VerdictGiven: _describe_verdict,
+    e.Reviewed: _describe_review,
+    e.TraceSpan: _describe_span,
+    e.BridgeTurn: lambda v: f"turn {v.turn} of the conversation",
+    e.BridgeCommand: lambda v: f"command: {v.line}",
+    e.BridgeSkipped: lambda v: f"line {v.line} is not a command: {v.reason}",
+    e.BridgeResult: lambda v: f"{v.status} {v.reason or v.branch or ''}".rstrip(),
+    e.BridgeReminder: lambda v: f"reminder {'sent' if v.told else 'set'}: {v.message}",
+    e.BridgeWebhook: lambda v: f"webhook {v.direction}: {v.agent_id} {v.outcome}",
+    e.FinalCommandRun: lambda v: f"{v.command}: exit code {v.exit_code}",
 }

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from segue.domain.errors import Locked, SegueError, UsageError
 from segue.domain.run import Run, RunState
+from segue.runtime.app import App
 from segue.runtime.overrides import decide
 from segue.runtime.session import stop_run
-from segue.runtime.wiring import App
 from segue.store.projections import state_of
 from segue.system.program import start_in_background
 from segue.web import queries as facts

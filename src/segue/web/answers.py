@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import Locked, SegueError, StoreError
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.system.http.guard import Receive, Scope, Send
 from segue.web.cache import Shelf
 from segue.web.filters import environment

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.system.http.guard import LOOPBACK_HOSTS, AsgiApp, RequestGuard
 from segue.web.answers import Answers, draw, spoken, stranger
 from segue.web.assets import assets

@@ -11,7 +11,7 @@ from segue.bridge.session import KIND
 from segue.bridge.view import detail, summary
 from segue.ports import Store
 from segue.relay.questions import Questions
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.store.projections import state_of
 from segue.web import queries as facts
 from segue.web.pages import Act, Asked, Data, Done, Missing, Page

@@ -17,7 +17,7 @@ from segue.domain.event import Recorded
 from segue.domain.plain import clean, plain
 from segue.ports import Store
 from segue.reports.event_text import describe_event, locate_event
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 
 BATCH = 100
 """Events in one message."""

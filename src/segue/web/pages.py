@@ -12,7 +12,7 @@ from typing import Any
 
 from segue.domain.errors import UsageError
 from segue.ports import Store
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 
 Data = dict[str, Any]
 """What a page shows: values that JSON knows, so that the twin says the same."""

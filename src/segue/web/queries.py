@@ -14,7 +14,7 @@ from segue.flow.context import LAUNCHING
 from segue.ports import Store
 from segue.reports.selection import Dataset, Rows, Selection
 from segue.reports.timeline import read_titles
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.web.pages import Missing
 
 _STEPS = """SELECT s.run_id, s.key, s.gen, s.seq, s.task, s.phase, s.attempt, s.agent, s.model, s.build_phase,

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.web.app import HOME, web_app

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from segue.domain.errors import StoreError
 from segue.ports import Store
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 
 _IDLE = 4
 

@@ -9,7 +9,7 @@ from segue.domain.errors import SegueError
 from segue.domain.run import Run, RunState
 from segue.domain.task import Task, TaskStatus
 from segue.ports import Store
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.store.projections import TaskView, state_of, task_views
 from segue.web import queries as facts
 from segue.web.pages import Asked, Data, Page

@@ -61,7 +61,7 @@ def judge_(
     from segue.domain.errors import JudgeFailed
     from segue.judges.bench.run import run_bench
     from segue.judges.llm import LlmJudge
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, color=color)
     app = App.load(repo, config_file, {"judge": {"model": model}})

@@ -31,7 +31,7 @@ def path(repo: Path | None, config_file: Path | None, as_json: bool, **settings:
     Examples:
       sqlite3 "$(segue db path)" 'select * from orchestrator_runs'
     """
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     app = App.load(repo, config_file, settings)
     output = make_output(as_json)
@@ -52,7 +52,7 @@ def migrate(repo: Path | None, config_file: Path | None, as_json: bool, **settin
     Examples:
       segue db migrate --database-url postgresql://me@host/segue
     """
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     with App.load(repo, config_file, settings).store() as store:
         version = store.version()
@@ -93,7 +93,7 @@ def export(
       segue db export steps --format csv -o steps.csv
       segue db export events --format parquet -o events.parquet
     """
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
     from segue.store.export import export as write
 
     with App.load(repo, config_file, settings).store(read_only=True) as store:
@@ -163,6 +163,6 @@ def push(
       segue db push --run 20261115-0219
     """
     from segue.cli.data.push import push_runs
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     return push_runs(App.load(repo, config_file, settings), to, run_ids, make_output(as_json))

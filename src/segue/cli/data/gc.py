@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from segue.cli.data.garbage import Leftover, Rule
     from segue.cli.terminal.output import Output
     from segue.ports import Store
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "": 86400.0}
 
@@ -64,7 +64,7 @@ def gc(
     import asyncio
 
     from segue.cli.data.garbage import Rule
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, quiet, color)
     app = App.load(repo, config_file, settings)

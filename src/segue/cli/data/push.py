@@ -9,7 +9,7 @@ from pathlib import Path
 
 from segue.cli.terminal.output import Output, error_text
 from segue.domain.errors import SegueError, UsageError
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.database import Database, open_database
 from segue.store.migrate import migrate

@@ -41,7 +41,7 @@ def logs(
     from segue.cli.terminal.output import one_line
     from segue.domain.event import Recorded
     from segue.reports.event_text import describe_event, locate_event
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json)
     app = App.load(repo, config_file, settings)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from segue.ports import Store
     from segue.reports.report import DatasetReport
     from segue.reports.selection import Selection
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
 NAMES = ("gaps", "recovery", "compare", "run")
 
@@ -74,7 +74,7 @@ def report(
       segue report run last
       segue report recovery --csv - > recovery.csv
     """
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, color=color)
     app = App.load(repo, config_file, settings)

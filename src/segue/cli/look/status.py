@@ -41,7 +41,7 @@ def status(
     """
     from segue.cli.runs import NO_RUNS, find_run, run_data, state_of
     from segue.cli.terminal.task_table import print_tasks
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
     from segue.store.projections import task_views
 
     output = make_output(as_json, color=color)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from segue.cli.terminal.output import Output
     from segue.domain.evidence import CheckResult
     from segue.judges.rls.report import RlsReport
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
 _SHOWN = 4000
 
@@ -37,7 +37,7 @@ def check(
         return 0
     import asyncio
 
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     return asyncio.run(_check_all(App.load(repo, config_file), make_output(as_json, color=color)))
 
@@ -58,7 +58,7 @@ def rls(repo: Path | None, config_file: Path | None, as_json: bool, color: str) 
     import asyncio
 
     from segue.domain.errors import UsageError
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     app, output = App.load(repo, config_file), make_output(as_json, color=color)
     report = asyncio.run(_check_rls(app, required=True))

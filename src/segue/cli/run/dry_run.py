@@ -8,7 +8,7 @@ from segue.cli.terminal.output import Output
 from segue.domain.task import Task
 from segue.flow.context import FLOWS
 from segue.flow.start import NO_TASKS, pending, select
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.sources.prompt import PromptSource
 
 

@@ -12,8 +12,8 @@ from segue.cli.options import make_output, options
 if TYPE_CHECKING:
     from segue.cli.terminal.output import Output
     from segue.domain.run import Run
+    from segue.runtime.app import App
     from segue.runtime.experiment import Experiment, Trial, TrialResult
-    from segue.runtime.wiring import App
 
 
 @click.command()
@@ -54,7 +54,7 @@ def experiment(
     import msgspec
 
     from segue.runtime import experiment as lab
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, color=color)
     app = App.load(file.absolute().parent, config_file, settings)

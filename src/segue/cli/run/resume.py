@@ -36,8 +36,8 @@ def resume(
 
     from segue.cli.run.session import show_session
     from segue.cli.runs import find_run
+    from segue.runtime.app import App
     from segue.runtime.plan import reopened
-    from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet, color)
     app = App.load(repo, config_file, settings)

@@ -105,8 +105,8 @@ def run(
 
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
+    from segue.runtime.app import App
     from segue.runtime.plan import PlanChanged
-    from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet, color)
     settings |= _agent_settings(agents)

@@ -19,9 +19,9 @@ from segue.cli.terminal.output import Output, announce_page, error_text, is_inte
 from segue.cli.terminal.progress import Progress
 from segue.flow.start import NO_TASKS
 from segue.notify.observer import RunNotifier
+from segue.runtime.app import App
 from segue.runtime.plan import PlanChanged, Prepared, prepared
 from segue.runtime.session import carry_out
-from segue.runtime.wiring import App
 from segue.store.projections import task_views
 from segue.system.files import private_folder
 from segue.system.program import start_in_background

@@ -35,8 +35,8 @@ def stop(
 
     from segue.cli.runs import find_run, state_of
     from segue.domain.run import RunState
+    from segue.runtime.app import App
     from segue.runtime.session import stop_run
-    from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet)
     app = App.load(repo, config_file, settings)

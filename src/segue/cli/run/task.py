@@ -47,7 +47,7 @@ def list_(
     import asyncio
 
     from segue.cli.terminal.output import one_line
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, color=color)
     app = App.load(repo, config_file, settings)
@@ -126,8 +126,8 @@ def _decide(
 
     from segue.cli.runs import find_run
     from segue.domain.errors import UsageError
+    from segue.runtime.app import App
     from segue.runtime.overrides import decide
-    from segue.runtime.wiring import App
 
     output = make_output(as_json)
     app = App.load(repo, config_file, settings)

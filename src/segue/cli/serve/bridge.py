@@ -65,7 +65,7 @@ def run(
     """
     from segue.bridge.session import begin, place
     from segue.cli.serve.conversation import hold
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, quiet, color)
     app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
@@ -124,7 +124,7 @@ def list_(limit: int, config_file: Path | None, as_json: bool, color: str, **set
     from segue.bridge.view import conversations, summary
     from segue.cli.runs import moment, state_of
     from segue.cli.terminal.output import one_line
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, color=color)
     with App.load(None, config_file, settings).store(read_only=True) as store:
@@ -154,7 +154,7 @@ def show(run_id: str, config_file: Path | None, as_json: bool, color: str, **set
     from segue.bridge.view import detail, find
     from segue.cli.runs import state_of
     from segue.cli.serve.conversation import print_conversation
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, color=color)
     with App.load(None, config_file, settings).store(read_only=True) as store:
@@ -219,7 +219,7 @@ def serve(
     import asyncio
 
     from segue.bridge.serve import serve as serve_bridge
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, quiet)
     app = App.load(None, config_file, {**settings, "bridge": {"listen": listen, "port": port}})

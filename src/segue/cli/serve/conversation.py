@@ -14,7 +14,7 @@ from segue.cli.terminal.display import EventLines, EventRecords, Silent
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Output, clean, error_text
 from segue.domain.run import Run
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 
 
 def reopen(run_id: str, config: Path | None, settings: dict[str, Any]) -> tuple[App, Run]:

@@ -11,7 +11,7 @@ import click
 from segue.cli.options import make_output, options
 
 if TYPE_CHECKING:
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
 INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
@@ -97,7 +97,7 @@ def key(config_file: Path | None) -> int:
 
 
 def _app(config_file: Path | None) -> App:
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     if config_file is not None:
         # The models read the settings themselves, in whichever process the proxy runs them.
@@ -119,10 +119,10 @@ def _require() -> None:
 
 
 def _folder(app: App) -> Path:
-    from segue.runtime.wiring import own_folder
+    from segue.runtime.app import make_own_folder
     from segue.system.files import private_folder
 
-    own_folder(app.state_dir)
+    make_own_folder(app.state_dir)
     return private_folder(app.state_dir / "provider")
 
 

@@ -10,7 +10,7 @@ import click
 from segue.cli.options import make_output, options
 
 if TYPE_CHECKING:
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
 
 @click.group(invoke_without_command=True)
@@ -132,7 +132,7 @@ def _app(config_file: Path | None, command_line: dict[str, Any]) -> App:
 
     from segue.config.load import user_file
     from segue.domain.errors import UsageError
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     app = App.load(None, config_file, command_line)
     named = app.config or (Path(os.environ["SEGUE_CONFIG"]) if os.environ.get("SEGUE_CONFIG") else None)

@@ -44,7 +44,7 @@ def serve(
     import asyncio
 
     from segue.cli.terminal.output import announce_page
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
     from segue.web.serve import serve as listen
 
     output = make_output(as_json, quiet)

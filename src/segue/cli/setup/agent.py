@@ -39,7 +39,7 @@ def list_(repo: Path | None, config_file: Path | None, as_json: bool, color: str
     from dataclasses import asdict
 
     from segue.runtime.doctor import agent_reports
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, color=color)
     reports = agent_reports(App.load(repo, config_file, settings))
@@ -80,7 +80,8 @@ def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
       segue agent schema command
     """
     from segue.domain.options import options_schema
-    from segue.runtime.wiring import App, agent_class
+    from segue.runtime.app import App
+from segue.runtime.wiring import agent_kind
 
     options = agent_class(name, App.load(repo, config_file).loaded.settings).Options
     old = hasattr(options, "model_json_schema")

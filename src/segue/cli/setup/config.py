@@ -32,7 +32,7 @@ def show(repo: Path | None, config_file: Path | None, as_json: bool, color: str)
       SEGUE_LIMITS__PHASE_TIMEOUT=600 segue config show --json
     """
     from segue.config.load import show as show_value
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     output = make_output(as_json, color=color)
     loaded = App.load(repo, config_file).loaded

@@ -36,7 +36,7 @@ def test(repo: Path | None, config_file: Path | None, as_json: bool, color: str,
 
     from segue.domain.errors import UsageError
     from segue.notify.send import enabled_notifiers
-    from segue.runtime.wiring import App
+    from segue.runtime.app import App
 
     app = App.load(repo, config_file, settings)
     output = make_output(as_json, color=color)

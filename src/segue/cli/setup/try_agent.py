@@ -65,8 +65,8 @@ def try_(
     import shutil
 
     from segue.domain.job import Mode
+    from segue.runtime.app import App
     from segue.runtime.try_agent import AgentTrial, try_agent
-    from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     text = _read_prompt(prompt)

@@ -11,7 +11,7 @@ from typing import Any
 
 from segue.cli.run import session
 from segue.cli.terminal.output import Output, program
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.sim import throwaway
 from segue.sim.throwaway import Throwaway
 
