@@ -29,9 +29,9 @@ async def page_beside(ready: Prepared, output: Output, wanted: Beside) -> AsyncI
         yield
         return
     from segue.system.interrupts import on_interrupt
-    from segue.web.serve import serving
+    from segue.web.app import serve_pages
 
-    async with serving(ready.app, "127.0.0.1", 0) as new_link:
+    async with serve_pages(ready.app, "127.0.0.1", 0) as new_link:
         announce_page(output, new_link(f"/runs/{ready.run.id}"))
         yield
         if wanted.stay:
