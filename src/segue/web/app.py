@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from segue.runtime.wiring import App
-from segue.system.http.guard import LOOPBACK_HOSTS, Guard
-from segue.system.http.guard import App as Asgi
+from segue.system.http.guard import LOOPBACK_HOSTS, AsgiApp, RequestGuard
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.web.assets import load_assets
@@ -58,7 +57,7 @@ async def serve_pages(
 class WebApp:
     """The ASGI app, with the keys that let people in."""
 
-    asgi: Asgi
+    asgi: AsgiApp
     keys: AccessKeys
     live: LiveUpdates
     renderer: PageRenderer
@@ -74,7 +73,7 @@ def create_web_app(app: App, token: str, hosts: Sequence[str] = ()) -> WebApp:
     keys, live = AccessKeys(token), LiveUpdates(app)
     renderer = PageRenderer(app, live)
     inner = AuthMiddleware(_create_routes(app, keys, live, renderer), keys, refuse)
-    guarded = Guard(inner, None, (*LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True)
+    guarded = RequestGuard(inner, None, (*LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True)
     return WebApp(guarded, keys, live, renderer)
 
 

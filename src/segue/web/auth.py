@@ -10,7 +10,7 @@ import hmac
 import secrets
 from http.cookies import CookieError, SimpleCookie
 
-from segue.system.http.guard import App, Message, Receive, Scope, Send, has_token
+from segue.system.http.guard import AsgiApp, Message, Receive, Scope, Send, has_token
 
 ENTRY = "/enter"
 _PUBLIC = ("/static/", "/health")
@@ -67,7 +67,7 @@ class AccessKeys:
 class AuthMiddleware:
     """Passes authenticated requests to the app, and adds security headers to every response."""
 
-    def __init__(self, app: App, keys: AccessKeys, refuse: App) -> None:
+    def __init__(self, app: AsgiApp, keys: AccessKeys, refuse: AsgiApp) -> None:
         """`refuse` answers all other requests."""
         self._app = app
         self._keys = keys

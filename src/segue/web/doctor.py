@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from segue.runtime.doctor import Finding, examine
+from segue.runtime.doctor import HealthCheck, examine
 from segue.runtime.wiring import App
 from segue.web.routes import ActionResult, ActionRoute, Data, PageRequest, PageRoute
 
@@ -19,9 +19,9 @@ class DoctorCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[int, list[Finding]]] = {}
+        self._known: dict[str, tuple[int, list[HealthCheck]]] = {}
 
-    def findings(self, app: App) -> tuple[int, list[Finding]]:
+    def findings(self, app: App) -> tuple[int, list[HealthCheck]]:
         """Return when the machine was examined, and the findings."""
         with self._lock:
             place = _key(app)
@@ -52,7 +52,7 @@ def query_doctor(request: PageRequest) -> Data:
     }
 
 
-def _redact(finding: Finding, redact: Any) -> dict[str, Any]:
+def _redact(finding: HealthCheck, redact: Any) -> dict[str, Any]:
     return {**asdict(finding), "detail": redact(finding.detail), "fix": redact(finding.fix)}
 
 

@@ -21,7 +21,7 @@ PIPE_MAX = 1024 * 1024
 """A pipe holds no more than this, so what comes beyond it was written after the agent's exit."""
 
 
-class Job:
+class SupervisedJob:
     """One agent."""
 
     def __init__(self, request: dict[str, Any], folder: str) -> None:
@@ -48,7 +48,6 @@ class Job:
         self.message = ""
         self.rung = 0
         self.due_at = 0.0
-        self.inherits = False
 
     def spawn(self, request: dict[str, Any]) -> None:
         """Start the agent with the prompt file as its stdin, in a session of its own."""
