@@ -81,7 +81,7 @@ def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
     """
     from segue.domain.options import options_schema
     from segue.runtime.app import App
-from segue.runtime.wiring import agent_kind
+    from segue.runtime.wiring import agent_kind
 
     options = agent_class(name, App.load(repo, config_file).loaded.settings).Options
     old = hasattr(options, "model_json_schema")
