@@ -278,7 +278,7 @@ def test_a_run_that_went_on_elsewhere_is_not_overwritten(cluster: Cluster, tmp_p
             async with driven(there, run_id) as journal:
                 await journal.step("b", giving(here=False))
         with patient(cluster, tmp_path / "here") as here:
-            with pytest.raises(StoreError, match="went on elsewhere") as caught:
+            with pytest.raises(StoreError, match="continued elsewhere") as caught:
                 await here.open(run_id)
             [aside] = (tmp_path / "here").glob("*.aside")
             assert str(aside) in caught.value.kept
