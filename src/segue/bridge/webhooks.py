@@ -22,7 +22,7 @@ from segue.bridge.session import KIND
 from segue.domain.event import Event, EventType
 from segue.domain.run import Run, RunSpec, RunState
 from segue.ports import Journal, StepFacts, StepResult, Store
-from segue.runtime.wiring import App
+from segue.runtime.wiring import App, read_table
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 INBOX = "bridge-webhooks"
@@ -131,7 +131,7 @@ async def _api(app: App) -> AsyncIterator[HttpClient | None]:
     if not key:
         yield None
         return
-    options = CursorCloudOptions.model_validate(app.loaded.settings.agents.get("cursor-cloud", {}))
+    options = read_table(CursorCloudOptions, app.loaded.settings.agents.get("cursor-cloud", {}))
     basic = base64.b64encode(f"{key}:".encode()).decode()
     policy = HttpPolicy(timeout=20.0, pause=options.retry_pause)
     async with HttpClient(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:

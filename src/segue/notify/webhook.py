@@ -56,7 +56,7 @@ def make_notifier(options: WebhookSettings) -> Notifier:
         deadline = asyncio.get_running_loop().time() + options.timeout
         try:
             # The whole address is the base, so that no error message can quote a part of it.
-            async with HttpClient(options.url.get_secret_value(), {}, policy) as http:
+            async with HttpClient(options.url.reveal(), {}, policy) as http:
                 answer = await http.request(
                     "POST", "", body=content, headers=headers, repeatable=True, deadline=deadline
                 )
