@@ -17,7 +17,7 @@ from segue.system.http.guard import (
     RequestGuard,
     Scope,
     Send,
-    answer,
+    send_error,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Door:
             await self._app(scope, receive, self._watched(scope, send))
         else:
             self._audit.stranger(401, path=scope["path"][:200], caller=_caller(scope))
-            await answer(send, 401, "a token is needed: Authorization: Bearer TOKEN")
+            await send_error(send, 401, "a token is needed: Authorization: Bearer TOKEN")
 
     def _watched(self, scope: Scope, send: Send) -> Send:
         async def watched(message: Message) -> None:

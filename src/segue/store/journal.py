@@ -230,7 +230,7 @@ class SqlJournal:
 
         try:
             await self._log.write()
-            await self._keeper.settled()
+            await self._keeper.wait_until_back()
         finally:
             self._log.abandon()
             await self._keeper.writer.run(let_go)
@@ -281,7 +281,7 @@ class SqlJournal:
         while (
             found := await self._keeper.attempt(lambda: signals.taken(database, self._id, step.token))
         ) is None:
-            await self._keeper.settled()
+            await self._keeper.wait_until_back()
         self._taken[step.token] = found
         self._log.add(StepAdopted(step.gen, step.token), step.key)
         await self._log.write(lambda db: steps.write_adoption(db, step, self._owner))
