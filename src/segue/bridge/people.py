@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from segue.notify import Kind, Notice, notify
+from segue.notify import Kind, Notification, notify
 from segue.runtime.wiring import App
 
 
 async def tell_people(app: App, kind: Kind, title: str, text: str) -> list[str]:
     """Send a notice; gives what went wrong."""
     redact = app.redactor().text
-    return await notify(app.loaded.settings.notify, Notice(kind, redact(title), redact(text)))
+    return await notify(app.loaded.settings.notify, Notification(kind, redact(title), redact(text)))

@@ -20,7 +20,7 @@ from segue.ports import Store
 from segue.runtime.wiring import App, own_folder
 from segue.system.files import write_atomic
 from segue.system.http.guard import LOOPBACK_HOSTS, Guard
-from segue.system.http.listen import listening
+from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 
 WEBHOOKS = "/webhooks/cursor"
@@ -104,7 +104,7 @@ async def serve(app: App, repo: str | None, announce: Callable[[str, str], None]
         guarded = Guard(routes, token, hosts, open_paths=(WEBHOOKS, "/health"))
         work = asyncio.create_task(dispatch(app, store, journal, host.ensure))
         try:
-            async with listening(guarded, settings.listen, settings.port) as url:
+            async with open_server(guarded, settings.listen, settings.port) as url:
                 for run in conversations(store):
                     if run.state in _GOING_ON:
                         host.ensure(run.id)

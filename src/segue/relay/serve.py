@@ -18,7 +18,7 @@ from segue.relay.questions import Page, Questions
 from segue.relay.tokens import TokenFile
 from segue.relay.web import relay_app
 from segue.system.files import private_folder
-from segue.system.http.listen import listening
+from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
@@ -36,7 +36,7 @@ async def serve(settings: RelaySettings, folder: Path, announce: Callable[[str],
     with _only_one(folder), on_interrupt(stopped.set):
         async with _desk(settings, folder, audit, redactor) as desk:
             app = relay_app(settings, tokens, audit, desk)
-            async with listening(app, settings.host, settings.port, tls=tls) as url:
+            async with open_server(app, settings.host, settings.port, tls=tls) as url:
                 announce(url)
                 await stopped.wait()
 
