@@ -7,11 +7,13 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_origin
 
 import click
+import msgspec
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
@@ -40,7 +42,7 @@ BLOCK = re.compile(
 """A generated part between its two markers."""
 
 
-OPTIONS: dict[str, type[BaseModel]] = {
+OPTIONS: dict[str, type[Any]] = {
     "acp": Profile,
     "agents.gemini": AcpOptions,
     "agents.claude": ClaudeOptions,
@@ -91,14 +93,31 @@ def help_text(words: str) -> str:
     return f"```text\n{command.get_help(context)}\n```\n"
 
 
-def settings(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+def settings(model: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Every setting by its dotted name."""
-    for name, field in model.model_fields.items():
+    for name, field in _fields(model).items():
         inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
+        if isinstance(inner, type) and issubclass(inner, BaseModel | msgspec.Struct):
             yield from settings(inner, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", field
+
+
+def _fields(model: type[Any]) -> dict[str, FieldInfo]:
+    """The fields of a table, on pydantic or on msgspec."""
+    if issubclass(model, BaseModel):
+        return dict(model.model_fields)
+    found = {}
+    for field in msgspec.structs.fields(model):
+        kind, default = field.type, field.default
+        text = kind.__metadata__[0].description if get_origin(kind) is Annotated else ""
+        if field.default_factory is not msgspec.NODEFAULT:
+            default = field.default_factory()
+        default = PydanticUndefined if default is msgspec.NODEFAULT else default
+        found[field.name] = FieldInfo(annotation=object, default=default, description=text)
+        if isinstance(default, msgspec.Struct):
+            found[field.name] = FieldInfo(annotation=type(default), default=default)
+    return found
 
 
 def variable(name: str) -> str:

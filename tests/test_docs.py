@@ -21,7 +21,7 @@ import pytest
 from docs import generate
 from pydantic import BaseModel
 
-from segue.agents.scripted.agent import Entry, Script, UsageEntry
+from segue.agents.scripted.agent import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.load import SYNONYMS
@@ -30,6 +30,7 @@ from segue.conformance.agent import check_agent
 from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Severity
+from segue.domain.options import read_options
 from segue.domain.run import RunState
 from segue.domain.task import Task, TaskStatus
 from segue.domain.verdict import Action, Result
@@ -151,7 +152,7 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "statuses": ("tasks.md", list(TaskStatus)),
     "agents": ("agents.md", list(AGENTS)),
     "abilities": ("agents.md", list(Capabilities.__dataclass_fields__)),
-    "command": ("agents.md", list(agent_class("command").Options.model_fields)),
+    "command": ("agents.md", list(agent_class("command").Options.__struct_fields__)),
     "reviewers": ("reviewing.md", [*PRESETS, *get_args(Format), *Severity, *DismissReason]),
 }
 """Words of the program, and the page that explains them."""
@@ -189,8 +190,8 @@ def test_every_table_of_options_is_shown() -> None:
 
 def test_every_script_key_is_explained() -> None:
     explained = {name.split(" ")[0] for name in spans(page("scripted-agent.md"))}
-    assert set(Entry.model_fields) - explained == set()
-    assert all(name in page("scripted-agent.md") for name in UsageEntry.model_fields)
+    assert set(ScriptedEntry.__struct_fields__) - explained == set()
+    assert all(name in page("scripted-agent.md") for name in UsageEntry.__struct_fields__)
 
 
 def test_generated_parts_are_fresh() -> None:
@@ -306,7 +307,7 @@ def test_toml_is_valid(block: Block) -> None:
     elif block.info == "toml pyproject":
         check_settings(values.get("tool", {}).get("segue", {}))
     elif values.keys() == {"on"}:
-        Script.model_validate(values)
+        read_options(AgentScript, values)
     else:
         check_settings(values)
 

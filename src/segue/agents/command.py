@@ -6,18 +6,16 @@ import os
 import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
-from segue.agents.local.launch import ProcessEnd, make_command, run_program
-from segue.agents.local.values import TEXT_CHARS
+from segue.agents.local.launch import PlainOutput, make_command, run_program
 from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
 from segue.domain.event import Event
 from segue.domain.job import Job
 from segue.domain.options import OptionError, Options
-from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.process.processes import Processes, child_environment
 from segue.system.redact import Redactor
@@ -82,7 +80,7 @@ class CommandAgent:
     def run(self, job: Job) -> AsyncGenerator[Event, None]:
         """Run the program and keep what it prints."""
         command = make_command(job, self._argv(job), self._options.pass_env, self._options.env)
-        return run_program(self._processes, self._redactor, job, command, _PlainOutput(job.model))
+        return run_program(self._processes, self._redactor, job, command, PlainOutput(job.model))
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
@@ -109,30 +107,6 @@ class CommandAgent:
         if _has_folder(program):
             program = str(job.workspace / program)
         return (program, *arguments)
-
-
-class _PlainOutput:
-    """Takes everything the program prints as the answer."""
-
-    def __init__(self, model: str | None) -> None:
-        self._model = model
-
-    def read(self, text: str) -> list[Event] | None:  # noqa: ARG002 - nothing in it is for us
-        return None
-
-    def facts(self) -> dict[str, Any]:
-        return {}
-
-    def outcome(self, end: ProcessEnd, now: float) -> Outcome:
-        from segue.domain.classify import plain
-
-        return Outcome(
-            text=plain(end.out_tail).strip()[-TEXT_CHARS:],
-            failure=end.failure(now),
-            exit_code=end.exit.code,
-            model=self._model,
-            duration=end.exit.duration,
-        )
 
 
 def _has_folder(program: str) -> bool:

@@ -73,8 +73,9 @@ def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
     Examples:
       segue agent schema command
     """
+    from segue.domain.options import options_schema
     from segue.runtime.wiring import App, agent_class
 
     settings = App.load(repo, config_file).loaded.settings
-    click.echo(json.dumps(agent_class(name, settings).Options.model_json_schema(), indent=2))
+    click.echo(json.dumps(options_schema(agent_class(name, settings).Options), indent=2))
     return 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from segue.config.load import Loaded, load
 from segue.domain.errors import UsageError
+from segue.domain.options import OptionError, read_options
 from segue.domain.role import Part, Role, parts_of
 from segue.flow.context import FLOWS
 from segue.ports import Agent, Store
@@ -52,7 +53,7 @@ def agent_class(name: str, settings: Settings | None = None) -> Any:
         from segue.agents.acp.agent import AcpKind
         from segue.agents.acp.profiles import Profile
 
-        return AcpKind(name, Profile.model_validate(settings.acp[name]))
+        return AcpKind(name, read_options(Profile, settings.acp[name]))
     where = AGENTS.get(name) or _entry_points().get(name)
     if where is None:
         known = ", ".join(agent_names(settings))
@@ -83,14 +84,15 @@ def _check_profiles(loaded: Loaded) -> None:
 
 def make_agent(name: str, loaded: Loaded, processes: Processes, redactor: Redactor) -> Agent:
     """Build an agent from its options."""
-    from pydantic import ValidationError
-
     kind = agent_class(name, loaded.settings)
     values = loaded.settings.agents.get(name, {})
     try:
-        options = kind.Options.model_validate(values)
-    except ValidationError as error:
-        raise wrong_option(error, f"agents.{name}", loaded, f"See: segue agent schema {name}") from None
+        options = read_options(kind.Options, values)
+    except OptionError as error:
+        path = ".".join(filter(None, ("agents", name, error.path)))
+        raise UsageError(
+            f"{path}: {error.message} (from {loaded.origin(path)})", hint=f"See: segue agent schema {name}"
+        ) from None
     agent: Agent = kind(options, processes, redactor)
     return agent
 

@@ -51,9 +51,12 @@ class ClaudeOptions(Options, frozen=True):
     allowed_tools: Annotated[
         list[str], Meta(description="More tools it may use in edit mode, such as `Bash(git *)`.")
     ] = []
-    max_turns: Annotated[int | None, Meta(ge=1, description="Turns of the model in one launch.")] = None
+    max_turns: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Turns of the model in one launch.")
+    ] = None
     max_budget_usd: Annotated[
-        float | None, Meta(gt=0, description="Dollars that one launch may cost, as Claude counts them.")
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Dollars that one launch may cost, as Claude counts them."),
     ] = None
     max_retries: Annotated[
         int,

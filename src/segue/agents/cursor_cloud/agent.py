@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from segue.agents.cursor_cloud.api import LaunchRequest
 from segue.agents.cursor_cloud.cloud_run import CloudRun
@@ -61,9 +61,10 @@ class CursorCloudOptions(Options, frozen=True):
 
     def __post_init__(self) -> None:
         _check_address(self.base_url)
+        structs.force_setattr(self, "base_url", self.base_url.rstrip("/"))
         if self.repository is not None:
             try:
-                canonical(self.repository)
+                structs.force_setattr(self, "repository", canonical(self.repository))
             except ValueError as error:
                 raise OptionError("repository", str(error)) from None
 
@@ -100,8 +101,7 @@ class CursorCloudAgent:
         self._redactor = redactor
         policy = Policy(options.max_connections, options.max_streams, pause=options.retry_pause)
         streams = options.max_streams if options.stream else 0
-        base_url = options.base_url.rstrip("/")
-        self._connection = SharedConnection(base_url, options.api_version, streams, policy)
+        self._connection = SharedConnection(options.base_url, options.api_version, streams, policy)
 
     def check(self) -> list[Problem]:
         """Return a problem if there is no key. The API is not asked before the first launch."""
@@ -153,7 +153,7 @@ class CursorCloudAgent:
         return LaunchRequest(
             token=job.token,
             prompt=job.prompt.text,
-            repository=canonical(self._options.repository or await _find_origin(job.workspace)),
+            repository=self._options.repository or await _find_origin(job.workspace),
             base=job.base or "",
             plan=job.mode is not Mode.EDIT,
             model=job.model,

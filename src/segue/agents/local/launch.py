@@ -69,6 +69,28 @@ class Reader(Protocol):
         """Return what the last event says in addition to the outcome."""
 
 
+class PlainOutput:
+    """The reader for a program of which nothing is known: all it prints is its answer."""
+
+    def __init__(self, model: str | None = None) -> None:
+        self._model = model
+
+    def read(self, text: str) -> list[Event] | None:  # noqa: ARG002 - nothing in it is known
+        """Return None: every line is plain text."""
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        """Return nothing: the outcome says everything."""
+        return {}
+
+    def outcome(self, end: ProcessEnd, now: float) -> Outcome:
+        """Return how the program ended, with the end of what it printed."""
+        from segue.domain.classify import plain
+
+        text, failure = plain(end.out_tail).strip(), end.failure(now)
+        return Outcome(text, failure, end.exit.code, model=self._model, duration=end.exit.duration)
+
+
 def flag(name: str, value: object) -> list[str]:
     """Return an option with its value for the command line; nothing if the value is empty."""
     return [name, str(value)] if value else []

@@ -65,7 +65,7 @@ class ScriptedEntry(Options, frozen=True):
 
     task: str | int | None = None
     phase: str | None = None
-    attempt: Annotated[int | None, Meta(ge=1)] = None
+    attempt: Annotated[int, Meta(ge=1)] | None = None
     stderr: Annotated[str | None, Meta(description="Print this on stderr.")] = None
     say: Annotated[str | None, Meta(description="Say this, and give it as the result.")] = None
     output_bytes: Annotated[int, Meta(ge=0, description="Print so many bytes of noise.")] = 0
@@ -88,7 +88,7 @@ class ScriptedEntry(Options, frozen=True):
         for key, paths in (("write", self.write), ("append", self.append), ("delete", self.delete)):
             for path in paths:
                 if not path or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-                    raise OptionError(f"{key}.{path}", "must be a path inside the workspace")
+                    raise OptionError(key, f"{path!r} is not a path inside the workspace")
 
 
 class AgentScript(Options, frozen=True):
