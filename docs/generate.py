@@ -7,13 +7,9 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Any
 
 import click
-import msgspec
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
@@ -21,9 +17,10 @@ from segue.agents.claude.agent import ClaudeOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.agent import CursorCloudOptions
-from segue.cli.exit_codes import EXIT_CODES
+from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, Settings
+from segue.domain.options import OptionField, option_fields
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.relay.options import ActionSettings
@@ -93,31 +90,13 @@ def help_text(words: str) -> str:
     return f"```text\n{command.get_help(context)}\n```\n"
 
 
-def settings(model: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Every setting by its dotted name."""
-    for name, field in _fields(model).items():
-        inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel | msgspec.Struct):
-            yield from settings(inner, f"{prefix}{name}.")
+def settings(kind: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
+    """Yield every setting with its dotted name."""
+    for field in option_fields(kind):
+        if field.is_table:
+            yield from settings(field.type, f"{prefix}{field.name}.")
         else:
-            yield f"{prefix}{name}", field
-
-
-def _fields(model: type[Any]) -> dict[str, FieldInfo]:
-    """The fields of a table, on pydantic or on msgspec."""
-    if issubclass(model, BaseModel):
-        return dict(model.model_fields)
-    found = {}
-    for field in msgspec.structs.fields(model):
-        kind, default = field.type, field.default
-        text = kind.__metadata__[0].description if get_origin(kind) is Annotated else ""
-        if field.default_factory is not msgspec.NODEFAULT:
-            default = field.default_factory()
-        default = PydanticUndefined if default is msgspec.NODEFAULT else default
-        found[field.name] = FieldInfo(annotation=object, default=default, description=text)
-        if isinstance(default, msgspec.Struct):
-            found[field.name] = FieldInfo(annotation=type(default), default=default)
-    return found
+            yield f"{prefix}{field.name}", field
 
 
 def variable(name: str) -> str:
@@ -127,23 +106,19 @@ def variable(name: str) -> str:
 
 def _settings_table(_words: str) -> str:
     rows = [
-        (f"`{name}`", _default(field), f"`{variable(name)}`", field.description or "")
-        for name, field in settings()
+        (f"`{name}`", _default(field), f"`{variable(name)}`", field.description) for name, field in settings()
     ]
     return _table(("setting", "default", "environment", "meaning"), rows)
 
 
-def _default(field: FieldInfo) -> str:
-    value: Any = field.get_default(call_default_factory=True, validated_data={})
-    if field.is_required():
+def _default(field: OptionField) -> str:
+    if field.required:
         return "required"
-    return "not set" if value in (None, {}, [], ()) else f"`{json.dumps(value)}`"
+    return "not set" if field.default in (None, {}, [], ()) else f"`{json.dumps(field.default)}`"
 
 
 def _options_table(words: str) -> str:
-    rows = [
-        (f"`{name}`", _default(field), field.description or "") for name, field in settings(OPTIONS[words])
-    ]
+    rows = [(f"`{name}`", _default(field), field.description) for name, field in settings(OPTIONS[words])]
     return _table(("option", "default", "meaning"), rows)
 
 

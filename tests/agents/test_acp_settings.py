@@ -64,7 +64,7 @@ def test_a_plan_that_changed_something_is_undone(place: Place) -> None:
         ("[acp.mine]\ntitle = 'x'\n", "acp.mine.argv: is required (from {file})"),
         (
             "[acp.mine]\nargv = ['x']\nmode = 'y'\n",
-            "acp.mine.mode: is not an option (from {file})",
+            "acp.mine.mode: is not an option; did you mean modes? (from {file})",
         ),
         (
             "[agents.gemini]\nforce = true\n",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
+import click
 import pytest
 
 import segue
 
 NEEDED = [
-    *("click", "pydantic", "pydantic_core", "annotated_types", "platformdirs"),
+    *("click", "msgspec", "pydantic", "pydantic_core", "annotated_types", "platformdirs"),
     *("typing_extensions.py", "typing_inspection"),
 ]
 
@@ -24,7 +24,7 @@ def without_litellm(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def bare_python(library: Path) -> list[str]:
     """A Python that finds Segue and what Segue needs, and nothing else."""
-    site = Path(sysconfig.get_path("purelib"))
+    site = Path(click.__file__).parent.parent
     for name in NEEDED:
         (library / name).symlink_to(site / name)
     (library / "segue").symlink_to(Path(segue.__file__).parent)
@@ -56,7 +56,7 @@ def test_the_command_names_the_command(without_litellm: list[str], tmp_path: Pat
 
 def test_nothing_else_imports_litellm(tmp_path: Path) -> None:
     """It takes seconds: only who asks for a model of it pays."""
-    parts = ("segue.runtime.wiring", "segue.runtime.session", "segue.cli.proxy")
+    parts = ("segue.runtime.wiring", "segue.runtime.session", "segue.cli.serve.proxy")
     code = f"import sys, {', '.join(parts)}; print({{'litellm', 'segue.provider'}} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True

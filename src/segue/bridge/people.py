@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from segue.notify import Kind, Notification, notify
+from segue.notify.notification import Kind, Notification
+from segue.notify.send import notify
 from segue.runtime.wiring import App
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from segue.bridge.commands import LocalAction
 from segue.config.bridge import BridgeSettings
-from segue.system.http.client import Answer, Http, HttpError, Policy
+from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 
 _REFUSALS = {
     400: "the relay does not understand it",
@@ -41,10 +41,10 @@ async def run_action(settings: BridgeSettings, command: LocalAction, token: str)
     if not secret:
         return Done("refused", {"reason": f"the relay's token is not set ({settings.relay_token_env})"})
     headers = {"Authorization": f"Bearer {secret}"}
-    policy = Policy(timeout=settings.relay_timeout, max_bytes=4 * 1024 * 1024, attempts=3)
+    policy = HttpPolicy(timeout=settings.relay_timeout, max_bytes=4 * 1024 * 1024, attempts=3)
     body = {"action": command.action, "parameters": dict(command.parameters)}
     try:
-        async with Http(settings.relay_url, headers, policy) as http:
+        async with HttpClient(settings.relay_url, headers, policy) as http:
             answer = await http.request(
                 "POST", "/run", body=body, headers={"Idempotency-Key": token}, repeatable=True
             )
@@ -53,7 +53,7 @@ async def run_action(settings: BridgeSettings, command: LocalAction, token: str)
     return _done(answer)
 
 
-def _done(answer: Answer) -> Done:
+def _done(answer: HttpResponse) -> Done:
     try:
         said = answer.json()
     except ValueError:

@@ -19,7 +19,7 @@ from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.runtime.wiring import App, own_folder
 from segue.system.files import write_atomic
-from segue.system.http.guard import LOOPBACK_HOSTS, Guard
+from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 
@@ -101,7 +101,7 @@ async def serve(app: App, repo: str | None, announce: Callable[[str, str], None]
         host = Host(app, store)
         routes = make_app(app, store, host.ensure, inbox.id, repo)
         hosts = (*LOOPBACK_HOSTS, settings.listen, *settings.hosts)
-        guarded = Guard(routes, token, hosts, open_paths=(WEBHOOKS, "/health"))
+        guarded = RequestGuard(routes, token, hosts, open_paths=(WEBHOOKS, "/health"))
         work = asyncio.create_task(dispatch(app, store, journal, host.ensure))
         try:
             async with open_server(guarded, settings.listen, settings.port) as url:

@@ -24,7 +24,7 @@ from segue.domain.options import read_options
 from segue.domain.run import Run, RunSpec, RunState
 from segue.ports import Journal, StepFacts, StepResult, Store
 from segue.runtime.wiring import App
-from segue.system.http.client import Http, HttpError, Policy
+from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 INBOX = "bridge-webhooks"
 """The kind of the run that holds all deliveries, so that each is taken once, whoever it is for."""
@@ -126,7 +126,7 @@ async def dispatch(app: App, store: Store, journal: Journal, ensure: Callable[[s
 
 
 @asynccontextmanager
-async def _api(app: App) -> AsyncIterator[Http | None]:
+async def _api(app: App) -> AsyncIterator[HttpClient | None]:
     """Cursor's API, as far as there is a key for it."""
     key = os.environ.get(KEY, "").strip()
     if not key:
@@ -134,12 +134,12 @@ async def _api(app: App) -> AsyncIterator[Http | None]:
         return
     options = read_options(CursorCloudOptions, app.loaded.settings.agents.get("cursor-cloud", {}))
     basic = base64.b64encode(f"{key}:".encode()).decode()
-    policy = Policy(timeout=20.0, pause=options.retry_pause)
-    async with Http(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:
+    policy = HttpPolicy(timeout=20.0, pause=options.retry_pause)
+    async with HttpClient(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:
         yield http
 
 
-async def _doubt(api: Http | None, agent: str, status: str) -> str:
+async def _doubt(api: HttpClient | None, agent: str, status: str) -> str:
     """Why a delivery is not believed; empty when the API says the same. Waits while there is no answer."""
     if api is None:
         return f"not confirmed: {KEY} is not set"

@@ -9,7 +9,16 @@ from segue.relay.audit import Audit
 from segue.relay.desk import Call, Desk
 from segue.relay.options import RelaySettings
 from segue.relay.tokens import TokenFile
-from segue.system.http.guard import LOOPBACK_HOSTS, App, Guard, Message, Receive, Scope, Send, answer
+from segue.system.http.guard import (
+    LOOPBACK_HOSTS,
+    AsgiApp,
+    Message,
+    Receive,
+    RequestGuard,
+    Scope,
+    Send,
+    answer,
+)
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -21,17 +30,17 @@ _LONGEST_KEY = 255
 _OPEN = frozenset({"/health"})
 
 
-def relay_app(settings: RelaySettings, tokens: TokenFile, audit: Audit, desk: Desk) -> App:
+def relay_app(settings: RelaySettings, tokens: TokenFile, audit: Audit, desk: Desk) -> AsgiApp:
     """The whole thing: door, guard, routes."""
     hosts = (*LOOPBACK_HOSTS, settings.host, *settings.hosts)
-    guarded = Guard(_routes(desk), None, hosts, max_body=MAX_BODY)
+    guarded = RequestGuard(_routes(desk), None, hosts, max_body=MAX_BODY)
     return Door(guarded, tokens, audit)
 
 
 class Door:
     """Asks for the token before anything is read, and notes everybody who is turned away further in."""
 
-    def __init__(self, app: App, tokens: TokenFile, audit: Audit) -> None:
+    def __init__(self, app: AsgiApp, tokens: TokenFile, audit: Audit) -> None:
         self._app = app
         self._tokens = tokens
         self._audit = audit

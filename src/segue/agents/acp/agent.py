@@ -50,9 +50,7 @@ class AcpOptions(Options, frozen=True):
             "changing files) or `read`; the profile's if unset."
         ),
     ] = None
-    modes: Annotated[
-        ModeNames, Meta(description="The agent's names for the modes `plan`, `edit`, `ask`.")
-    ] = ModeNames()
+    modes: ModeNames = ModeNames()
     auth_method: Annotated[
         str | None, Meta(description="The authentication method, if the agent asks for one.")
     ] = None

@@ -88,12 +88,12 @@ class Profile(Options, frozen=True):
         str | None,
         Meta(description="The authentication method of the protocol, used if the agent asks for one."),
     ] = None
-    modes: Annotated[ModeNames, Meta(description="Its names for the modes.")] = ModeNames()
+    modes: ModeNames = ModeNames()
     mode_option: Annotated[
         str | None, Meta(description="The session option that sets the mode, if `session/set_mode` does not.")
     ] = None
-    permissions: Annotated[Permissions, Meta(description="What is allowed when it asks.")] = Permissions()
-    model: Annotated[ModelChoice, Meta(description="How its model is chosen.")] = ModelChoice()
+    permissions: Permissions = Permissions()
+    model: ModelChoice = ModelChoice()
     error_text: Annotated[
         list[str],
         Meta(

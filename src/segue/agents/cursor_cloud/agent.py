@@ -27,7 +27,7 @@ from segue.domain.options import OptionError, Options
 from segue.domain.repository import canonical
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.git.repository import Repository
-from segue.system.http.client import LOOPBACK, Policy
+from segue.system.http.client import LOOPBACK, HttpPolicy
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
@@ -99,7 +99,7 @@ class CursorCloudAgent:
         self._options = options
         self._processes = processes
         self._redactor = redactor
-        policy = Policy(options.max_connections, options.max_streams, pause=options.retry_pause)
+        policy = HttpPolicy(options.max_connections, options.max_streams, pause=options.retry_pause)
         streams = options.max_streams if options.stream else 0
         self._connection = SharedConnection(options.base_url, options.api_version, streams, policy)
 

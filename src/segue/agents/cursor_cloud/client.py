@@ -21,7 +21,7 @@ from segue.agents.cursor_cloud.api import (
 from segue.agents.cursor_cloud.errors import CloudError, make_bad_answer, make_unreachable, read_refusal
 from segue.agents.cursor_cloud.sse import SseFrame, SseParser
 from segue.agents.local.values import as_count, as_list, as_table, as_text
-from segue.system.http.client import Answer, Http, HttpError, instant
+from segue.system.http.client import HttpClient, HttpError, HttpResponse, parse_date
 
 
 class CloudV1:
@@ -31,7 +31,7 @@ class CloudV1:
     streams = True
     reports_cancelled = True
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: HttpClient) -> None:
         self._http = http
 
     def owns(self, ref: RunRef) -> bool:
@@ -146,7 +146,7 @@ class CloudV1:
         )
 
 
-async def send(http: Http, method: str, path: str, deadline: float, **more: Any) -> Answer:
+async def send(http: HttpClient, method: str, path: str, deadline: float, **more: Any) -> HttpResponse:
     """Send a request; raises CloudError unless it succeeds."""
     try:
         answer = await http.request(method, path, deadline=deadline, **more)
@@ -157,7 +157,7 @@ async def send(http: Http, method: str, path: str, deadline: float, **more: Any)
     return answer
 
 
-def read_body(answer: Answer) -> Mapping[str, Any]:
+def read_body(answer: HttpResponse) -> Mapping[str, Any]:
     """Return the object in an answer."""
     try:
         found = answer.json()
@@ -168,9 +168,9 @@ def read_body(answer: Answer) -> Mapping[str, Any]:
     return found
 
 
-def compute_age(answer: Answer, created: Any) -> float | None:
+def compute_age(answer: HttpResponse, created: Any) -> float | None:
     """Return the seconds since something was created, by the server's clock; ours may be wrong."""
-    now = instant(answer.headers.get("date", ""))
+    now = parse_date(answer.headers.get("date", ""))
     try:
         then = datetime.fromisoformat(created)
     except (TypeError, ValueError):
@@ -191,7 +191,7 @@ def _run_path(ref: RunRef) -> str:
     return f"{_path(ref.agent)}/runs/{quote(ref.run, safe='')}"
 
 
-def _read_id(answer: Answer, found: Mapping[str, Any], what: str) -> str:
+def _read_id(answer: HttpResponse, found: Mapping[str, Any], what: str) -> str:
     name = found.get("id")
     if not isinstance(name, str) or not name:
         raise make_bad_answer(answer, f"no id of a {what}")

@@ -24,7 +24,7 @@ from segue.agents.cursor_cloud.client import compute_age, read_body, send
 from segue.agents.cursor_cloud.errors import CloudError
 from segue.agents.cursor_cloud.sse import SseFrame
 from segue.agents.local.values import as_list, as_table, as_text
-from segue.system.http.client import Http
+from segue.system.http.client import HttpClient
 
 _PAGES = 5
 _PAGE = "100"
@@ -39,7 +39,7 @@ class CloudV0:
     streams = False
     reports_cancelled = False
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: HttpClient) -> None:
         self._http = http
 
     def owns(self, ref: RunRef) -> bool:

@@ -12,7 +12,7 @@ from segue import __version__
 from segue.agents.cursor_cloud.api import CloudApi
 from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudV0
-from segue.system.http.client import Http, Policy
+from segue.system.http.client import HttpClient, HttpPolicy
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Connection:
 class SharedConnection:
     """Opens the connection for the first run and closes it after the last."""
 
-    def __init__(self, base_url: str, version: str, streams: int, policy: Policy) -> None:
+    def __init__(self, base_url: str, version: str, streams: int, policy: HttpPolicy) -> None:
         """`streams` is how many runs may be streamed at once; 0: none."""
         self._base_url, self._version, self._streams, self._policy = base_url, version, streams, policy
         self._connection: Connection | None = None
@@ -52,7 +52,7 @@ class SharedConnection:
 
     async def _connect(self, key: str) -> Connection:
         stack = AsyncExitStack()
-        http = Http(self._base_url, _make_headers(self._version, key), self._policy)
+        http = HttpClient(self._base_url, _make_headers(self._version, key), self._policy)
         await stack.enter_async_context(http)
         api: CloudApi = CloudV1(http) if self._version == "v1" else CloudV0(http)
         slots = asyncio.Semaphore(self._streams) if self._streams else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from segue.agents.local.values import as_table, as_text, clip
-from segue.system.http.client import Answer, HttpError
+from segue.system.http.client import HttpError, HttpResponse
 
 _MESSAGE_CHARS = 500
 _BY_STATUS = {
@@ -68,7 +68,7 @@ class CloudError(Exception):
         return self.status >= 500 or self.code == "agent_id_conflict"
 
 
-def read_refusal(answer: Answer) -> CloudError:
+def read_refusal(answer: HttpResponse) -> CloudError:
     """Return the error in an answer that is not 2xx."""
     try:
         code, message = _read_error(answer.json())
@@ -93,7 +93,7 @@ def make_unreachable(error: HttpError) -> CloudError:
     return CloudError(UNREACHABLE, f"no answer from the API: {error}", sent=error.sent)
 
 
-def make_bad_answer(answer: Answer, what: str) -> CloudError:
+def make_bad_answer(answer: HttpResponse, what: str) -> CloudError:
     """Return the error for a success that cannot be understood."""
     return CloudError(BAD_ANSWER, f"the API's answer cannot be understood: {what}", status=answer.status)
 

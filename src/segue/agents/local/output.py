@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from segue.domain.event import Event, EventType
-from segue.system.lines import Lines
+from segue.system.lines import LineFramer
 from segue.system.redact import Redactor
 
 ReadLine = Callable[[str], list[Event] | None]
@@ -28,7 +28,7 @@ class OutputStream:
     ) -> None:
         self._name = name
         self._redact = redactor.stream()
-        self._lines = Lines(_LINE_BYTES)
+        self._lines = LineFramer(_LINE_BYTES)
         self._kept = self._room = kept_bytes
         self._seen = 0
         self._dropped = 0

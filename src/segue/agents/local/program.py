@@ -12,7 +12,7 @@ from pathlib import Path
 from segue.domain.errors import CredentialsError, ToolMissing
 from segue.domain.options import OptionError
 from segue.ports import Installation, Problem
-from segue.system.probe import probe
+from segue.system.process.capture import probe
 
 SIM_PREFIX = "SEGUE_SIM_"
 """Variables for the stand-ins of `segue sim bin` reach the agent: see docs/rehearsing.md."""

@@ -1,0 +1,126 @@
+"""What a store keeps going while runs are open: the writer, the wake-ups, the heartbeat, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from segue.domain.errors import StoreError
+from segue.store.changes import Changes
+from segue.store.claim import HEARTBEAT_SECONDS, renew
+from segue.store.database import Database, Disconnected, transact
+from segue.store.writer import Outage, Writer
+
+if TYPE_CHECKING:
+    from segue.store.journal import SqlJournal
+
+T = TypeVar("T")
+
+PROBE_SECONDS = 0.5
+"""How often a database that is away is looked for."""
+
+
+class StoreRuntime:
+    """Belongs to one event loop; ends with the last journal."""
+
+    def __init__(self, database: Database, connect: Callable[[], Database], patience: float = 0.0) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.writer = Writer(database)
+        self.outage = Outage(database, patience)
+        self.changes = Changes(database, lambda: self.outage.is_away)
+        self.journals: dict[str, SqlJournal] = {}
+        """Open journals by their owner's name."""
+        self.users = 0
+        """How many are opening, using or closing a journal: the last one ends it all."""
+        self.slots: set[str] = set()
+        """The names under which slots are held."""
+        self._connect = connect
+        self._failure: StoreError | None = None
+        self._tasks = [self.loop.create_task(self._beat())]
+        if self.outage.is_borne:
+            self._tasks.append(self.loop.create_task(self._mend()))
+
+    async def attempt(self, work: Callable[[], T | None]) -> T | None:
+        """Do what needs an answer of the database; None while it is away."""
+        return await self.writer.run(lambda: self.outage.attempt(work))
+
+    async def settled(self) -> None:
+        """Wait until the database is not away; raises when that took too long."""
+        while self.outage.is_away:
+            if self._failure is not None:
+                raise self._failure
+            await asyncio.sleep(PROBE_SECONDS / 5)
+
+    async def renew(self) -> None:
+        """Renew all leases, and stop the journals that lost theirs."""
+        database, lease_ms = self.writer.database, self.outage.lease_ms
+        claims = [(journal.run.id, owner) for owner, journal in self.journals.items()]
+        slots = sorted(self.slots)
+        lost = await self.attempt(
+            lambda: transact(database, lambda _again: renew(database, claims, slots, lease_ms))
+        )
+        for owner in lost or ():
+            if owner in self.journals:
+                self.journals[owner].lose()
+
+    async def close(self) -> None:
+        """Stop the heartbeat and the writer."""
+        for task in self._tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close the writer; all that is left to do when the event loop is gone."""
+        for journal in self.journals.values():
+            journal.abandon()
+        self.writer.close()
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            with suppress(StoreError):  # the next beat may get through; the fence decides in the end
+                await self.renew()
+
+    async def _mend(self) -> None:
+        """While the database is away: look for it, replay what was buffered, and give up in the end."""
+        while True:
+            await asyncio.sleep(PROBE_SECONDS)
+            if self.outage.is_away and await self.loop.run_in_executor(None, self._is_reachable):
+                for owner, failure in (await self.writer.run(self._come_back)).items():
+                    self.journals[owner].stop(failure)
+            if self.outage.is_overdue and self._failure is None:
+                self._give_up()
+
+    def _is_reachable(self) -> bool:
+        try:
+            self._connect().close()
+        except StoreError:
+            return False
+        return True
+
+    def _come_back(self) -> dict[str, StoreError]:
+        """Runs on the writer's thread in one go: no write comes between the replay and the end."""
+        failures: dict[str, StoreError] = {}
+        for owner, journal in list(self.journals.items()):
+            try:
+                journal.replay()
+            except Disconnected:
+                return failures
+            except StoreError as failure:
+                failures[owner] = failure
+        self.outage.end()
+        return failures
+
+    def _give_up(self) -> None:
+        for journal in list(self.journals.values()):
+            run, where = journal.run.id, journal.spool_path
+            self._failure = StoreError(
+                f"The database was out of reach for too long; run {run} was stopped.",
+                kept=f"Everything since then is buffered in {where}.",
+                hint=f"When the database is back: segue resume {run}   To only store it: segue db push",
+            )
+            journal.stop(self._failure)
