@@ -23,7 +23,7 @@ from segue.domain.event import Event, EventType
 from segue.domain.options import read_options
 from segue.domain.run import Run, RunSpec, RunState
 from segue.ports import Journal, StepFacts, StepResult, Store
-from segue.runtime.wiring import App
+from segue.runtime.app import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 INBOX = "bridge-webhooks"
