@@ -108,16 +108,16 @@ def trials(experiment: Experiment) -> Iterator[Trial]:
     assert experiment.folder is not None
     prompts = {prompt: _prompt_folder(prompt) for prompt in experiment.prompts}
     agents = {text: _agent(text) for text in experiment.agents}
-    folders = {_agent_folder(part) for part in agents.values()}
+    folders = {_agent_folder(choice) for choice in agents.values()}
     if (len(prompts), len(folders)) != (len(experiment.prompts), len(experiment.agents)):
         raise UsageError(
             "The experiment contains a prompt or an agent twice.", hint="Use trials = N to repeat trials"
         )
     for number in range(1, experiment.trials + 1):
         for prompt, folder in prompts.items():
-            for part in agents.values():
-                place = experiment.folder / folder / _agent_folder(part) / str(number)
-                yield Trial(prompt, part, number, place)
+            for choice in agents.values():
+                place = experiment.folder / folder / _agent_folder(choice) / str(number)
+                yield Trial(prompt, choice, number, place)
 
 
 def _agent(text: str) -> AgentChoice:
@@ -125,7 +125,7 @@ def _agent(text: str) -> AgentChoice:
         (choice,) = read_chain(text)
     except ValueError:
         raise UsageError(f"agents: {text!r} is not NAME or NAME:MODEL.") from None
-    return part
+    return choice
 
 
 def _agent_folder(choice: AgentChoice) -> str:
