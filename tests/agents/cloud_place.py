@@ -15,7 +15,7 @@ from segue.domain.event import Event, EventType
 from segue.domain.job import Job, Limits
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.sim.cloud_desk import DEADLINE, REPO, Desk, open_desk

@@ -18,7 +18,7 @@ LABELS = ("task", "criteria", "diff", "checks", "files", "summary")
 
 
 def code_of(prompt: Prompt) -> str:
-    return prompt.text.split("carry the code ")[1].split(";")[0]
+    return prompt.text.split("contain the code ")[1].split(";")[0]
 
 
 def inside(prompt: Prompt, label: str) -> str:
@@ -37,7 +37,7 @@ def test_evidence_comes_first_and_the_claim_last() -> None:
     text = judge_prompt(TASK, evidence).text
     assert sorted(LABELS, key=lambda label: text.index(f"<<<{label} ")) == list(LABELS)
     assert '{"key": "US1/AC1", "criterion": "Says “hello”."}' in text
-    assert "a claim, no evidence:\n<<<summary" in text
+    assert "a claim, not evidence:\n<<<summary" in text
     assert "$ pytest\nit did not run to its end" in text
 
 
