@@ -83,6 +83,5 @@ def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
     from segue.runtime.wiring import App, agent_class
 
     options = agent_class(name, App.load(repo, config_file).loaded.settings).Options
-    old = hasattr(options, "model_json_schema")
-    click.echo(json.dumps(options.model_json_schema() if old else options_schema(options), indent=2))
+    click.echo(json.dumps(options_schema(options), indent=2))
     return 0
