@@ -45,7 +45,7 @@ def serve(
 
     from segue.cli.terminal.output import announce_page
     from segue.runtime.wiring import App
-    from segue.web.serve import serve as listen
+    from segue.web.app import serve as listen
 
     app = App.load(repo, config_file, settings)
     asyncio.run(listen(app, host, port, lambda link: announce_page(output, link, open_)))
