@@ -94,7 +94,7 @@ class Desk:
 
 def with_repository(app: App, name: str, repository: str | None) -> App:
     """The same settings, with an agent that works on this hosted repository."""
-    if repository is None or "repository" not in agent_class(name).Options.__annotations__:
+    if repository is None or "repository" not in agent_class(name).Options.__struct_fields__:
         return app
     settings = app.loaded.settings
     options = {**settings.agents.get(name, {}), "repository": repository}

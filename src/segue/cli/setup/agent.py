@@ -82,6 +82,5 @@ def schema(name: str, repo: Path | None, config_file: Path | None, output: Outpu
     from segue.runtime.wiring import App, agent_class
 
     options = agent_class(name, App.load(repo, config_file).loaded.settings).Options
-    old = hasattr(options, "model_json_schema")
-    output.text(json.dumps(options.model_json_schema() if old else options_schema(options), indent=2))
+    output.text(json.dumps(options_schema(options), indent=2))
     return 0
