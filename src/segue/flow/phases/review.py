@@ -17,7 +17,7 @@ from segue.flow.phase import Phase
 from segue.flow.phases.execute import attempt_phase
 from segue.flow.state import PhaseEnd, TaskState
 from segue.ports import ReviewSubject, StepFacts
-from segue.prompts.address import address_prompt
+from segue.prompts.task import address_prompt
 
 ADDRESS = Phase("address", "Address findings", Role.ADDRESS, edits=True, within=("review",))
 
