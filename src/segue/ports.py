@@ -108,7 +108,7 @@ class SourceRequest:
 class Source(Protocol):
     """Where tasks come from, and where completion is written back.
 
-    Subclass it and define what has no default: `kind`, `key`, `address`, `matches`, `open`, `tasks` and `mark`.
+    Subclass it and define what has no default: `kind`, `key`, `address`, `matches`, `open`, `tasks`, `mark`.
     """
 
     kind: str
@@ -176,7 +176,7 @@ class Source(Protocol):
         """Return what the agent should know beside the task's own text; untrusted, may be empty."""
         return ""
 
-    def record(self, task: Task, completion: Completion) -> None:  # noqa: B027
+    def record(self, task: Task, completion: Completion) -> None:
         """Store how a task failed; it stays pending."""
 
     def head_branch(self) -> str | None:
@@ -187,7 +187,7 @@ class Source(Protocol):
         """Return what changed about tasks that are done, so that a person must decide; None: nothing."""
         return None
 
-    def restart(self) -> None:  # noqa: B027
+    def restart(self) -> None:
         """Forget what is done; the record of it is kept aside."""
 
     def recover(self) -> str:
@@ -347,7 +347,7 @@ class StepFacts:
     agent: str | None = None
     model: str | None = None
     build_phase: str | None = None
-    input: Output = Nothing()
+    input: Output = field(default_factory=Nothing)
 
 
 R = TypeVar("R", bound=Output)
@@ -470,7 +470,7 @@ class Store(Protocol):
         limit: int | None = None,
         kinds: Collection[type[Event]] = (),
     ) -> Iterable[Recorded]:
-        """Return the events of a run with a sequence number above `after`, in order; of some kinds, or all."""
+        """Return the events of a run with a number above `after`, in order; of some kinds, or all."""
 
     def query(self, sql: str, arguments: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments."""
