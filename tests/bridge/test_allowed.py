@@ -62,6 +62,15 @@ def test_everything_else_is_refused(repo: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["..%2f..%2fevil", "..%2F..%2Fevil%2Fx", "%2e%2e", "%2e", "..%5cevil", "..%252fevil", "a%00b"],
+)
+def test_an_owner_contains_no_encoded_path(name: str) -> None:
+    with pytest.raises(ValueError, match="not the address"):
+        target(f"github.com/my-team/{name}", allowed("my-team/*"))
+
+
+@pytest.mark.parametrize(
     "entry", ["*", "*/app", "*/*", "github.com/*/app", "app", "src/app/", "./app", "http://"]
 )
 def test_wrong_entries_are_refused(entry: str) -> None:

@@ -118,6 +118,13 @@ def test_an_unknown_model_is_the_callers_mistake(asking: Asking) -> None:
         litellm.completion(model="composer-cli/nope", messages=HELLO)
 
 
+@pytest.mark.parametrize("provider", ["composer-cli", "claude-cli", "codex-cli", "composite"])
+def test_a_provider_without_a_model_is_a_bad_request(asking: Asking, provider: str) -> None:
+    with pytest.raises(litellm.BadRequestError, match=provider):
+        litellm.completion(model=f"{provider}/", messages=HELLO, timeout=20)
+    assert asking.launches() == []
+
+
 @pytest.mark.parametrize("model", ["--force", "-p", "a b", "x\n--force"])
 def test_a_model_is_no_way_to_pass_flags(asking: Asking, model: str) -> None:
     with pytest.raises(litellm.BadRequestError, match="not the name of a model"):

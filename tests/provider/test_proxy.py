@@ -149,6 +149,11 @@ def test_images_are_a_bad_request(proxy: Proxy) -> None:
         )
 
 
+def test_an_empty_model_is_a_bad_request(proxy: Proxy) -> None:
+    with pytest.raises(openai.BadRequestError):
+        proxy.client(timeout=60, max_retries=0).chat.completions.create(model="composer-cli/", messages=HELLO)
+
+
 def test_a_client_that_hangs_up_ends_the_agent(proxy: Proxy) -> None:
     proxy.asking.script('[[on]]\nfaults = ["hang"]\n')
     body = {"model": MODEL, "messages": HELLO, "stream": True}

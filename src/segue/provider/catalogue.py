@@ -57,7 +57,11 @@ class Catalogue:
         """What stands behind a name; raises Refused for one that is ours but leads nowhere."""
         model, params = self.aliases.get(name, (name, {}))
         provider, _, rest = model.partition("/")
-        if provider in AGENTS and rest:
+        if provider in AGENTS:
+            if not rest:
+                raise Refused(
+                    f"{model!r} names no model. Write {provider}/MODEL or {provider}/{DEFAULT_MODEL}."
+                )
             return Target("cli", name, provider, rest, params)
         if provider == COMPOSITE:
             profile = model.removeprefix(PREFIX)
