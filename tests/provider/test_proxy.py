@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.provider.proxy import yaml as as_yaml
+from segue.provider.proxy import to_yaml
 from tests.cli.place import until
 from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, environment, prepare
 
@@ -215,8 +215,8 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=8), VALUES, min_size=1, max_size=3))
-def test_configurations_are_written_as_yaml(value: dict[str, Any]) -> None:
-    assert yaml.safe_load(as_yaml(value)) == value
+def test_configurations_are_written_to_yaml(value: dict[str, Any]) -> None:
+    assert yaml.safe_load(to_yaml(value)) == value
 
 
 KILLED = """

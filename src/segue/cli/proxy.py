@@ -41,7 +41,7 @@ def proxy(context: click.Context, host: str, port: int, config_file: Path | None
     _require()
     app = _app(config_file)
     from segue.provider.catalogue import Catalogue
-    from segue.provider.proxy import proxy_config, serve, yaml
+    from segue.provider.proxy import proxy_config, serve, to_yaml
     from segue.system.files import write_atomic
 
     output = make_output()
@@ -50,7 +50,7 @@ def proxy(context: click.Context, host: str, port: int, config_file: Path | None
     key, new = _master_key(folder)
     os.environ[KEY_VARIABLE] = key
     path = folder / f"proxy-{port}.yaml"
-    write_atomic(path, yaml(proxy_config(settings, Catalogue.read(settings))).encode())
+    write_atomic(path, to_yaml(proxy_config(settings, Catalogue.read(settings))).encode())
     if new:
         output.note(f"The key for clients, kept in {folder / _KEY_FILE}: {key}")
     output.note(f"Serving on http://{host}:{port}/v1 — the key for clients: segue proxy key")
@@ -70,7 +70,7 @@ def config(config_file: Path | None, as_json: bool) -> int:
     """
     _require()
     from segue.provider.catalogue import Catalogue
-    from segue.provider.proxy import proxy_config, yaml
+    from segue.provider.proxy import proxy_config, to_yaml
 
     settings = _app(config_file).loaded.settings
     output = make_output(as_json)
@@ -78,7 +78,7 @@ def config(config_file: Path | None, as_json: bool) -> int:
     if as_json:
         output.data(made)
     else:
-        output.text(yaml(made).rstrip("\n"))
+        output.text(to_yaml(made).rstrip("\n"))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The LiteLLM proxy with Segue's models: its configuration, and how it is started."""
+"""The LiteLLM proxy with Segue's models: writes its configuration and runs it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEEDED = ("litellm", "fastapi", "uvicorn", "apscheduler", "backoff", "orjson")
 
 
 def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
-    """The proxy's configuration: every agent, every profile, every name of the user's own."""
+    """Return the proxy's configuration: all agents, profiles and aliases."""
     names = [f"{provider}/*" for provider in AGENTS] + [f"{PREFIX}{name}" for name in catalogue.profiles]
     models = [{"model_name": name, "litellm_params": {"model": name}} for name in names]
     models += [
@@ -44,8 +44,8 @@ def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     }
 
 
-def yaml(value: Any) -> str:
-    """Tables and lists as YAML that people can read and edit."""
+def to_yaml(value: Any) -> str:
+    """Format tables and lists as YAML that people can read and edit."""
     return "\n".join(_lines(value, "")) + "\n"
 
 
@@ -66,16 +66,16 @@ def _lines(value: Any, indent: str) -> Iterator[str]:
 
 
 def _key(key: str) -> str:
-    """Plain only where it is certain to be read as a text: `on` and `no` are not."""
+    """Quote a key unless YAML is sure to read it as a string: `on` and `no` are not."""
     return key if _PLAIN.fullmatch(key) else _scalar(key)
 
 
 def _scalar(value: Any) -> str:
-    """As in JSON, but YAML writes characters beyond 16 bits in one piece."""
-    return _PAIR.sub(_long, json.dumps(value))
+    """Format a value as JSON, but with YAML's one escape for characters beyond 16 bits."""
+    return _PAIR.sub(_join_surrogates, json.dumps(value))
 
 
-def _long(pair: re.Match[str]) -> str:
+def _join_surrogates(pair: re.Match[str]) -> str:
     character: str = json.loads('"' + pair[0] + '"')
     return f"\\U{ord(character):08x}"
 
@@ -91,16 +91,16 @@ def require_proxy() -> None:
 
 
 def serve(config: Path, host: str, port: int) -> None:
-    """Run the proxy until it is interrupted or asked to end."""
+    """Run the proxy until Ctrl-C or SIGTERM."""
     run_server: Any = importlib.import_module("litellm.proxy.proxy_cli").run_server
     arguments = ["--config", str(config), "--host", host, "--port", str(port), "--telemetry", "False"]
-    # Uvicorn passes the signal on when it has shut down; it must not kill us before the agents have ended.
-    signal.signal(signal.SIGTERM, _end)
+    # Uvicorn raises the signal again after its shutdown; it must not kill us before the agents have stopped.
+    signal.signal(signal.SIGTERM, _exit)
     try:
         run_server.main(arguments, standalone_mode=False)
     finally:
         segue.provider.close()
 
 
-def _end(*_: object) -> NoReturn:
+def _exit(*_: object) -> NoReturn:
     raise SystemExit(0)
