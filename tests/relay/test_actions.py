@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.relay.arguments import WrongParameter, checked, command
+from segue.relay.execute import WrongParameter, check_parameters, make_argv
 from segue.relay.options import ActionSettings
 from tests.cli.place import processes_with, until
 from tests.relay.place import PYTHON, Relay, RelayPlace
@@ -200,7 +200,7 @@ def test_a_value_changes_only_its_own_argument(one: str, two: str) -> None:
         }
     )
     try:
-        argv = command(made, checked(made, {"one": one, "two": two}))
+        argv = make_argv(made, check_parameters(made, {"one": one, "two": two}))
     except WrongParameter:
         assert one.startswith("-") or "\0" in one + two or not encodable(one + two)
     else:

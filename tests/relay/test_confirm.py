@@ -150,4 +150,4 @@ def test_a_dialog_asks(tmp_path: Path) -> None:
 def test_without_a_dialog_the_relay_does_not_start(tmp_path: Path) -> None:
     place = make(tmp_path, "desktop")
     place.env["PATH"] = str(tmp_path)
-    assert "no program that shows one" in place.segue("serve", code=2).stderr
+    assert "no program that shows dialogs" in place.segue("serve", code=2).stderr
