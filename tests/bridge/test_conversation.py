@@ -59,7 +59,7 @@ def test_fences_and_prose_set_nothing_off(bridge: Bridge) -> None:
     bridge.replies(f"The protocol is:\n```\n{DELEGATE}\n```\nor `{DELEGATE}`\n  {DELEGATE}")
     bridge.run("explain")
     assert bridge.repos() == [HOME]
-    assert bridge.last()["conversation"][0]["skipped"][0]["reason"] == "it stands in a code fence"
+    assert bridge.last()["conversation"][0]["skipped"][0]["reason"] == "it is in a code fence"
 
 
 def test_ten_thousand_commands_are_limited(bridge: Bridge) -> None:
@@ -68,7 +68,7 @@ def test_ten_thousand_commands_are_limited(bridge: Bridge) -> None:
     bridge.replies(many, "ok")
     bridge.run("go")
     assert len(bridge.repos()) == 4
-    assert "further lines" in bridge.follow_ups()[0]
+    assert "more lines" in bridge.follow_ups()[0]
 
 
 def test_rounds_are_bounded_and_more_can_be_allowed(bridge: Bridge) -> None:

@@ -17,18 +17,18 @@ from segue.bridge.commands import (
     Remind,
     Subagent,
     WebhookResult,
-    identity,
+    hash_command,
     serialise,
 )
-from segue.bridge.grammar import Reading, read
+from segue.bridge.grammar import ParsedReply, parse_reply
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
 KEYWORDS = ("SUBAGENT", "LOCAL_ACTION", "REMIND", "WEBHOOK_RESULT", "DEPLOY")
 
 
-def reading(text: str, *, in_fences: bool = False, limit: int = 100) -> Reading:
-    return read(text, now=NOW, zone=BERLIN, in_fences=in_fences, limit=limit, keywords=["DEPLOY"])
+def reading(text: str, *, in_fences: bool = False, limit: int = 100) -> ParsedReply:
+    return parse_reply(text, now=NOW, zone=BERLIN, in_fences=in_fences, limit=limit, keywords=["DEPLOY"])
 
 
 def commands(text: str, *, in_fences: bool = False) -> list[Command]:
@@ -135,7 +135,7 @@ def test_malformed_lines_are_skipped_with_their_reason(line: str, says: str) -> 
     ],
 )
 def test_what_is_no_line_start_is_no_command(line: str) -> None:
-    assert reading(line) == Reading((), ())
+    assert reading(line) == ParsedReply((), ())
 
 
 ACTION = "LOCAL_ACTION: x"
@@ -178,8 +178,8 @@ def test_repeats_are_executed_once_and_too_many_are_limited() -> None:
 
 def test_a_reminder_read_later_is_the_same_reminder() -> None:
     line = "REMIND: in 30m, x"
-    later = read(line, now=NOW + timedelta(hours=1), zone=BERLIN).commands[0]
-    assert identity(later) == identity(commands(line)[0])
+    later = parse_reply(line, now=NOW + timedelta(hours=1), zone=BERLIN).commands[0]
+    assert hash_command(later) == hash_command(commands(line)[0])
 
 
 @pytest.mark.parametrize(

@@ -53,15 +53,15 @@ def run(
       segue bridge run --agent cursor-cloud --repo github.com/me/agent-env "Update all my apps"
       segue bridge run --agent claude --repo ~/agent-env "What is on for today?" --wait-reminders
     """
-    from segue.bridge.session import begin, place
+    from segue.bridge.conversations import begin_conversation, resolve_repo
     from segue.cli.bridge_talk import talk
     from segue.runtime.wiring import App
 
     output = make_output(as_json, quiet, color)
     app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
-    where = place(repo or str(app.repo))
+    where = resolve_repo(repo or str(app.repo))
     with app.store() as store:
-        conversation, fresh = begin(store, app, app.agent_name(), where, message, anew=anew)
+        conversation, fresh = begin_conversation(store, app, app.agent_name(), where, message, anew=anew)
     if not fresh:
         output.note(f"Conversation {conversation.id} did not finish; it goes on.")
     return talk(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)
@@ -112,14 +112,16 @@ def list_(limit: int, config_file: Path | None, as_json: bool, color: str, **set
       segue bridge list
       segue bridge list --json
     """
-    from segue.bridge.view import conversations, summary
+    from segue.bridge.conversations import list_conversations, summarise
     from segue.cli.output import one_line
     from segue.cli.show import moment, state_of
     from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     with App.load(None, config_file, settings).store(read_only=True) as store:
-        found = [summary(run, store.steps(run.id), state_of(run)) for run in conversations(store, limit)]
+        found = [
+            summarise(run, store.steps(run.id), state_of(run)) for run in list_conversations(store, limit)
+        ]
     if as_json:
         output.data(found)
         return 0
@@ -142,15 +144,15 @@ def show(run_id: str, config_file: Path | None, as_json: bool, color: str, **set
       segue bridge show last
       segue bridge show 20261115-0219 --json
     """
-    from segue.bridge.view import detail, find
+    from segue.bridge.conversations import describe, find_conversation
     from segue.cli.bridge_talk import print_conversation
     from segue.cli.show import state_of
     from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
     with App.load(None, config_file, settings).store(read_only=True) as store:
-        run = find(store, run_id)
-        data = detail(run, store.steps(run.id), state_of(run))
+        run = find_conversation(store, run_id)
+        data = describe(run, store.steps(run.id), state_of(run))
     if as_json:
         output.data(data)
     else:

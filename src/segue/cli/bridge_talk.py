@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from segue.bridge.session import Ended, carry_on
-from segue.bridge.view import find
+from segue.bridge.conversations import find_conversation
+from segue.bridge.session import ConversationResult, run_conversation
 from segue.cli.display import JsonLines, Lines, Silent
 from segue.cli.log import structured
 from segue.cli.output import Output, clean
@@ -20,7 +20,7 @@ from segue.runtime.wiring import App
 def reopen(run_id: str, config: Path | None, settings: dict[str, Any]) -> tuple[App, Run]:
     """A conversation, with the settings that it was begun with."""
     with App.load(None, config, settings).store(read_only=True) as store:
-        run = find(store, run_id)
+        run = find_conversation(store, run_id)
     named = config or (Path(run.spec.config) if run.spec.config else None)
     return App.load(None, named, settings, stored=run.spec.settings), run
 
@@ -36,11 +36,11 @@ async def talked(app: App, run: Run, output: Output, *, wait_reminders: bool, ve
         output.record({"type": "launch", "schema": 1, "run": run.id, "pid": os.getpid()})
     display = JsonLines(output) if output.json else Silent() if output.quiet else Lines(verbose)
     with app.store() as store, structured(app.loaded.settings.log) as logs:
-        ended = await carry_on(app, store, run, [display, *logs], wait_reminders=wait_reminders)
+        ended = await run_conversation(app, store, run, [display, *logs], wait_reminders=wait_reminders)
     return _said(ended, output)
 
 
-def _said(ended: Ended, output: Output) -> int:
+def _said(ended: ConversationResult, output: Output) -> int:
     code = ended.error.exit_code if ended.error else 0
     if output.json:
         facts = {"run": ended.run, "state": ended.state, "exit_code": code, "reminder": ended.reminder}

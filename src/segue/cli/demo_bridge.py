@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from segue.bridge.session import begin
+from segue.bridge.conversations import begin_conversation
 from segue.cli.bridge_talk import talked
 from segue.cli.output import Output, program
 from segue.runtime.wiring import App
@@ -51,7 +51,7 @@ async def show(folder: Path | None, output: Output) -> int:
             app = _app(place, url, relay)
             output.note(f"4. An agent without keys, a bridge, a relay and a reminder: {place.folder}\n")
             with app.store() as store:
-                run, _ = begin(store, app, app.agent_name(), _HOME, _MESSAGE)
+                run, _ = begin_conversation(store, app, app.agent_name(), _HOME, _MESSAGE)
             code = await talked(app, run, output, wait_reminders=True)
     finally:
         stop()

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from segue.bridge.session import KIND
-from segue.bridge.view import detail, summary
+from segue.bridge.conversations import KIND, describe, summarise
 from segue.ports import Store
 from segue.relay.questions import Questions
 from segue.runtime.wiring import App
@@ -45,7 +44,7 @@ def conversation(asked: Asked) -> Data:
     if run.spec.source_kind != KIND:
         raise Missing(f"Run {run.id} is no conversation.", hint=f"See /runs/{run.id}")
     steps = asked.store.steps(run.id)
-    told = detail(run, steps, state_of(run))
+    told = describe(run, steps, state_of(run))
     turns = told.pop("conversation")
     reminders = {step.key.removesuffix("/due") for step in steps if step.phase == "due" and step.ended}
     for turn in turns:
@@ -76,10 +75,10 @@ def _done(turns: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]
 def _conversation(store: Store, run_id: str) -> dict[str, Any]:
     run = facts.run_of(store, run_id)
     steps = store.steps(run_id)
-    told = detail(run, steps, state_of(run))["conversation"]
+    told = describe(run, steps, state_of(run))["conversation"]
     lines = [str(command["line"]).partition(":")[0] for turn in told for command in turn["commands"]]
     counts = Counter(KINDS.get(word, "other") for word in lines)
-    return {**summary(run, steps, state_of(run)), "commands": dict(counts)}
+    return {**summarise(run, steps, state_of(run)), "commands": dict(counts)}
 
 
 def _ids(store: Store) -> list[str]:
