@@ -14,8 +14,8 @@ from typing import Any
 
 from bench.table import Figure, seconds
 from segue.ports import Store
-from segue.reports.answers import REPORTS, answers, run_report
-from segue.reports.page import page
+from segue.reports.build import REPORTS, build_reports, build_run_report
+from segue.reports.html_page import render_html
 from segue.reports.selection import Selection
 from segue.store import connect
 
@@ -80,12 +80,12 @@ def figures(quick: bool) -> Iterator[Figure]:
 
 def _questions(store: Store) -> dict[str, Callable[[], object]]:
     def about(*names: str) -> Callable[[], object]:
-        return lambda: answers(store, names, Selection())
+        return lambda: build_reports(store, names, Selection())
 
     each: dict[str, Callable[[], object]] = {f"report {name}": about(name) for name in REPORTS}
-    each["report run"] = lambda: run_report(store, "run-000001")
-    each["all three reports as a page"] = lambda: page(
-        answers(store, tuple(REPORTS), Selection()), "t", "now"
+    each["report run"] = lambda: build_run_report(store, "run-000001")
+    each["all three reports as a page"] = lambda: render_html(
+        build_reports(store, tuple(REPORTS), Selection()), "t", "now"
     )
     return each
 

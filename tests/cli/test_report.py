@@ -39,7 +39,7 @@ def place(tmp_path: Path) -> Place:
 
 def test_an_overview_of_all_three(place: Place) -> None:
     text = place.segue("report").stdout
-    for part in ("Knowledge gaps  (from 2 runs)", "Recovery", "Comparison", "no difference shown"):
+    for part in ("Knowledge gaps  (from 2 runs)", "Recovery", "Comparison", "no significant difference"):
         assert part in text
     assert "2/2 100% [34–100]" in text
     assert "1/1 100% [21–100]" in text
@@ -146,7 +146,7 @@ def test_every_step_of_a_lane_is_seen() -> None:
         (["run"], "Which run?"),
         (["run", "nobody"], "There is no run 'nobody'"),
         (["gaps", "last"], "segue report run last"),
-        (["gaps", "--since", "yesterday"], "'yesterday' is not an instant"),
+        (["gaps", "--since", "yesterday"], "'yesterday' is not a date or duration"),
         (["everything"], "is not one of"),
         (["gaps", "--html", "/nowhere/at/all.html"], "/nowhere/at/all.html"),
     ],

@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
+from segue.system.http.server import start_server
 from tests.cli.place import PLAN, Place
 from tests.e2e.install import AGENTS, BIN, banner, skipped
 
@@ -144,7 +144,7 @@ class Real:
 
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[str]:
-    url, stop = serve(llm_app())
+    url, stop = start_server(llm_app())
     yield url
     stop()
 

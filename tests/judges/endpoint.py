@@ -16,9 +16,9 @@ from segue.domain.evidence import CheckResult, Evidence
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import Entry, Script
+from segue.system.http.server import start_server
 from segue.system.redact import Redactor
 
 KEY = "sk-judge-0123456789"
@@ -87,7 +87,7 @@ class Endpoint:
 @contextmanager
 def endpoint(*entries: Entry) -> Iterator[Endpoint]:
     """Serve a model that answers by these entries."""
-    url, stop = serve(llm_app(Script(on=list(entries))))
+    url, stop = start_server(llm_app(Script(on=list(entries))))
     try:
         yield Endpoint(url)
     finally:

@@ -352,7 +352,7 @@ def test_gateways_that_say_200_and_mean_an_outage_are_waited_out(monkeypatch: Pa
     from starlette.responses import JSONResponse
     from starlette.routing import Route
 
-    from segue.sim.http.server import serve
+    from segue.system.http.server import start_server
 
     answers: list[Any] = [
         {"error": {"code": 502, "message": "upstream is down"}},
@@ -362,7 +362,7 @@ def test_gateways_that_say_200_and_mean_an_outage_are_waited_out(monkeypatch: Pa
     async def chat(_request: Request) -> JSONResponse:
         return JSONResponse(answers.pop(0))
 
-    url, stop = serve(Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"])]))
+    url, stop = start_server(Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"])]))
     try:
         assert judged(Endpoint(url).judge(monkeypatch)).result is Result.PASS
     finally:

@@ -1,4 +1,4 @@
-"""Real servers on loopback for notices to arrive at: a web server and a mail server, each in a thread."""
+"""Real servers on loopback that receive notifications: a web server and a mail server, each in a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices: bounded and harmless text, and each notifier against a real counterpart."""
+"""Notifications: bounded and harmless text, and each notifier against a real counterpart."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from segue.domain.plain import plain, plain_lines
-from segue.notify import KINDS, Notice, NotifySettings, notify
-from segue.notify.desktop import command
-from segue.notify.mail import message
-from segue.notify.notice import made_safe
+from segue.notify import KINDS, Notification, NotifySettings, notify
+from segue.notify.desktop import build_command
+from segue.notify.mail import compose
+from segue.notify.notification import sanitize
 from segue.notify.options import EmailSettings
 from segue.system.redact import Redactor
 from tests.notify.servers import certificate, mail_server, webhook
 
-NASTY = Notice(
+NASTY = Notification(
     "needs_human",
     "Done\r\nBcc: all@example.org\n\x1b]0;owned\x07 \u202egnp",
     "<!channel> & <b>text</b>\nsecond line\x00 with hunter2hunter2",
@@ -40,8 +40,8 @@ def settings(**tables: Any) -> NotifySettings:
     return NotifySettings.model_validate(tables)
 
 
-def send(options: NotifySettings, notice: Notice) -> list[str]:
-    return asyncio.run(notify(options, notice, redactor=Redactor(["hunter2hunter2"])))
+def send(options: NotifySettings, notification: Notification) -> list[str]:
+    return asyncio.run(notify(options, notification, redactor=Redactor(["hunter2hunter2"])))
 
 
 def mail_settings(port: int, **more: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def mail_settings(port: int, **more: Any) -> dict[str, Any]:
 @hypothesis.settings(deadline=None)
 @given(st.text(max_size=3000), st.text(max_size=9000), st.text(max_size=60))
 def test_whatever_an_agent_says_is_bounded_and_on_its_lines(title: str, text: str, link: str) -> None:
-    safe = made_safe(Notice("reminder", title, text, link), Redactor([]))
+    safe = sanitize(Notification("reminder", title, text, link), Redactor([]))
     assert 0 < len(safe.title) <= 120
     assert len(safe.text) <= 2000
     assert safe.title == plain(safe.title, 120)
@@ -61,7 +61,7 @@ def test_whatever_an_agent_says_is_bounded_and_on_its_lines(title: str, text: st
     assert "\r" not in safe.text + safe.link
     assert safe.link == "" or safe.link.startswith(("http://", "https://"))
     safe.title.encode()
-    mail = message(EmailSettings.model_validate(mail_settings(25)), safe)
+    mail = compose(EmailSettings.model_validate(mail_settings(25)), safe)
     read = email.message_from_bytes(mail.as_bytes(), policy=email.policy.SMTP)
     # The standard library may lose a blank where it folds a header that is not ASCII.
     assert "".join(read["Subject"].split()) == "".join(f"Segue: {safe.title}".split())
@@ -71,10 +71,10 @@ def test_whatever_an_agent_says_is_bounded_and_on_its_lines(title: str, text: st
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
 @hypothesis.settings(deadline=None)
 @given(title=st.text(max_size=100), text=st.text(max_size=100))
-def test_the_commands_of_desktops_carry_text_as_data(platform: str, title: str, text: str) -> None:
-    safe = made_safe(Notice("reminder", title, text), Redactor([]))
-    argv, variables = command(safe, platform)
-    fixed, _ = command(Notice("reminder", "x", "y"), platform)
+def test_desktop_commands_pass_text_as_data(platform: str, title: str, text: str) -> None:
+    safe = sanitize(Notification("reminder", title, text), Redactor([]))
+    argv, variables = build_command(safe, platform)
+    fixed, _ = build_command(Notification("reminder", "x", "y"), platform)
     assert len(argv) == len(fixed)
     assert argv[:-2] == fixed[:-2]
     if platform == "win32":
@@ -101,7 +101,7 @@ def test_the_webhook_is_slacks_and_signed() -> None:
 def test_the_webhook_is_tried_again_as_the_same_delivery() -> None:
     with webhook() as hook:
         hook.statuses = [503, 429, 204]
-        assert send(settings(webhook={"url": hook.url}), Notice("parked", "t", "x")) == []
+        assert send(settings(webhook={"url": hook.url}), Notification("parked", "t", "x")) == []
     assert len({headers["x-segue-delivery"] for headers in hook.headers}) == 1
     assert (len(hook.bodies), len(set(hook.bodies))) == (3, 1)
 
@@ -109,13 +109,15 @@ def test_the_webhook_is_tried_again_as_the_same_delivery() -> None:
 def test_problems_are_sentences_without_the_address() -> None:
     with webhook() as hook:
         hook.statuses = [404]
-        assert send(settings(webhook={"url": hook.url}), Notice("parked", "t", "x")) == [
+        assert send(settings(webhook={"url": hook.url}), Notification("parked", "t", "x")) == [
             "webhook: the server answered 404."
         ]
-    gone = send(settings(webhook={"url": hook.url, "timeout": 3, "attempts": 2}), Notice("parked", "t", "x"))
+    gone = send(
+        settings(webhook={"url": hook.url, "timeout": 3, "attempts": 2}), Notification("parked", "t", "x")
+    )
     assert gone == ["webhook: the server could not be reached (ConnectError)."]
     options = settings(webhook={"url": hook.url, "secret_env": "NO_SUCH_VARIABLE_HERE"})
-    (problem,) = send(options, Notice("parked", "t", "x"))
+    (problem,) = send(options, Notification("parked", "t", "x"))
     assert "NO_SUCH_VARIABLE_HERE" in problem
     with pytest.raises(ValidationError) as caught:
         settings(webhook={"url": "ftp://host/very-secret"})
@@ -142,13 +144,13 @@ def test_mail_is_encrypted_and_logged_in(
     monkeypatch.setenv("SMTP_PASSWORD", "right")
     with mail_server(tls=tls, implicit=security == "ssl", password="right") as server:
         options = settings(email=mail_settings(server.port, security=security, user="me"))
-        assert send(options, Notice("reminder", "t", "x")) == [
+        assert send(options, Notification("reminder", "t", "x")) == [
             "email: the encrypted connection failed; check port, security and the server's certificate."
         ]
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
-        assert send(options, Notice("reminder", "t", "x")) == []
+        assert send(options, Notification("reminder", "t", "x")) == []
         monkeypatch.setenv("SMTP_PASSWORD", "wrong")
-        assert send(options, Notice("reminder", "t", "x")) == [
+        assert send(options, Notification("reminder", "t", "x")) == [
             "email: the server refused the user or the password."
         ]
     assert server.encrypted == [True]
@@ -157,7 +159,8 @@ def test_mail_is_encrypted_and_logged_in(
 def test_mail_is_not_sent_without_the_encryption_that_was_asked_for() -> None:
     with mail_server() as server:
         (problem,) = send(
-            settings(email=mail_settings(server.port, security="starttls")), Notice("reminder", "t", "x")
+            settings(email=mail_settings(server.port, security="starttls")),
+            Notification("reminder", "t", "x"),
         )
     assert "STARTTLS" in problem
     assert server.mails == []
@@ -166,8 +169,8 @@ def test_mail_is_not_sent_without_the_encryption_that_was_asked_for() -> None:
 def test_a_silent_server_holds_up_nobody_else() -> None:
     with mail_server(silent=True) as server, webhook() as hook:
         options = settings(email=mail_settings(server.port, timeout=0.5), webhook={"url": hook.url})
-        assert send(options, Notice("reminder", "t", "x")) == [
-            "email: the server did not answer in time, or hung up."
+        assert send(options, Notification("reminder", "t", "x")) == [
+            "email: the server did not answer in time, or closed the connection."
         ]
         assert len(hook.bodies) == 1
 
@@ -194,7 +197,7 @@ sys.exit({code})
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="these have another program")
-def test_the_desktop_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_desktop_shows_the_notification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     options = settings(desktop={"enabled": True})
     (problem,) = send(options, NASTY)
@@ -217,9 +220,9 @@ def test_the_terminal_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert not any(ord(char) < 32 for char in said.rstrip("\n"))
 
 
-def test_only_what_is_wanted_is_told() -> None:
+def test_only_the_wanted_kinds_are_sent() -> None:
     with webhook() as hook:
         options = settings(on=["parked"], webhook={"url": hook.url})
         for kind in KINDS:
-            assert send(options, Notice(kind, kind, "")) == []
+            assert send(options, Notification(kind, kind, "")) == []
     assert [said["kind"] for said in hook.json()] == ["parked", "test"]

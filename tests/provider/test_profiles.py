@@ -14,15 +14,15 @@ from segue.config.settings import Settings
 from segue.domain.errors import UsageError
 from segue.provider.catalogue import Catalogue
 from segue.provider.options import read_profiles
-from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
+from segue.system.http.server import start_server
 from tests.provider.place import HELLO, MODEL, Asking, litellm
 
 
 @pytest.fixture(scope="module")
 def vendor() -> Iterator[str]:
     """A model on loopback that LiteLLM asks as any other."""
-    url, stop = serve(llm_app())
+    url, stop = start_server(llm_app())
     yield url
     stop()
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
+from segue.system.http.server import start_server
 from tests.e2e.conftest import provider
 from tests.e2e.install import AGENTS, BIN, installed
 from tests.provider.place import Asking, litellm
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[str]:
-    url, stop = serve(llm_app())
+    url, stop = start_server(llm_app())
     entries = [
         {"match": "What can you do", "reply": "I write code.", "usage": {"input": 40, "output": 4}},
         {"match": "your name", "reply": "I am scripted.", "usage": {"input": 20, "output": 3}},

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from segue.reports.answers import REPORTS, answers, run_report
-from segue.reports.selection import QUESTIONS, Selection, sources, sql
+from segue.reports.build import REPORTS, build_reports, build_run_report
+from segue.reports.selection import QUERIES, Selection, find_sources, read_sql
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -55,11 +55,13 @@ def everything(address: str) -> Any:
     with connect(address, read_only=True) as store:
         selections = Selection(), Selection(agent="claude"), Selection(sources=("Build 1",))
         found = [
-            report.as_json() for chosen in selections for report in answers(store, tuple(REPORTS), chosen)
+            report.to_json()
+            for chosen in selections
+            for report in build_reports(store, tuple(REPORTS), chosen)
         ]
-        run = run_report(store, "run-7")
+        run = build_run_report(store, "run-7")
         assert run is not None
-        return [*found, run.as_json(), sources(store, "BUILD")]
+        return [*found, run.to_json(), find_sources(store, "BUILD")]
 
 
 def test_the_same_figures_on_both_databases(tmp_path: Path, postgres: str) -> None:
@@ -77,15 +79,15 @@ def test_the_same_figures_on_both_databases(tmp_path: Path, postgres: str) -> No
     assert all(on_sqlite[2][name] for name in ("settings", "differences"))
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", QUERIES)
 def test_every_question_can_be_copied_as_it_stands(question: str, tmp_path: Path, postgres: str) -> None:
     import psycopg
 
     data = busy(3)
     with closing(sqlite3.connect(data.write(str(tmp_path / "segue.db")))) as connection:
-        mine = connection.execute(sql(question)).fetchall()
+        mine = connection.execute(read_sql(question)).fetchall()
     with psycopg.connect(data.write(postgres)) as server:
-        theirs = server.execute(sql(question).encode()).fetchall()
+        theirs = server.execute(read_sql(question).encode()).fetchall()
     assert mine
     assert len(mine) == len(theirs)
 
@@ -93,5 +95,5 @@ def test_every_question_can_be_copied_as_it_stands(question: str, tmp_path: Path
 def test_the_index_serves_the_question_about_tools(tmp_path: Path) -> None:
     """Without it a million events take seconds; SQLite uses it only for its very expressions."""
     with closing(sqlite3.connect(busy(2).write(str(tmp_path / "segue.db")))) as connection:
-        plan = str(connection.execute(f"EXPLAIN QUERY PLAN {sql('tools')}").fetchall())
+        plan = str(connection.execute(f"EXPLAIN QUERY PLAN {read_sql('tools')}").fetchall())
     assert plan.count("orchestrator_events_calls") == 2

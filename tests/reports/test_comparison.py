@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from segue.reports.comparison import comparison
-from segue.reports.report import Report
+from segue.reports.comparison import report_comparison
+from segue.reports.report import DatasetReport
 from segue.reports.selection import Dataset, Selection
-from segue.reports.statistics import Rate
+from segue.reports.statistics import Proportion
 from segue.store import connect
 from tests.reports.dataset import Written
 
 
-def report(data: Written, database: str) -> Report:
+def report(data: Written, database: str) -> DatasetReport:
     with connect(data.write(database), read_only=True) as store:
-        return comparison(Dataset(store, Selection()))
+        return report_comparison(Dataset(store, Selection()))
 
 
-def rows(found: Report, place: int) -> list[dict[str, Any]]:
+def rows(found: DatasetReport, place: int) -> list[dict[str, Any]]:
     table = found.tables[place]
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
@@ -37,7 +37,7 @@ def test_averages_of_a_setting(database: str) -> None:
     found = report(data, database)
     (row,) = rows(found, 0)
     assert (row["source"], row["setting"]) == ("Build a todo app", "claude opus")
-    assert (row["passed"], row["recovered"]) == (Rate(1, 2), Rate(1, 1))
+    assert (row["passed"], row["recovered"]) == (Proportion(1, 2), Proportion(1, 1))
     averages = {name: (row[name].n, row[name].value) for name in row if hasattr(row[name], "low")}
     assert averages == {
         "launches": (2, 1.5),
@@ -47,7 +47,7 @@ def test_averages_of_a_setting(database: str) -> None:
         "bash_calls": (2, 1.5),  # two and one
         "reads_before_edit": (2, 0.75),  # two and one in the first run, none in the second
     }
-    assert found.notes == ("1 run that is under way or was stopped is not counted.",)
+    assert found.notes == ("1 run that is still running or was stopped is not counted.",)
     assert rows(found, 1) == []
 
 
@@ -58,7 +58,7 @@ def test_what_a_person_had_to_decide_is_not_passed(database: str) -> None:
     replaced = data.run("replaced").execute().verify(1, "FAIL", "MODIFY_PLAN")
     replaced.step("end", 1, "failed", reason="planned anew: x", replanned=True).on("2").passes()
     (row,) = rows(report(data, database), 0)
-    assert row["passed"] == Rate(1, 3)
+    assert row["passed"] == Proportion(1, 3)
 
 
 def test_what_an_agent_does_not_report_is_unknown_not_zero(database: str) -> None:
@@ -82,7 +82,7 @@ def test_no_ranking_of_noise(database: str) -> None:
         data.run(f"a{number}", "done" if number < 3 else "failed", agent="a").execute()
         data.run(f"b{number}", "done" if number < 1 else "failed", agent="b").execute()
     found = rows(report(data, database), 1)
-    assert [(row["measure"], row["says"]) for row in found] == [("passed", "no difference shown")]
+    assert [(row["measure"], row["says"]) for row in found] == [("passed", "no significant difference")]
 
 
 def test_a_real_difference_is_named(database: str) -> None:
@@ -119,7 +119,7 @@ def test_many_pairs_need_stronger_evidence(database: str) -> None:
         pairs = rows(report(data, address), 1)
         return next(str(row["says"]) for row in pairs if row["one"][0] == "a" and row["other"][0] == "b")
 
-    assert found(4, database) == "no difference shown"
+    assert found(4, database) == "no significant difference"
 
 
 def test_two_settings_are_one_pair(database: str) -> None:

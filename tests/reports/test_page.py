@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.reports.answers import REPORTS, answers, run_report
-from segue.reports.charts import chart
-from segue.reports.lanes import lanes
-from segue.reports.page import page
-from segue.reports.report import Cell, Report, Runs, Table
+from segue.reports.build import REPORTS, build_reports, build_run_report
+from segue.reports.charts import draw_cell
+from segue.reports.html_page import render_html
+from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.selection import Selection
-from segue.reports.statistics import Difference, Mean, Rate
+from segue.reports.statistics import Difference, Mean, Proportion
 from segue.reports.timeline import Bar, Lane, Timeline
+from segue.reports.timeline_svg import draw_timeline
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -34,7 +34,7 @@ OURS = (
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
-class Seen(HTMLParser):
+class RunDetails(HTMLParser):
     """Which elements and attributes a browser would find, and whether every element is closed."""
 
     def __init__(self, text: str) -> None:
@@ -77,10 +77,10 @@ def hostile_data() -> Written:
 
 def test_hostile_text_stays_text(database: str) -> None:
     with connect(hostile_data().write(database), read_only=True) as store:
-        run = run_report(store, "r0")
+        run = build_run_report(store, "r0")
         assert run is not None
-        made = page([*answers(store, tuple(REPORTS), Selection()), run], HOSTILE, HOSTILE)
-    seen = Seen(made)
+        made = render_html([*build_reports(store, tuple(REPORTS), Selection()), run], HOSTILE, HOSTILE)
+    seen = RunDetails(made)
     assert seen.open == []
     assert seen.elements <= set(OURS.split())
     assert not [name for name in seen.attributes if name.startswith("on") or name in ("src", "style")]
@@ -93,8 +93,8 @@ def test_hostile_text_stays_text(database: str) -> None:
 
 def test_the_page_fetches_nothing_and_runs_nothing(database: str) -> None:
     with connect(hostile_data().write(database), read_only=True) as store:
-        made = page(answers(store, tuple(REPORTS), Selection()), "t", "now")
-    seen = Seen(made)
+        made = render_html(build_reports(store, tuple(REPORTS), Selection()), "t", "now")
+    seen = RunDetails(made)
     assert "default-src 'none'" in made
     assert not {"script", "link", "img", "iframe"} & seen.elements
     assert set(re.findall(r'href="([^"]*)"', made)) == {"#gaps", "#recovery", "#compare"}
@@ -105,23 +105,23 @@ def test_the_page_fetches_nothing_and_runs_nothing(database: str) -> None:
 
 def test_values_are_readable_without_hovering() -> None:
     rows: tuple[tuple[Cell, ...], ...] = (
-        (Rate(8, 10), Mean(3, 12.25, 10, 14), Difference(0.25, -0.1, 0.5), Runs(("r1", "r2"))),
+        (Proportion(8, 10), Mean(3, 12.25, 10, 14), Difference(0.25, -0.1, 0.5), RunIds(("r1", "r2"))),
     )
-    table = Table("x", "X", ("failed", "launches", "against_retry", "runs"), rows)
-    text = Seen(page([Report("gaps", "G", 10, (table,))], "t", "now")).text
+    table = ReportTable("x", "X", ("failed", "launches", "against_retry", "runs"), rows)
+    text = RunDetails(render_html([DatasetReport("gaps", "G", 10, (table,))], "t", "now")).text
     for shown in ("8/10 80% [49–94]", "12.2 [10.0–14.0]", "+25 points [-10 to +50]", "r1 r2"):
         assert shown in text
 
 
 def test_long_tables_are_cut_and_say_so() -> None:
-    table = Table("x", "X", ("n",), tuple((n,) for n in range(250)))
-    text = Seen(page([Report("gaps", "G", 1, (table,))], "t", "now")).text
+    table = ReportTable("x", "X", ("n",), tuple((n,) for n in range(250)))
+    text = RunDetails(render_html([DatasetReport("gaps", "G", 1, (table,))], "t", "now")).text
     assert "150 more rows" in text
 
 
 def test_nothing_to_show_is_said(tmp_path: Path) -> None:
     with connect(str(tmp_path / "none.db"), read_only=True) as store:
-        text = Seen(page(answers(store, tuple(REPORTS), Selection()), "t", "now")).text
+        text = RunDetails(render_html(build_reports(store, tuple(REPORTS), Selection()), "t", "now")).text
     assert "From 0 runs" in text
     assert "Nothing to show." in text
 
@@ -131,7 +131,7 @@ def drawn(text: str) -> ElementTree.Element:
 
 
 def test_a_bar_is_as_long_as_its_rate_and_its_whiskers_as_its_interval() -> None:
-    root = drawn(chart(Rate(8, 10), "failed", 0))
+    root = drawn(draw_cell(Proportion(8, 10), "failed", 0))
     fill = next(item for item in root.iter("rect") if item.get("class") == "fill")
     assert float(fill.get("width", "")) == pytest.approx(0.8 * 140, abs=0.1)
     path = next(root.iter("path")).get("d", "")
@@ -142,14 +142,14 @@ def test_a_bar_is_as_long_as_its_rate_and_its_whiskers_as_its_interval() -> None
 
 def test_a_difference_lies_on_its_side_of_zero() -> None:
     for value, begin in ((0.5, 70.0), (-0.5, 35.0)):
-        root = drawn(chart(Difference(value, value - 0.1, value + 0.1), "against_retry", 1.0))
+        root = drawn(draw_cell(Difference(value, value - 0.1, value + 0.1), "against_retry", 1.0))
         fill = next(item for item in root.iter("rect") if item.get("class") == "fill")
         assert (float(fill.get("x", "")), float(fill.get("width", ""))) == (begin, 35.0)
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
-    empty: tuple[Any, ...] = (None, "text", 3, Rate(0, 0), Mean(0, None), Runs(("a",)))
-    assert [chart(cell, "x", 1.0) for cell in empty] == [""] * len(empty)
+    empty: tuple[Any, ...] = (None, "text", 3, Proportion(0, 0), Mean(0, None), RunIds(("a",)))
+    assert [draw_cell(cell, "x", 1.0) for cell in empty] == [""] * len(empty)
 
 
 def line_of(*bars: Bar, seconds: float = 100.0) -> Timeline:
@@ -161,7 +161,7 @@ def step(begin: float, end: float, phase: str = "execute", state: str = "done", 
 
 
 def test_bars_of_the_timeline_are_where_the_steps_were() -> None:
-    root = drawn(lanes(line_of(step(10, 60), step(60, 61, "verify", "failed", "FAIL"))))
+    root = drawn(draw_timeline(line_of(step(10, 60), step(60, 61, "verify", "failed", "FAIL"))))
     rects = [
         (item.get("class"), float(item.get("x", "")), float(item.get("width", "")))
         for item in root.iter("rect")
@@ -180,7 +180,7 @@ def test_any_timeline_is_well_formed_and_inside_its_frame(
     steps: list[tuple[float, float, str, str]], seconds: float
 ) -> None:
     bars = [Bar(phase, 1, a, a + b, "done", "PASS", "", reason, "") for a, b, phase, reason in steps]
-    root = drawn(lanes(line_of(*bars, seconds=seconds)))
+    root = drawn(draw_timeline(line_of(*bars, seconds=seconds)))
     for rect in root.iter("rect"):
         assert float(rect.get("x", "")) >= 0
         assert float(rect.get("width", "")) >= 3

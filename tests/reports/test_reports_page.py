@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from segue.reports.selection import QUESTIONS, sql
+from segue.reports.selection import QUERIES, read_sql
 from tests.reports.dataset import Written
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text("utf-8")
@@ -15,15 +15,15 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reports.md").read_text("utf-8")
 
 def test_every_query_is_shown_as_it_is() -> None:
     shown = re.findall(r"^### (\w+)\n.*?^```sql\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert [name for name, _ in shown] == list(QUESTIONS)
+    assert [name for name, _ in shown] == list(QUERIES)
     for name, text in shown:
-        assert text == sql(name), f"docs/reports.md shows another {name}.sql"
+        assert text == read_sql(name), f"docs/reports.md shows another {name}.sql"
 
 
 def test_every_query_file_is_a_question() -> None:
     folder = Path(__file__).parents[2] / "src" / "segue" / "reports" / "sql"
-    assert {path.stem for path in folder.glob("*.sql")} == set(QUESTIONS)
-    assert all("/* filters */" in sql(name) for name in QUESTIONS)
+    assert {path.stem for path in folder.glob("*.sql")} == set(QUERIES)
+    assert all("/* filters */" in read_sql(name) for name in QUERIES)
 
 
 def test_the_example_answers(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.reports.statistics import Rate, mean, newcombe, welch, wilson
-from segue.reports.student import t_below, t_quantile
+from segue.reports.statistics import Proportion, mean, newcombe, welch, wilson
+from segue.reports.t_distribution import t_cdf, t_quantile
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_wilson_as_newcombe_1998_prints_it(hits: int, n: int, low: float, high: 
 def test_differences_as_newcombe_1998_prints_them(
     one: tuple[int, int], other: tuple[int, int], low: float, high: float
 ) -> None:
-    found = newcombe(Rate(*one), Rate(*other))
+    found = newcombe(Proportion(*one), Proportion(*other))
     assert found is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
 
@@ -57,21 +57,21 @@ def test_welch_by_hand() -> None:
     found = welch([1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 4.0, 6.0, 8.0, 10.0])
     assert found is not None
     assert (found.value, found.low, found.high) == pytest.approx((-3.0, -6.888, 0.888), abs=2e-3)
-    assert not found.shown
+    assert not found.is_significant
 
 
 def test_too_little_is_said_to_be_too_little() -> None:
     assert mean([]).value is None
     assert (mean([7.0]).value, mean([7.0]).low) == (7.0, None)
     assert welch([1.0], [2.0, 3.0]) is None
-    assert newcombe(Rate(0, 0), Rate(1, 2)) is None
-    assert Rate(0, 0).as_json() == {"hits": 0, "n": 0, "rate": None, "low": 0.0, "high": 1.0}
+    assert newcombe(Proportion(0, 0), Proportion(1, 2)) is None
+    assert Proportion(0, 0).to_json() == {"hits": 0, "n": 0, "rate": None, "low": 0.0, "high": 1.0}
 
 
 def test_values_that_never_vary_show_no_difference() -> None:
     found = welch([1.0, 1.0], [2.0, 2.0])
     assert found is not None
-    assert not found.shown
+    assert not found.is_significant
 
 
 SHARES = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -89,12 +89,15 @@ def test_an_interval_holds_its_share_and_mirrors(share: tuple[int, int]) -> None
 
 @given(SHARES, SHARES)
 def test_a_difference_turns_round_with_its_sides(one: tuple[int, int], other: tuple[int, int]) -> None:
-    there, back = newcombe(Rate(*one), Rate(*other)), newcombe(Rate(*other), Rate(*one))
+    there, back = (
+        newcombe(Proportion(*one), Proportion(*other)),
+        newcombe(Proportion(*other), Proportion(*one)),
+    )
     assert there is not None
     assert back is not None
     assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
     assert there.low <= there.value <= there.high
-    assert there.shown == back.shown
+    assert there.is_significant == back.is_significant
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=30))
@@ -108,8 +111,8 @@ def test_a_mean_lies_in_its_interval(values: list[float]) -> None:
 
 @given(st.floats(0.001, 50), st.floats(1, 400))
 def test_t_is_symmetric_and_its_quantile_turns_it_round(value: float, freedom: float) -> None:
-    below = t_below(value, freedom)
-    assert t_below(-value, freedom) == pytest.approx(1 - below)
+    below = t_cdf(value, freedom)
+    assert t_cdf(-value, freedom) == pytest.approx(1 - below)
     if below < 0.9999:
         assert t_quantile(below, freedom) == pytest.approx(value, rel=1e-5)
 

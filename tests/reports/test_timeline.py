@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from segue.reports.timeline import Timeline, timeline
+from segue.reports.timeline import Timeline, read_timeline
 from segue.store import connect
 from tests.reports.dataset import Written
 
 
 def found(data: Written, database: str, run: str) -> Timeline | None:
     with connect(data.write(database), read_only=True) as store:
-        return timeline(store, run)
+        return read_timeline(store, run)
 
 
 def test_lanes_and_bars(database: str) -> None:

@@ -18,9 +18,9 @@ from segue.ports import Hit, Searcher
 from segue.searchers.hits import hits
 from segue.searchers.make import make_searcher
 from segue.searchers.options import SearchSettings
-from segue.sim.http.server import serve
 from segue.sim.search.app import search_app
 from segue.sim.search.script import Script
+from segue.system.http.server import start_server
 from segue.system.redact import Redactor
 
 SERVICES = ["searxng", "brave", "tavily"]
@@ -64,7 +64,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def desk(*entries: dict[str, Any]) -> Iterator[Desk]:
-    url, stop = serve(search_app(Script.model_validate(list(entries))))
+    url, stop = start_server(search_app(Script.model_validate(list(entries))))
     try:
         yield Desk(url)
     finally:

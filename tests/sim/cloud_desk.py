@@ -16,7 +16,7 @@ import httpx2
 
 from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import Script
-from segue.sim.http.server import serve
+from segue.system.http.server import start_server
 
 REPO = "https://github.com/Me/App"
 DEADLINE = 60.0
@@ -115,7 +115,7 @@ def open_desk(folder: Path, **script: Any) -> Iterator[Desk]:
     """A simulator that plays the script."""
     bare = bare_repository(folder)
     app = cloud_app(Script.model_validate(script), {REPO: bare})
-    url, stop = serve(app)
+    url, stop = start_server(app)
     headers = {"Authorization": "Bearer crsr_test"}
     try:
         with httpx2.Client(base_url=url, headers=headers, timeout=DEADLINE, trust_env=False) as client:

@@ -90,4 +90,4 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
             timeout=DEADLINE,
         )
         assert done.returncode == 2
-        assert f"Port {port} cannot be used" in done.stderr
+        assert f"Cannot listen on 127.0.0.1:{port}" in done.stderr

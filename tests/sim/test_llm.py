@@ -14,8 +14,8 @@ from segue.domain.criterion import Criterion
 from segue.domain.evidence import CheckResult, Evidence
 from segue.domain.task import Task
 from segue.prompts.judge import judge_again_prompt, judge_prompt
-from segue.sim.http.server import serve
 from segue.sim.llm.app import llm_app
+from segue.system.http.server import start_server
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 GEMINI = "/v1beta/models/m:generateContent"
@@ -24,7 +24,7 @@ APIS = [CHAT, RESPONSES, MESSAGES, GEMINI]
 
 @pytest.fixture
 def http() -> Iterator[httpx2.Client]:
-    url, stop = serve(llm_app())
+    url, stop = start_server(llm_app())
     headers = {"Authorization": "Bearer anything"}
     with httpx2.Client(base_url=url, headers=headers, timeout=60, trust_env=False) as client:
         yield client

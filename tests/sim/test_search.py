@@ -13,16 +13,16 @@ import httpx2
 import pytest
 from pydantic import BaseModel
 
-from segue.sim.http.server import serve
 from segue.sim.search.app import search_app
 from segue.sim.search.script import FAULTS, Entry, Script
+from segue.system.http.server import start_server
 
 PAGE = (Path(__file__).parents[2] / "docs" / "searching.md").read_text("utf-8")
 
 
 @pytest.fixture
 def http() -> Iterator[httpx2.Client]:
-    url, stop = serve(search_app())
+    url, stop = start_server(search_app())
     with httpx2.Client(base_url=url, timeout=60, trust_env=False) as client:
         yield client
     stop()

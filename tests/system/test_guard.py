@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from segue.system.http.guard import LOOPBACK_HOSTS, Guard, Receive, Scope, Send
-from segue.system.http.listen import listening
+from segue.system.http.server import open_server
 
 TOKEN = "s3cret-token"
 
@@ -29,7 +29,7 @@ def ask(raw: bytes, *, max_body: int = 1000, body_timeout: float = 5.0, head_tim
         guard = Guard(
             echo, TOKEN, LOOPBACK_HOSTS, ("http://good.example",), max_body, ("/open",), body_timeout
         )
-        async with listening(guard, "127.0.0.1", 0, head_timeout) as url:
+        async with open_server(guard, "127.0.0.1", 0, head_timeout=head_timeout) as url:
             reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
             writer.write(raw)
             await writer.drain()

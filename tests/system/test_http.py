@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.sim.http.server import drop, serve
 from segue.system.http.client import Answer, Http, HttpError, Policy
+from segue.system.http.server import drop_connection, start_server
 
 SECRET = "crsr_very_secret_indeed"
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Server:
         self.at_once -= 1
         told = self.answers.pop(0) if self.answers else (200, {})
         if told == "drop":
-            await drop(request.scope, request.receive, reset=True)
+            await drop_connection(request.scope, request.receive, reset=True)
             return Response()
         if told == "hang":
             await gone(request)
@@ -59,7 +59,7 @@ class Server:
             if request.url.path == "/silent":
                 await gone(request)
             elif request.url.path == "/torn":
-                await drop(request.scope, request.receive, reset=True)
+                await drop_connection(request.scope, request.receive, reset=True)
             yield b"two"
 
         return StreamingResponse(pieces())
@@ -82,7 +82,9 @@ def serving() -> Iterator[Server]:
     found = Server()
     paths = [Route(f"/{name}", found.stream) for name in ("whole", "silent", "torn")]
     methods = ["GET", "POST", "PUT", "DELETE"]
-    found.url, stop = serve(Starlette(routes=[*paths, Route("/{path:path}", found.handle, methods=methods)]))
+    found.url, stop = start_server(
+        Starlette(routes=[*paths, Route("/{path:path}", found.handle, methods=methods)])
+    )
     try:
         yield found
     finally:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from segue.domain.event import Event, EventType
-from segue.reports.answers import REPORTS, answers
+from segue.reports.build import REPORTS, build_reports
 from segue.reports.selection import Selection
 from segue.runtime.wiring import App
 from segue.store import connect
@@ -121,9 +121,9 @@ def test_the_page_says_what_the_command_says(written: str) -> None:
     ):
         for name in REPORTS:
             with connect(written, read_only=True) as store:
-                [report] = answers(store, (name,), chosen)
+                [report] = build_reports(store, (name,), chosen)
             shown = ask(written, reports.report_page(name), **query)
-            told = report.as_json()
+            told = report.to_json()
             assert {key: shown[key] for key in told} == told
             drawn = [len(figures.figures(shown, table)) for table in shown["tables"]]
             assert drawn == [min(len(table.rows), 100) for table in report.tables]
@@ -131,7 +131,7 @@ def test_the_page_says_what_the_command_says(written: str) -> None:
 
 def test_a_filter_that_makes_no_sense_is_said(written: str) -> None:
     shown = ask(written, reports.report_page("gaps"), since="yesterday")
-    assert "'yesterday' is not an instant" in shown["problem"]
+    assert "'yesterday' is not a date or duration" in shown["problem"]
     assert ask(written, reports.report_page("gaps"), source="no such")["runs"] == 0
 
 

@@ -13,7 +13,7 @@ from segue.domain.event import Event, EventType
 from segue.domain.outcome import Usage
 from segue.domain.run import Step
 from segue.flow.start import check_caps
-from segue.notify import Kind, Notice, notify
+from segue.notify import Kind, Notification, notify
 from segue.ports import Agent, Journal
 from segue.runtime.wiring import App, agent_class, make_agent
 from segue.system.process.processes import Processes
@@ -101,6 +101,6 @@ def _with_repository(app: App, name: str, repository: str | None) -> App:
 
 
 async def notify_people(app: App, kind: Kind, title: str, text: str) -> list[str]:
-    """Send a notice through the configured notifiers; return what went wrong."""
+    """Send a notification through the configured notifiers; return what went wrong."""
     redact = app.redactor().text
-    return await notify(app.loaded.settings.notify, Notice(kind, redact(title), redact(text)))
+    return await notify(app.loaded.settings.notify, Notification(kind, redact(title), redact(text)))

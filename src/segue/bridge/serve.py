@@ -19,7 +19,7 @@ from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.runtime.wiring import App, own_folder
 from segue.system.files import write_atomic
-from segue.system.http.listen import listening
+from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 
 _RETRY_SECONDS = 2.0
@@ -94,7 +94,7 @@ async def serve(app: App, repo: str | None, announce: Callable[[str, str], None]
         web = make_bridge_app(BridgeRoutes(app, store, host.ensure, inbox.id, repo), token)
         work = asyncio.create_task(dispatch(app, store, journal, host.ensure))
         try:
-            async with listening(web, settings.listen, settings.port) as url:
+            async with open_server(web, settings.listen, settings.port) as url:
                 for run in list_conversations(store):
                     if run.state in _UNFINISHED:
                         host.ensure(run.id)

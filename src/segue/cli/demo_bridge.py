@@ -40,12 +40,12 @@ async def show(folder: Path | None, output: Output) -> int:
     """Hold the conversation, then say what happened."""
     from segue.sim.cloud.app import cloud_app
     from segue.sim.cloud.script import Script
-    from segue.sim.http.server import serve
+    from segue.system.http.server import start_server
 
     place = await throwaway.with_feature(folder)
     os.environ["CURSOR_API_KEY"] = _KEY
     script = Script.model_validate({"on": _SCRIPT})
-    url, stop = serve(cloud_app(script, {_HOME: place.remote, _APP: place.remote}))
+    url, stop = start_server(cloud_app(script, {_HOME: place.remote, _APP: place.remote}))
     try:
         async with _relay(place) as relay:
             app = _app(place, url, relay)

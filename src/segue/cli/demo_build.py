@@ -35,15 +35,15 @@ async def show(folder: Path | None, output: Output) -> int:
 
 
 def _page(app: App) -> str:
-    from segue.reports.answers import REPORTS, answers, run_report
-    from segue.reports.page import page
+    from segue.reports.build import REPORTS, build_reports, build_run_report
+    from segue.reports.html_page import render_html
     from segue.reports.selection import Selection
 
     with app.store(read_only=True) as store:
-        timeline = run_report(store, store.runs(limit=1)[0].id)
-        asked = answers(store, tuple(REPORTS), Selection())
+        timeline = build_run_report(store, store.runs(limit=1)[0].id)
+        asked = build_reports(store, tuple(REPORTS), Selection())
     reports = [timeline, *asked] if timeline else asked
-    return page(reports, _GOAL, f"Made by segue demo on {time.strftime('%Y-%m-%d %H:%M')}.")
+    return render_html(reports, _GOAL, f"Made by segue demo on {time.strftime('%Y-%m-%d %H:%M')}.")
 
 
 _SAID = """

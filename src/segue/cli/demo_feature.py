@@ -45,13 +45,13 @@ def _services(place: Throwaway) -> Iterator[tuple[str, str]]:
     from segue.sim.cloud.app import cloud_app
     from segue.sim.cloud.script import Script as CloudScript
     from segue.sim.http.script import load_script
-    from segue.sim.http.server import serve
     from segue.sim.llm.app import llm_app
     from segue.sim.llm.script import Script as ModelScript
+    from segue.system.http.server import start_server
 
     agents = load_script(place.folder / "agents.toml", CloudScript)
-    cloud, stop_cloud = serve(cloud_app(agents, {_HOSTED: place.remote}))
-    judge, stop_judge = serve(llm_app(load_script(place.folder / "judge.toml", ModelScript)))
+    cloud, stop_cloud = start_server(cloud_app(agents, {_HOSTED: place.remote}))
+    judge, stop_judge = start_server(llm_app(load_script(place.folder / "judge.toml", ModelScript)))
     try:
         yield cloud, judge
     finally:

@@ -13,8 +13,7 @@ import click
 from segue.cli.output import Output, animated, one_line
 from segue.domain.event import EventType, Recorded
 from segue.ports import Observer
-from segue.reports.sentences import place as place
-from segue.reports.sentences import sentence as sentence
+from segue.reports.event_text import describe_event, locate_event
 
 if TYPE_CHECKING:
     from segue.cli.progress import Progress
@@ -29,10 +28,10 @@ class Lines:
     def __call__(self, event: Recorded) -> None:
         """Print the event if it interests a person."""
         chatter = event.type in (EventType.AGENT_OUTPUT, EventType.AGENT_TOOL, EventType.AGENT_TEXT)
-        text = None if chatter and not self.verbose else sentence(event)
+        text = None if chatter and not self.verbose else describe_event(event)
         if text:
             stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
-            click.echo(f"{stamp} {place(event):12} {one_line(text, 200)}", err=True)
+            click.echo(f"{stamp} {locate_event(event):12} {one_line(text, 200)}", err=True)
 
     def __enter__(self) -> Lines:
         return self

@@ -18,7 +18,7 @@ from segue.cli.summary import summarise
 from segue.domain.task import Task
 from segue.flow.context import FLOWS
 from segue.flow.start import NO_TASKS, pending, select
-from segue.notify.observer import RunNotices
+from segue.notify.observer import RunNotifier
 from segue.runtime.plan import PlanChanged, Prepared, prepared
 from segue.runtime.session import carry_out
 from segue.runtime.wiring import App
@@ -129,8 +129,8 @@ async def show_session(
         output.warn(ready.warning)
     display = observer(output, lambda: _progress(ready), ready.run.id, verbose)
     async with page_beside(ready, output, page):
-        with display, structured(ready.app.loaded.settings.log) as logs, _notices(ready, output) as notices:
-            ended = await carry_out(ready, [display, *logs, notices])
+        with display, structured(ready.app.loaded.settings.log) as logs, _notifier(ready, output) as notifier:
+            ended = await carry_out(ready, [display, *logs, notifier])
         summarise(ready, ended, output)
     return ended.exit_code
 
@@ -145,11 +145,10 @@ def _progress(ready: Prepared) -> Progress:
     return progress
 
 
-def _notices(ready: Prepared, output: Output) -> RunNotices:
-    """Tells people who do not look at the screen."""
-    noted = ready.app.run_folder(ready.run.id) / "notices"
+def _notifier(ready: Prepared, output: Output) -> RunNotifier:
+    """Notifies people who are not watching the screen."""
     app = ready.app
-    return RunNotices(app.loaded.settings.notify, ready.spec.titles, noted, app.redactor(), output.warn)
+    return RunNotifier(app.loaded.settings.notify, ready.spec.titles, app.store, app.redactor(), output.warn)
 
 
 def _launch(ready: Prepared, pid: int) -> dict[str, object]:

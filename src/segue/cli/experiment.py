@@ -101,11 +101,11 @@ def _list(app: App, found: Experiment, output: Output) -> int:
 def _summary(app: App, found: Experiment, results: list[Result], output: Output) -> None:
     """The comparison of what is known of these prompts, and the trials that are still open."""
     from segue.cli.report_text import show
-    from segue.reports.answers import answers
+    from segue.reports.build import build_reports
     from segue.reports.selection import Selection
 
     with app.store(read_only=True) as store:
-        reports = answers(store, ("compare",), Selection(sources=tuple(dict.fromkeys(found.prompts))))
+        reports = build_reports(store, ("compare",), Selection(sources=tuple(dict.fromkeys(found.prompts))))
     if output.json:
         rows = [
             {
@@ -118,7 +118,7 @@ def _summary(app: App, found: Experiment, results: list[Result], output: Output)
             }
             for result in results
         ]
-        output.data({"trials": rows, "comparison": reports[0].as_json()})
+        output.data({"trials": rows, "comparison": reports[0].to_json()})
         return
     show(reports, output, 50)
     for result in results:

@@ -12,7 +12,7 @@ from segue.cli.output import STYLES, one_line
 from segue.cli.progress import Progress, Row
 from segue.cli.show import duration
 from segue.domain.event import Recorded
-from segue.reports.wording import quantity
+from segue.reports.formatting import format_quantity
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -31,7 +31,7 @@ _CELLS: dict[str, Callable[[Row, float], str]] = {
     "phase": lambda row, _: f"{row.phase} {row.attempt}" if row.attempt else row.phase,
     "time": lambda row, now: _elapsed(row.seconds(now)),
     "tokens": lambda row, _: _count(row.tokens) if row.tokens else "",
-    "cost": lambda row, _: quantity(row.cost, "cost_usd") if row.cost else "",
+    "cost": lambda row, _: format_quantity(row.cost, "cost_usd") if row.cost else "",
     "last activity": lambda row, _: row.last,
 }
 _RIGHT = ("time", "tokens", "cost")
@@ -137,7 +137,7 @@ class LiveTable:
             used.append(_of(seen.tokens, caps.tokens, "token", "tokens"))
         if seen.cost or caps.cost_usd:
             allowed = f" of ${caps.cost_usd:,.2f} {_share(seen.cost, caps.cost_usd)}" if caps.cost_usd else ""
-            used.append(quantity(seen.cost, "cost_usd") + allowed)
+            used.append(format_quantity(seen.cost, "cost_usd") + allowed)
         return " · ".join(filter(None, [*used, seen.counts()]))
 
 
@@ -175,7 +175,7 @@ def _elapsed(seconds: float | None) -> str:
 
 
 def _count(number: int) -> str:
-    return f"{number:,}" if number < 10_000 else quantity(float(number), "")
+    return f"{number:,}" if number < 10_000 else format_quantity(float(number), "")
 
 
 def _of(used: int, cap: int | None, one: str, many: str) -> str:

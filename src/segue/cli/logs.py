@@ -37,9 +37,10 @@ def logs(
       segue logs --task 3 --json | jq .event
     """
     from segue.cli import find
-    from segue.cli.display import JsonLines, place, sentence
+    from segue.cli.display import JsonLines
     from segue.cli.output import one_line
     from segue.domain.event import Recorded
+    from segue.reports.event_text import describe_event, locate_event
     from segue.runtime.wiring import App
 
     output = make_output(as_json)
@@ -51,9 +52,9 @@ def logs(
             return
         if as_json:
             printer(event)
-        elif text := sentence(event):
+        elif text := describe_event(event):
             stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
-            output.text(f"{stamp} {place(event):12} {one_line(text, 200)}".rstrip())
+            output.text(f"{stamp} {locate_event(event):12} {one_line(text, 200)}".rstrip())
 
     with app.store(read_only=True) as store:
         run = find.named(store, run_id) if run_id else find.latest(store, app)

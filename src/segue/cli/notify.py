@@ -30,12 +30,12 @@ def test(repo: Path | None, config_file: Path | None, as_json: bool, color: str,
     import asyncio
 
     from segue.domain.errors import UsageError
-    from segue.notify.send import configured
+    from segue.notify.send import enabled_notifiers
     from segue.runtime.wiring import App
 
     app = App.load(repo, config_file, settings)
     output = make_output(as_json, color=color)
-    if not configured(app.loaded.settings.notify):
+    if not enabled_notifiers(app.loaded.settings.notify):
         raise UsageError(
             "No notifier is configured.",
             hint="Switch one on, e.g. notify.desktop.enabled: see docs/notifications.md",
@@ -52,13 +52,13 @@ def test(repo: Path | None, config_file: Path | None, as_json: bool, color: str,
 async def _tried(app: Any) -> list[dict[str, Any]]:
     import asyncio
 
-    from segue.notify.notice import Notice
-    from segue.notify.send import configured
+    from segue.notify.notification import Notification
+    from segue.notify.send import enabled_notifiers
     from segue.notify.send import notify as send
 
     chosen, redactor = app.loaded.settings.notify, app.redactor()
-    notice = Notice("test", "this is a test", "Segue can reach you here.")
-    names = list(configured(chosen))
+    notice = Notification("test", "this is a test", "Segue can reach you here.")
+    names = list(enabled_notifiers(chosen))
     said = await asyncio.gather(*(send(chosen, notice, redactor=redactor, only=name) for name in names))
     return [
         {

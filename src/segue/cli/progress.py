@@ -11,7 +11,7 @@ from segue.domain.budget import Budget
 from segue.domain.event import EventType, Json, Recorded
 from segue.domain.run import Step
 from segue.flow.context import Spent
-from segue.reports.sentences import sentence
+from segue.reports.event_text import describe_event
 from segue.store.projections import TaskView
 
 _PLANNING, _ENDING = "", "/"
@@ -93,7 +93,7 @@ class Progress:
     def take(self, event: Recorded) -> None:
         """See one event."""
         kind, at = EventType(event.type), event.ts / 1000
-        said = sentence(event)
+        said = describe_event(event)
         if kind in _COUNTED:
             self.counted[kind] += 1
         if kind in _NEWS and said:

@@ -13,7 +13,7 @@ from segue.cli.options import make_output, options
 if TYPE_CHECKING:
     from segue.cli.output import Output
     from segue.ports import Store
-    from segue.reports.report import Report
+    from segue.reports.report import DatasetReport
     from segue.reports.selection import Selection
     from segue.runtime.wiring import App
 
@@ -82,14 +82,14 @@ def report(
             reports = _many_runs(store, name, chosen)
     _write(reports, html, sheet)
     if as_json:
-        data = [found.as_json() for found in reports]
+        data = [found.to_json() for found in reports]
         output.data(data[0] if name else {item["report"]: item for item in data})
     elif html is None and sheet is None:
         _show(reports, output, limit, filtered=any((since, agent, model, source)))
     return 0
 
 
-def _show(reports: Sequence[Report], output: Output, limit: int, filtered: bool) -> None:
+def _show(reports: Sequence[DatasetReport], output: Output, limit: int, filtered: bool) -> None:
     from segue.cli.report_text import show
 
     if any(found.runs for found in reports):
@@ -98,24 +98,24 @@ def _show(reports: Sequence[Report], output: Output, limit: int, filtered: bool)
         output.text("No run matches." if filtered else "No runs yet. Try: segue demo")
 
 
-def _one_run(store: Store, app: App, run_id: str | None) -> Report:
+def _one_run(store: Store, app: App, run_id: str | None) -> DatasetReport:
     from segue.cli import find
     from segue.domain.errors import UsageError
-    from segue.reports.answers import run_report
+    from segue.reports.build import build_run_report
 
     if run_id is None:
         raise UsageError("Which run?", hint="segue report run last, or an id from `segue status`.")
     run = find.latest(store, app) if run_id == "last" else find.named(store, run_id)
-    found = run_report(store, run.id) if run is not None else None
+    found = build_run_report(store, run.id) if run is not None else None
     if found is None:
         raise UsageError("There are no runs yet.", hint="Try: segue demo")
     return found
 
 
-def _many_runs(store: Store, name: str | None, chosen: Selection) -> list[Report]:
-    from segue.reports.answers import REPORTS, answers
+def _many_runs(store: Store, name: str | None, chosen: Selection) -> list[DatasetReport]:
+    from segue.reports.build import REPORTS, build_reports
 
-    return answers(store, (name,) if name else tuple(REPORTS), chosen)
+    return build_reports(store, (name,) if name else tuple(REPORTS), chosen)
 
 
 def _refuse_run(name: str | None, run_id: str | None) -> None:
@@ -130,26 +130,25 @@ def _selection(
 ) -> Selection:
     import time
 
-    from segue.reports.selection import Selection, sources
-    from segue.reports.since import since as instant
+    from segue.reports.selection import Selection, find_sources, parse_since
 
-    begin = instant(since, time.time()) if since else None
-    return Selection(begin, agent, model, sources(store, source) if source is not None else None)
+    begin = parse_since(since, time.time()) if since else None
+    return Selection(begin, agent, model, find_sources(store, source) if source is not None else None)
 
 
-def _write(reports: Sequence[Report], html: str | None, sheet: str | None) -> None:
+def _write(reports: Sequence[DatasetReport], html: str | None, sheet: str | None) -> None:
     if html is not None:
         import time
 
         from segue import __version__
-        from segue.reports.page import page
+        from segue.reports.html_page import render_html
 
         made = f"Made by Segue {__version__} on {time.strftime('%Y-%m-%d %H:%M')}."
-        _put(html, page(reports, "Segue report", made))
+        _put(html, render_html(reports, "Segue report", made))
     if sheet is not None:
-        from segue.reports.sheet import as_csv
+        from segue.reports.csv_export import to_csv
 
-        _put(sheet, as_csv(reports))
+        _put(sheet, to_csv(reports))
 
 
 def _put(target: str, text: str) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from segue.cli.output import Output, clean, one_line
-from segue.reports.report import Cell, Report, Runs, Table
-from segue.reports.statistics import Rate
+from segue.reports.formatting import format_cell, format_duration, format_heading
+from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
+from segue.reports.statistics import Proportion
 from segue.reports.timeline import Bar, Lane, Timeline
-from segue.reports.wording import duration, heading, wording
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,7 @@ _SETTINGS_BESIDE = 4
 _TIME = 11
 
 
-def show(reports: Sequence[Report], output: Output, limit: int) -> None:
+def show(reports: Sequence[DatasetReport], output: Output, limit: int) -> None:
     """Print the reports."""
     from rich.console import Console
 
@@ -59,7 +59,7 @@ def show(reports: Sequence[Report], output: Output, limit: int) -> None:
         _show_report(report, console, limit)
 
 
-def _show_report(report: Report, console: Console, limit: int) -> None:
+def _show_report(report: DatasetReport, console: Console, limit: int) -> None:
     from rich.text import Text
 
     rests = f"  (from {report.runs} run{'' if report.runs == 1 else 's'})" if report.timeline is None else ""
@@ -77,7 +77,7 @@ def _show_report(report: Report, console: Console, limit: int) -> None:
     console.print()
 
 
-def _show_table(table: Table, console: Console, limit: int) -> None:
+def _show_table(table: ReportTable, console: Console, limit: int) -> None:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -91,8 +91,8 @@ def _show_table(table: Table, console: Console, limit: int) -> None:
         box=box.SIMPLE_HEAD, title=Text(clean(table.title)), title_justify="left", pad_edge=False
     )
     for place in places:
-        figure = any(isinstance(row[place], Rate | Runs) for row in table.rows)
-        drawn.add_column(Text(clean(heading(table.columns[place]))), no_wrap=figure, overflow="fold")
+        figure = any(isinstance(row[place], Proportion | RunIds) for row in table.rows)
+        drawn.add_column(Text(clean(format_heading(table.columns[place]))), no_wrap=figure, overflow="fold")
     for row in table.rows[:limit]:
         drawn.add_row(*(Text(_cell(row[place], table.columns[place])) for place in places))
     console.print(drawn)
@@ -104,8 +104,8 @@ def _show_table(table: Table, console: Console, limit: int) -> None:
 
 
 def _cell(cell: Cell, column: str) -> str:
-    text = clean(wording(cell, column))
-    if isinstance(cell, Rate) and cell.value is not None and column != "seen_in":
+    text = clean(format_cell(cell, column))
+    if isinstance(cell, Proportion) and cell.value is not None and column != "seen_in":
         return f"{bar(cell.value)} {text}"
     return one_line(text, _NARROW.get(column, 160))
 
@@ -117,7 +117,7 @@ def bar(share: float) -> str:
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR, "·")
 
 
-def _beside(table: Table, limit: int) -> Iterable[Table]:
+def _beside(table: ReportTable, limit: int) -> Iterable[ReportTable]:
     """The settings of one source beside each other, a line for every measure."""
     sources = list(dict.fromkeys(row[0] for row in table.rows))
     if not sources:
@@ -128,14 +128,14 @@ def _beside(table: Table, limit: int) -> Iterable[Table]:
             group = rows[first : first + _SETTINGS_BESIDE]
             names = ("measure", *(str(row[1]) for row in group))
             lines = [
-                (heading(measure), *(wording(row[place], measure) for row in group))
+                (format_heading(measure), *(format_cell(row[place], measure) for row in group))
                 for place, measure in enumerate(table.columns)
                 if place > 1
             ]
             title = f"{table.title}: {one_line(str(source), 60)}"
             last = source == sources[:limit][-1] and group[-1] is rows[-1]
             more = f"{len(sources) - limit} more sources: --json has all. " if len(sources) > limit else ""
-            yield Table(table.name, title, names, tuple(lines), more + table.note if last else "")
+            yield ReportTable(table.name, title, names, tuple(lines), more + table.note if last else "")
 
 
 def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
@@ -144,7 +144,7 @@ def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
     for lane in timeline.lanes:
         name = one_line(f"{lane.task} {lane.title}".strip(), left).ljust(left)
         sign = {"done": "✓", "failed": "✗"}.get(lane.ended, "·")
-        spent = duration(sum(step.seconds for step in lane.bars))
+        spent = format_duration(sum(step.seconds for step in lane.bars))
         yield f"{name} {lane_text(lane, timeline.seconds, width - left - _TIME)} {sign} {spent}"
 
 
@@ -165,7 +165,7 @@ def lane_text(lane: Lane, seconds: float, width: int) -> str:
 def _legend(timeline: Timeline) -> str:
     used = {step.phase for lane in timeline.lanes for step in lane.bars}
     letters = [f"{letter} {phase}" for phase, letter in LETTERS.items() if phase in used]
-    return f"{', '.join(letters)}; x a failed step. The whole line is {duration(timeline.seconds)}."
+    return f"{', '.join(letters)}; x a failed step. The whole line is {format_duration(timeline.seconds)}."
 
 
 def _letter(step: Bar) -> str:

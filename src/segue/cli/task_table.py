@@ -13,7 +13,7 @@ from segue.cli.output import STYLES, Output, animated, one_line
 from segue.cli.show import duration
 from segue.domain.run import Step, StepState
 from segue.flow.context import Spent
-from segue.reports.wording import quantity
+from segue.reports.formatting import format_quantity
 from segue.store.projections import TaskView
 
 _COLUMNS = ("task", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
@@ -50,7 +50,7 @@ def _cells(view: TaskView) -> dict[str, str]:
         "verdict": view.verdict or "",
         "commit": (view.commit or "")[:10],
         "tokens": f"{view.tokens:,}" if view.tokens else "",
-        "cost": quantity(view.cost_usd, "cost_usd") if view.cost_usd else "",
+        "cost": format_quantity(view.cost_usd, "cost_usd") if view.cost_usd else "",
     }
 
 
@@ -75,7 +75,7 @@ def _totals(views: list[TaskView], steps: Sequence[Step]) -> dict[str, str]:
     row = dict.fromkeys(_COLUMNS, "")
     row |= {"task": "total", "title": f"{said}; {launches}", "time": duration(took)}
     row["tokens"] = f"{spent.usage.tokens:,}" if spent.usage.tokens else ""
-    row["cost"] = quantity(spent.usage.cost_usd, "cost_usd") if spent.usage.cost_usd else ""
+    row["cost"] = format_quantity(spent.usage.cost_usd, "cost_usd") if spent.usage.cost_usd else ""
     return row
 
 

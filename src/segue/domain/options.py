@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,15 +48,29 @@ class OptionError(ValueError):
 
 
 T = TypeVar("T")
+_FIELD = re.compile(r"Object (?:(?P<missing>missing required)|contains unknown) field `(?P<name>.*)`")
 
 
 def read_options(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Check a table against its type; raises OptionError for the first mistake."""
+    """Check a table against its type; raises OptionError for the first mistake.
+
+    Text is converted to the type of its option, because environment variables are text. A `__post_init__`
+    that raises OptionError names the option itself; other ValueErrors are about the whole table.
+    """
     try:
-        return msgspec.convert(dict(values), kind, dec_hook=_decode)
+        return msgspec.convert(dict(values), kind, strict=False, dec_hook=_decode)
     except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at `$")
-        raise OptionError(place.rstrip("`").lstrip("."), message) from None
+        raise _locate(error) from None
+
+
+def _locate(error: msgspec.ValidationError) -> OptionError:
+    message, _, place = str(error).partition(" - at `$")
+    table, name = place.rstrip("`").lstrip("."), ""
+    if isinstance(error.__cause__, OptionError):
+        name, message = error.__cause__.path, error.__cause__.message
+    elif found := _FIELD.fullmatch(message):
+        name, message = found["name"], "is required" if found["missing"] else "is not an option"
+    return OptionError(".".join(filter(None, (table, name))), message)
 
 
 def _decode(kind: type[Any], value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Tells people what happened: on the terminal, the desktop, by webhook and by email."""
+"""Notifies people: on the terminal, on the desktop, by webhook and by email."""
 
-from segue.notify.notice import KINDS, Kind, Notice
+from segue.notify.notification import KINDS, Kind, Notification
 from segue.notify.options import NotifySettings
-from segue.notify.send import configured, notify
+from segue.notify.send import enabled_notifiers, notify
 
-__all__ = ["KINDS", "Kind", "Notice", "NotifySettings", "configured", "notify"]
+__all__ = ["KINDS", "Kind", "Notification", "NotifySettings", "enabled_notifiers", "notify"]

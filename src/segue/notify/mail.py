@@ -1,4 +1,4 @@
-"""Sends a notice by email: the standard library's SMTP in a thread that nobody has to wait for."""
+"""Sends a notification by email with the standard library's SMTP client, in a daemon thread."""
 
 from __future__ import annotations
 
@@ -13,55 +13,58 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import formatdate, make_msgid
 
-from segue.notify.notice import Notice, Notifier, NotTold
+from segue.notify.notification import Notification, Notifier, NotifyError
 from segue.notify.options import EmailSettings
 
 _FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (smtplib.SMTPAuthenticationError, "the server refused the user or the password."),
     (smtplib.SMTPRecipientsRefused, "the server refused the recipients."),
     (smtplib.SMTPSenderRefused, "the server refused the sender."),
-    (smtplib.SMTPNotSupportedError, "the server does not offer what was asked for (STARTTLS or a login)."),
-    (smtplib.SMTPServerDisconnected, "the server did not answer in time, or hung up."),
-    (smtplib.SMTPException, "the server did not take the mail."),
+    (smtplib.SMTPNotSupportedError, "the server does not support STARTTLS or logging in."),
+    (smtplib.SMTPServerDisconnected, "the server did not answer in time, or closed the connection."),
+    (smtplib.SMTPException, "the server did not accept the mail."),
     (ssl.SSLError, "the encrypted connection failed; check port, security and the server's certificate."),
     (TimeoutError, "the server did not answer in time."),
     (OSError, "the server could not be reached."),
 )
 
 
-def message(options: EmailSettings, notice: Notice) -> EmailMessage:
-    """The mail. The policy refuses line ends in headers, should any be left."""
+def compose(options: EmailSettings, notification: Notification) -> EmailMessage:
+    """Compose the mail. The policy refuses line breaks in headers, should any be left."""
     mail = EmailMessage(policy=SMTP)
-    mail["Subject"] = f"Segue: {notice.title}"
+    mail["Subject"] = f"Segue: {notification.title}"
     mail["From"] = options.sender
     mail["To"] = ", ".join(options.to)
     mail["Date"] = formatdate(localtime=True)
     mail["Message-ID"] = make_msgid(domain=options.sender.rpartition("@")[2])
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content("\n\n".join(part for part in (notice.title, notice.text, notice.link) if part) + "\n")
+    mail.set_content(
+        "\n\n".join(part for part in (notification.title, notification.text, notification.link) if part)
+        + "\n"
+    )
     return mail
 
 
-def teller(options: EmailSettings) -> Notifier:
-    """A notifier with these options."""
+def make_notifier(options: EmailSettings) -> Notifier:
+    """Return a notifier with these options."""
 
-    async def tell(notice: Notice) -> None:
+    async def send(notification: Notification) -> None:
         password = os.environ.get(options.password_env, "")
         if options.user and not password:
-            raise NotTold(f"the variable {options.password_env} that should hold the password is not set.")
-        mail = message(options, notice)
+            raise NotifyError(f"the variable {options.password_env} with the password is not set.")
+        mail = compose(options, notification)
         try:
-            await _in_thread(lambda: _send(options, password, mail))
+            await _run_in_thread(lambda: _deliver(options, password, mail))
         except Exception as error:
-            said = next((words for kind, words in _FAILURES if isinstance(error, kind)), None)
-            if said is None:
+            words = next((words for kind, words in _FAILURES if isinstance(error, kind)), None)
+            if words is None:
                 raise
-            raise NotTold(said) from None
+            raise NotifyError(words) from None
 
-    return tell
+    return send
 
 
-def _send(options: EmailSettings, password: str, mail: EmailMessage) -> None:
+def _deliver(options: EmailSettings, password: str, mail: EmailMessage) -> None:
     tls = None if options.security == "none" else ssl.create_default_context()
     where = (options.host, options.port)
     if options.security == "ssl":
@@ -76,8 +79,8 @@ def _send(options: EmailSettings, password: str, mail: EmailMessage) -> None:
         server.send_message(mail)
 
 
-async def _in_thread(work: Callable[[], None]) -> None:
-    """Not in a pool: at its end a program would wait for a server that answers one byte at a time."""
+async def _run_in_thread(work: Callable[[], None]) -> None:
+    """Not in a pool: at exit a program would wait for a server that answers one byte at a time."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
 
@@ -95,7 +98,7 @@ async def _in_thread(work: Callable[[], None]) -> None:
             work()
         except Exception as error:
             caught = error
-        with contextlib.suppress(RuntimeError):  # nobody waits any more
+        with contextlib.suppress(RuntimeError):  # nobody is waiting any more
             loop.call_soon_threadsafe(settle, caught)
 
     threading.Thread(target=run, name="segue-mail", daemon=True).start()

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from segue.notify.notice import Kind
+from segue.notify.notification import Kind
 
 _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]+@[^\s@<>,;:\"()\[\]\\]+")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -1,4 +1,4 @@
-"""Posts a notice as JSON that Slack and its like understand, signed if there is a key."""
+"""Posts a notification as JSON that Slack and similar services understand, signed if a key is set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 import uuid
 from typing import Any
 
-from segue.notify.notice import Notice, Notifier, NotTold
+from segue.notify.notification import Notification, Notifier, NotifyError
 from segue.notify.options import WebhookSettings
 from segue.system.http.client import Http, HttpError, Policy
 
@@ -21,55 +21,57 @@ DELIVERY = "X-Segue-Delivery"
 _PAUSE = 0.5
 
 
-def payload(notice: Notice, delivery: str, at: float) -> dict[str, Any]:
-    """What is posted: `text` for chat programs, the parts of the notice for everybody else."""
-    # Chat programs read <…> as links and mentions: an agent must not call for the whole channel.
-    said = [f"Segue: {notice.title}", notice.text, notice.link]
-    text = html.escape("\n".join(part for part in said if part), quote=False)
+def build_payload(notification: Notification, delivery: str, at: float) -> dict[str, Any]:
+    """Build the body: `text` for chat services, the parts of the notification for other programs."""
+    # Chat services read <…> as links and mentions: an agent must not mention the whole channel.
+    parts = [f"Segue: {notification.title}", notification.text, notification.link]
+    text = html.escape("\n".join(part for part in parts if part), quote=False)
     return {
         "text": text,
-        "kind": notice.kind,
-        "title": notice.title,
-        "message": notice.text,
-        "link": notice.link,
+        "kind": notification.kind,
+        "title": notification.title,
+        "message": notification.text,
+        "link": notification.link,
         "id": delivery,
         "at": round(at, 3),
     }
 
 
-def signature(secret: str, body: bytes) -> str:
-    """What the header `X-Segue-Signature` holds."""
+def sign(secret: str, body: bytes) -> str:
+    """Return the value of the `X-Segue-Signature` header."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def teller(options: WebhookSettings) -> Notifier:
-    """A notifier with these options."""
+def make_notifier(options: WebhookSettings) -> Notifier:
+    """Return a notifier with these options."""
 
-    async def tell(notice: Notice) -> None:
-        delivery = uuid.uuid4().hex
-        content = payload(notice, delivery, time.time())
-        headers = {DELIVERY: delivery, **_signed(options, content)}
+    async def send(notification: Notification) -> None:
+        delivery = notification.id or uuid.uuid4().hex
+        content = build_payload(notification, delivery, time.time())
+        headers = {DELIVERY: delivery, **_signature_header(options, content)}
         assert options.url is not None
         policy = Policy(timeout=options.timeout, attempts=options.attempts, pause=_PAUSE, max_bytes=64 * 1024)
         deadline = asyncio.get_running_loop().time() + options.timeout
         try:
-            # The whole address is the base, so that no error can quote a part of it.
+            # The whole address is the base, so that no error message can quote a part of it.
             async with Http(options.url.get_secret_value(), {}, policy) as http:
                 answer = await http.request(
                     "POST", "", body=content, headers=headers, repeatable=True, deadline=deadline
                 )
         except HttpError as error:
-            raise NotTold(f"the server could not be reached ({str(error).rpartition(': ')[2]}).") from None
+            raise NotifyError(
+                f"the server could not be reached ({str(error).rpartition(': ')[2]})."
+            ) from None
         if not 200 <= answer.status < 300:
-            raise NotTold(f"the server answered {answer.status}.")
+            raise NotifyError(f"the server answered {answer.status}.")
 
-    return tell
+    return send
 
 
-def _signed(options: WebhookSettings, content: dict[str, Any]) -> dict[str, str]:
+def _signature_header(options: WebhookSettings, content: dict[str, Any]) -> dict[str, str]:
     if not options.secret_env:
         return {}
     secret = os.environ.get(options.secret_env, "")
     if not secret:
-        raise NotTold(f"the variable {options.secret_env} that should hold the key is not set.")
-    return {SIGNATURE: signature(secret, json.dumps(content).encode())}
+        raise NotifyError(f"the variable {options.secret_env} with the signing key is not set.")
+    return {SIGNATURE: sign(secret, json.dumps(content).encode())}

@@ -18,7 +18,7 @@ from segue.relay.service import ActionService
 from segue.relay.tokens import TokenFile
 from segue.relay.web import make_relay_app
 from segue.system.files import private_folder
-from segue.system.http.listen import listening
+from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
@@ -36,7 +36,7 @@ async def serve(settings: RelaySettings, folder: Path, announce: Callable[[str],
     with _lock(folder), on_interrupt(stopped.set):
         async with _service(settings, folder, audit, redactor) as service:
             app = make_relay_app(settings, tokens, audit, service)
-            async with listening(app, settings.host, settings.port, tls=tls) as url:
+            async with open_server(app, settings.host, settings.port, tls=tls) as url:
                 announce(url)
                 await stopped.wait()
 

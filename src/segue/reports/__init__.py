@@ -1,1 +1,1 @@
-"""Questions asked of the dataset: where agents fail, what helps, and who does better on the same prompt."""
+"""Reports about the dataset: where agents fail, what helps, and which agent does better."""

@@ -1,4 +1,4 @@
-"""Comparison: agents and models on the same prompt, and whether they differ at all."""
+"""Compares agents and models on the same source, and reports only significant differences."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 
+from segue.reports.formatting import format_cell
 from segue.reports.recovery import NO_DIFFERENCE
-from segue.reports.report import Cell, Report, Table
+from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows
-from segue.reports.statistics import CONFIDENCE, Difference, Rate, mean, newcombe, welch
-from segue.reports.wording import wording
+from segue.reports.statistics import CONFIDENCE, Difference, Proportion, mean, newcombe, welch
 
 MEASURES = ("launches", "seconds", "tokens", "cost_usd", "bash_calls", "reads_before_edit")
-"""What a run takes: side questions beside whether it passes."""
+"""What a run costs, besides whether it passes."""
 
 _EDITING = ("execute", "address", "resolve")
 _COUNTED = ("done", "failed", "needs_human")
@@ -23,70 +23,72 @@ _COUNTED = ("done", "failed", "needs_human")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The runs of one agent with one model on one source."""
+    """The runs of one agent and model on one source."""
 
     source: str
     name: str
-    passed: Rate
+    passed: Proportion
     values: Mapping[str, tuple[float, ...]]
-    recovered: Rate
+    recovered: Proportion
 
-    def row(self) -> tuple[Cell, ...]:
-        """Its line in the table."""
+    def to_row(self) -> tuple[Cell, ...]:
+        """Return its row of the table."""
         means = (mean(self.values[measure]) for measure in MEASURES)
         return (self.source, self.name, self.passed, *means, self.recovered)
 
 
-def comparison(dataset: Dataset) -> Report:
-    """Who does better on the same source, with no ranking where the difference is noise."""
+def report_comparison(dataset: Dataset) -> DatasetReport:
+    """Report which agent and model does better on the same source, where the difference is significant."""
     runs = dataset.ask("runs")
     counted = [run for run in runs if run["state"] in _COUNTED]
-    seen = Seen.of(dataset)
+    details = RunDetails.read(dataset)
     groups: dict[tuple[str, str], Rows] = defaultdict(list)
     for run in counted:
         name = " ".join(part for part in (run["agent"], run["model"]) if part)
         groups[str(run["source"]), name].append(run)
-    settings = [_setting(*key, group, seen) for key, group in sorted(groups.items())]
+    settings = [_summarize(*key, group, details) for key, group in sorted(groups.items())]
     left_out = len(runs) - len(counted)
-    notes = [_left_out(left_out)] if left_out else []
-    tables = (_settings(settings), _differences(settings))
-    return Report("compare", "Comparison", len(counted), tables, (*_sentences(tables[1]), *notes))
+    notes = [_count_left_out(left_out)] if left_out else []
+    tables = (_tabulate_settings(settings), _tabulate_differences(settings))
+    return DatasetReport("compare", "Comparison", len(counted), tables, (*_describe(tables[1]), *notes))
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What is known of each run beside its own row."""
+class RunDetails:
+    """What is known of the runs besides their own rows."""
 
     incomplete: set[str]
-    """Runs with a task that the agents did not do, whatever their state says."""
+    """Runs with a task that the agents did not finish, whatever the state of the run."""
     tools: Mapping[str, Mapping[str, float]]
     attempts: Mapping[str, Sequence[bool]]
-    """After each failed verdict: whether the next one was PASS."""
+    """For each failed verdict: True if the next one was PASS."""
 
     @classmethod
-    def of(cls, dataset: Dataset) -> Seen:
-        """Ask for it."""
+    def read(cls, dataset: Dataset) -> RunDetails:
+        """Read the details of all selected runs."""
         attempts: dict[str, list[bool]] = defaultdict(list)
         for row in dataset.ask("recovery"):
             attempts[row["run_id"]].append(bool(row["recovered"]))
         tasks = [task for task in dataset.ask("tasks") if task["ended"]]
         incomplete = {task["run_id"] for task in tasks if not (task["done"] or task["replaced"])}
-        return cls(incomplete, _tools(dataset.ask("tools")), attempts)
+        return cls(incomplete, _count_tools(dataset.ask("tools")), attempts)
 
 
-def _setting(source: str, name: str, runs: Rows, seen: Seen) -> Setting:
-    known = [{**run, **seen.tools.get(run["run_id"], {})} for run in runs]
+def _summarize(source: str, name: str, runs: Rows, details: RunDetails) -> Setting:
+    known = [{**run, **details.tools.get(run["run_id"], {})} for run in runs]
     values = {
         measure: tuple(float(run[measure]) for run in known if run.get(measure) is not None)
         for measure in MEASURES
     }
-    passed = [run for run in runs if run["state"] == "done" and run["run_id"] not in seen.incomplete]
-    tried = [good for run in runs for good in seen.attempts.get(run["run_id"], ())]
-    return Setting(source, name, Rate(len(passed), len(runs)), values, Rate(sum(tried), len(tried)))
+    passed = [run for run in runs if run["state"] == "done" and run["run_id"] not in details.incomplete]
+    tried = [good for run in runs for good in details.attempts.get(run["run_id"], ())]
+    return Setting(
+        source, name, Proportion(len(passed), len(runs)), values, Proportion(sum(tried), len(tried))
+    )
 
 
-def _tools(launches: Rows) -> dict[str, dict[str, float]]:
-    """Per run: Bash calls, and files read before the first edit of a launch, on average over its launches."""
+def _count_tools(launches: Rows) -> dict[str, dict[str, float]]:
+    """Count per run: Bash calls, and files read before the first edit, averaged over its launches."""
     bash: dict[str, int] = defaultdict(int)
     reads: dict[str, list[int]] = defaultdict(list)
     for launch in launches:
@@ -102,65 +104,72 @@ def _tools(launches: Rows) -> dict[str, dict[str, float]]:
     return found
 
 
-def _settings(settings: Sequence[Setting]) -> Table:
-    return Table(
+def _tabulate_settings(settings: Sequence[Setting]) -> ReportTable:
+    return ReportTable(
         "settings",
         "Agents and models on the same source",
         ("source", "setting", "passed", *MEASURES, "recovered"),
-        tuple(setting.row() for setting in settings),
-        "Averages per run. Passed: the agents did every task. Recovered: of the failed verdicts,"
-        " those after which the next one was PASS.",
+        tuple(setting.to_row() for setting in settings),
+        "Averages per run. Passed: the agents finished every task. Recovered: the share of failed verdicts"
+        " that were followed by PASS.",
     )
 
 
-def _differences(settings: Sequence[Setting]) -> Table:
+def _tabulate_differences(settings: Sequence[Setting]) -> ReportTable:
     groups: dict[str, list[Setting]] = defaultdict(list)
     for setting in settings:
         groups[setting.source].append(setting)
-    rows = [row for source in sorted(groups) for row in _pairs(source, groups[source])]
-    return Table(
+    rows = [row for source in sorted(groups) for row in _compare_pairs(source, groups[source])]
+    return ReportTable(
         "differences",
         "Differences",
         ("source", "one", "other", "measure", "difference", "says"),
         tuple(rows),
-        "One minus other. Intervals are widened for the number of pairs and measures. Beside the pass rate,"
-        " only differences that are shown are listed.",
+        "Intervals are widened for the number of pairs and measures. Besides the pass rate, only significant"
+        " differences are shown.",
     )
 
 
-def _pairs(source: str, settings: Sequence[Setting]) -> Iterator[tuple[Cell, ...]]:
+def _compare_pairs(source: str, settings: Sequence[Setting]) -> Iterator[tuple[Cell, ...]]:
     pairs = list(combinations(settings, 2))
     for one, other in pairs:
         level = 1 - (1 - CONFIDENCE) / len(pairs)
         passed = newcombe(one.passed, other.passed, level)
-        yield source, one.name, other.name, "passed", passed, _says(passed, one, other, "passes more often")
+        yield (
+            source,
+            one.name,
+            other.name,
+            "passed",
+            passed,
+            _conclude(passed, one, other, "passes more often"),
+        )
         level = 1 - (1 - CONFIDENCE) / (len(pairs) * len(MEASURES))
         for measure in MEASURES:
             found = welch(one.values[measure], other.values[measure], level)
-            if found is not None and found.shown:
-                said = _says(found, one, other, "takes more")
-                yield source, one.name, other.name, measure, replace(found, unit=measure), said
+            if found is not None and found.is_significant:
+                conclusion = _conclude(found, one, other, "takes more")
+                yield source, one.name, other.name, measure, replace(found, unit=measure), conclusion
 
 
-def _says(found: Difference | None, one: Setting, other: Setting, what: str) -> str:
-    if found is None or not found.shown:
+def _conclude(found: Difference | None, one: Setting, other: Setting, what: str) -> str:
+    if found is None or not found.is_significant:
         return NO_DIFFERENCE
     return f"{one.name if found.value > 0 else other.name} {what}"
 
 
-def _sentences(differences: Table) -> Iterator[str]:
-    """Who passes more often than whom; or that nobody is shown to."""
+def _describe(differences: ReportTable) -> Iterator[str]:
+    """Describe who passes more often than whom, or that there is no significant difference."""
     passes = [row for row in differences.rows if row[3] == "passed"]
-    shown = [row for row in passes if row[5] != NO_DIFFERENCE]
-    if passes and not shown:
-        yield f"Pass rate: {NO_DIFFERENCE} between any two on the same source."
-    for source, one, other, _, found, _ in shown:
+    significant = [row for row in passes if row[5] != NO_DIFFERENCE]
+    if passes and not significant:
+        yield f"Pass rate: {NO_DIFFERENCE} between any two settings on the same source."
+    for source, one, other, _, found, _ in significant:
         assert isinstance(found, Difference)
         better, worse = (one, other) if found.value > 0 else (other, one)
-        yield f"{better} passes more often than {worse} on {str(source)[:60]!r}: {wording(found)}."
+        yield f"{better} passes more often than {worse} on {str(source)[:60]!r}: {format_cell(found)}."
 
 
-def _left_out(count: int) -> str:
+def _count_left_out(count: int) -> str:
     if count == 1:
-        return "1 run that is under way or was stopped is not counted."
-    return f"{count} runs that are under way or were stopped are not counted."
+        return "1 run that is still running or was stopped is not counted."
+    return f"{count} runs that are still running or were stopped are not counted."

@@ -1,4 +1,4 @@
-"""Knowledge gaps: which tasks and which errors come back in run after run, in which part of the build."""
+"""Reports knowledge gaps: tasks and errors that recur across runs, by build phase."""
 
 from __future__ import annotations
 
@@ -7,39 +7,48 @@ from collections.abc import Mapping
 from typing import Any
 
 from segue.domain.signature import signature
-from segue.reports.report import Cell, Report, Runs, Table
+from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.selection import Dataset, Rows
-from segue.reports.statistics import Rate, mean
-from segue.reports.timeline import titles
-from segue.reports.topics import topics
+from segue.reports.statistics import Proportion, mean
+from segue.reports.timeline import read_titles
+from segue.reports.topics import group_by_topic
 
 NO_PHASE = "(none)"
-"""What a task builds when no agent has planned it."""
+"""The build phase of a task that no agent has planned."""
 
 PHASES = ("setup", "schema", "backend", "frontend", "testing", "deployment")
 
 
-def gaps(dataset: Dataset) -> Report:
-    """What fails across the chosen runs."""
+def report_gaps(dataset: Dataset) -> DatasetReport:
+    """Report what fails across the selected runs."""
     runs = dataset.ask("runs")
     newest = [row["run_id"] for row in reversed(runs)]
     active = {row["run_id"] for row in runs if row["state"] in ("running", "parked")}
     tasks = [row for row in dataset.ask("tasks") if row["ended"] or row["run_id"] not in active]
-    names = titles(dataset.ask("titles"))
+    names = read_titles(dataset.ask("titles"))
     errors = dataset.ask("errors")
-    tables = (_phases(tasks), _tasks(tasks, names, newest), _errors(errors, newest))
-    return Report("gaps", "Knowledge gaps", len(runs), tables)
+    tables = (
+        _tabulate_phases(tasks),
+        _tabulate_tasks(tasks, names, newest),
+        _tabulate_errors(errors, newest),
+    )
+    return DatasetReport("gaps", "Knowledge gaps", len(runs), tables)
 
 
-def _phases(tasks: Rows) -> Table:
+def _tabulate_phases(tasks: Rows) -> ReportTable:
     groups: dict[str, Rows] = defaultdict(list)
     for task in tasks:
         groups[task["build_phase"] or NO_PHASE].append(task)
     rows = tuple(
-        (phase, _failed(groups[phase]), _unfinished(groups[phase]), _launches(groups[phase]))
-        for phase in sorted(groups, key=_phase_order)
+        (
+            phase,
+            _rate_failed(groups[phase]),
+            _rate_unfinished(groups[phase]),
+            _average_launches(groups[phase]),
+        )
+        for phase in sorted(groups, key=_order_phase)
     )
-    return Table(
+    return ReportTable(
         "build_phases",
         "By build phase",
         ("build_phase", "failed", "unfinished", "launches"),
@@ -48,10 +57,10 @@ def _phases(tasks: Rows) -> Table:
     )
 
 
-def _tasks(tasks: Rows, names: Mapping[str, Mapping[str, str]], newest: list[str]) -> Table:
-    """Tasks are the same when their titles are about the same and they build the same part."""
+def _tabulate_tasks(tasks: Rows, names: Mapping[str, Mapping[str, str]], newest: list[str]) -> ReportTable:
+    """Treat tasks as the same if their titles share a topic and they belong to the same build phase."""
     known = [(task, names.get(task["run_id"], {}).get(task["task"])) for task in tasks]
-    topic = topics(title for _, title in known if title)
+    topic = group_by_topic(title for _, title in known if title)
     groups: dict[tuple[str, str], Rows] = defaultdict(list)
     for task, title in known:
         name = topic[title] if title else f"Task {task['task']}"
@@ -60,42 +69,42 @@ def _tasks(tasks: Rows, names: Mapping[str, Mapping[str, str]], newest: list[str
     for (phase, title), group in groups.items():
         failed = {task["run_id"] for task in group if _is_failed(task)}
         if failed:
-            runs = Runs(tuple(run for run in newest if run in failed))
-            rows.append((title, phase, _failed(group), _unfinished(group), runs))
-    rows.sort(key=lambda row: (_worst(row[2]), str(row[0]), str(row[1])))
-    return Table(
+            runs = RunIds(tuple(run for run in newest if run in failed))
+            rows.append((title, phase, _rate_failed(group), _rate_unfinished(group), runs))
+    rows.sort(key=lambda row: (_sort_key(row[2]), str(row[0]), str(row[1])))
+    return ReportTable(
         "tasks",
         "Tasks that fail",
         ("task", "build_phase", "failed", "unfinished", "runs"),
         tuple(rows),
-        "Ordered by how much of the failure rate is certain: the lower end of its interval.",
+        "Sorted by the lower end of the interval of the failure rate.",
     )
 
 
-def _errors(errors: Rows, newest: list[str]) -> Table:
-    """Messages with one signature are one error; judges word the same thing anew, so theirs go by topic."""
+def _tabulate_errors(errors: Rows, newest: list[str]) -> ReportTable:
+    """Group messages by signature; those of judges by topic, as judges word the same thing differently."""
     marks = [row["signature"] or signature(row["message"]) for row in errors]
-    spoken = topics(mark for row, mark in zip(errors, marks, strict=True) if row["kind"] == "VERDICT")
+    topic = group_by_topic(mark for row, mark in zip(errors, marks, strict=True) if row["kind"] == "VERDICT")
     groups: dict[tuple[str, str], Rows] = defaultdict(list)
     for row, mark in zip(errors, marks, strict=True):
-        groups[row["kind"], spoken[mark] if row["kind"] == "VERDICT" else mark].append(row)
+        groups[row["kind"], topic[mark] if row["kind"] == "VERDICT" else mark].append(row)
     rows: list[tuple[Cell, ...]] = []
     for (kind, mark), group in groups.items():
         seen = {row["run_id"] for row in group}
         phases: Counter[str] = Counter()
         for row in group:
             phases[row["build_phase"] or NO_PHASE] += row["times"]
-        runs = Runs(tuple(run for run in newest if run in seen))
+        runs = RunIds(tuple(run for run in newest if run in seen))
         example = min(group, key=lambda row: (row["run_id"], row["seq"]))["message"]
-        rate = Rate(len(seen), len(newest))
-        rows.append((mark, kind, _listed(phases), sum(phases.values()), rate, example, runs))
-    rows.sort(key=lambda row: (_worst(row[4]), -int(str(row[3])), str(row[0]), str(row[1])))
-    return Table(
+        rate = Proportion(len(seen), len(newest))
+        rows.append((mark, kind, _list_phases(phases), sum(phases.values()), rate, example, runs))
+    rows.sort(key=lambda row: (_sort_key(row[4]), -int(str(row[3])), str(row[0]), str(row[1])))
+    return ReportTable(
         "errors",
-        "Errors that come back",
+        "Recurring errors",
         ("signature", "kind", "build_phases", "times", "seen_in", "example", "runs"),
         tuple(rows),
-        "Seen in: the share of all runs. Messages that differ only in names, paths and numbers are the same.",
+        "Seen in: the share of all runs. Messages that differ only in names, paths and numbers count as one.",
     )
 
 
@@ -103,27 +112,29 @@ def _is_failed(task: Mapping[str, Any]) -> bool:
     return bool(task["failures"])
 
 
-def _failed(tasks: Rows) -> Rate:
-    return Rate(sum(map(_is_failed, tasks)), len(tasks))
+def _rate_failed(tasks: Rows) -> Proportion:
+    return Proportion(sum(map(_is_failed, tasks)), len(tasks))
 
 
-def _unfinished(tasks: Rows) -> Rate:
-    return Rate(sum(not (task["done"] or task["skipped"] or task["replaced"]) for task in tasks), len(tasks))
+def _rate_unfinished(tasks: Rows) -> Proportion:
+    return Proportion(
+        sum(not (task["done"] or task["skipped"] or task["replaced"]) for task in tasks), len(tasks)
+    )
 
 
-def _launches(tasks: Rows) -> Cell:
+def _average_launches(tasks: Rows) -> Cell:
     return mean([float(task["launches"]) for task in tasks])
 
 
-def _worst(cell: Cell) -> tuple[float, int]:
-    """Sorts the rate of which most is certain first."""
-    assert isinstance(cell, Rate)
+def _sort_key(cell: Cell) -> tuple[float, int]:
+    """Sort the rate with the highest lower bound first."""
+    assert isinstance(cell, Proportion)
     return -cell.interval[0], -cell.hits
 
 
-def _phase_order(phase: str) -> tuple[int, str]:
+def _order_phase(phase: str) -> tuple[int, str]:
     return PHASES.index(phase) if phase in PHASES else len(PHASES), phase
 
 
-def _listed(phases: Counter[str]) -> str:
+def _list_phases(phases: Counter[str]) -> str:
     return ", ".join(f"{phase} {phases[phase]}" for phase in sorted(phases, key=lambda p: (-phases[p], p)))

@@ -1,35 +1,40 @@
-"""Which runs a report is about, and the questions put to the store: the SQL of `sql/`, filtered."""
+"""Selects the runs of a report, and runs the queries of `sql/` on them."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 
+from segue.domain.errors import UsageError
 from segue.ports import Store
 
-QUESTIONS = ("runs", "tasks", "titles", "errors", "recovery", "searches", "tools", "timeline")
-"""The files under `sql/`; each runs as it stands on SQLite and on Postgres."""
+QUERIES = ("runs", "tasks", "titles", "errors", "recovery", "searches", "tools", "timeline")
+"""The files under `sql/`; each runs unchanged on SQLite and on Postgres."""
 
 _MARK = "/* filters */"
+_AGO = re.compile(r"(\d{1,6})\s*([mhdw])", re.ASCII)
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which runs count; all of them if nothing is named."""
+    """Filters for runs; all runs if none is set."""
 
     since: int | None = None
-    """The run began at this instant (milliseconds since the epoch) or later."""
+    """The earliest start of a run, in milliseconds since the epoch."""
     agent: str | None = None
     model: str | None = None
     sources: tuple[str, ...] | None = None
     """Exactly these sources."""
     run: str | None = None
 
-    def conditions(self) -> tuple[str, list[object]]:
-        """What is added to the condition on `orchestrator_runs`, and its arguments."""
+    def to_sql(self) -> tuple[str, list[object]]:
+        """Return what to append to a condition on `orchestrator_runs`, and its arguments."""
         wanted = (
             ("created >= ?", self.since),
             ("spec->>'agent' = ?", self.agent),
@@ -44,32 +49,45 @@ class Selection:
 
 
 class Dataset:
-    """What the store answers about the chosen runs; what several reports ask is asked once."""
+    """Query results about the selected runs; each query runs once, however many reports need it."""
 
     def __init__(self, store: Store, selection: Selection) -> None:
         self._store = store
         self._selection = selection
         self._known: dict[str, Rows] = {}
 
-    def ask(self, question: str) -> Rows:
-        """The rows that answer one of the questions."""
-        if question not in self._known:
-            conditions, arguments = self._selection.conditions()
-            text = sql(question).replace(_MARK, conditions)
-            self._known[question] = self._store.query(text, arguments)
-        return self._known[question]
+    def ask(self, query: str) -> Rows:
+        """Return the rows of one of the queries."""
+        if query not in self._known:
+            conditions, arguments = self._selection.to_sql()
+            text = read_sql(query).replace(_MARK, conditions)
+            self._known[query] = self._store.query(text, arguments)
+        return self._known[query]
 
 
 @cache
-def sql(question: str) -> str:
-    """The text of a question."""
+def read_sql(query: str) -> str:
+    """Read the text of a query."""
     from importlib.resources import files
 
-    return (files("segue.reports") / "sql" / f"{question}.sql").read_text(encoding="utf-8")
+    return (files("segue.reports") / "sql" / f"{query}.sql").read_text(encoding="utf-8")
 
 
-def sources(store: Store, text: str) -> tuple[str, ...]:
-    """The sources of all runs whose name holds the text, whatever its case."""
+def find_sources(store: Store, text: str) -> tuple[str, ...]:
+    """Find the sources of all runs that contain the text, ignoring case."""
     rows = store.query("SELECT DISTINCT spec->>'source' AS source FROM orchestrator_runs")
     found = {str(row["source"]) for row in rows if row["source"] is not None}
     return tuple(sorted(name for name in found if text.casefold() in name.casefold()))
+
+
+def parse_since(text: str, now: float) -> int:
+    """Parse `7d`, a date or an instant into milliseconds since the epoch; local time without a zone."""
+    if found := _AGO.fullmatch(text.strip()):
+        return int((now - int(found[1]) * _SECONDS[found[2]]) * 1000)
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError) as error:
+        raise UsageError(
+            f"{text!r} is not a date or duration.",
+            hint="Write --since 7d, 12h, 2026-01-31 or 2026-01-31T14:00.",
+        ) from error

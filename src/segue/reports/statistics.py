@@ -1,4 +1,4 @@
-"""Rates, means and differences, each with the interval that says how much it can be trusted."""
+"""Proportions, means and differences, each with its confidence interval."""
 
 from __future__ import annotations
 
@@ -8,77 +8,77 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 from typing import Any
 
-from segue.reports.student import t_quantile
+from segue.reports.t_distribution import t_quantile
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """How often something happened, with its Wilson interval; no value when nothing was tried."""
+class Proportion:
+    """How often something happened, with its Wilson interval; no value without trials."""
 
     hits: int
     n: int
 
     @property
     def value(self) -> float | None:
-        """The share."""
+        """The observed share."""
         return self.hits / self.n if self.n else None
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the true share lies, at 95 %."""
+        """The 95 % interval of the true share."""
         return wilson(self.hits, self.n)
 
-    def as_json(self) -> dict[str, Any]:
-        """What programs get to see."""
+    def to_json(self) -> dict[str, Any]:
+        """Return what programs read."""
         low, high = self.interval
         return {
             "hits": self.hits,
             "n": self.n,
-            "rate": _short(self.value),
-            "low": _short(low),
-            "high": _short(high),
+            "rate": _round(self.value),
+            "low": _round(low),
+            "high": _round(high),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """An average with its t-interval; no interval for fewer than two values."""
+    """A mean with its t-interval; no interval for fewer than two values."""
 
     n: int
     value: float | None
     low: float | None = None
     high: float | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """What programs get to see."""
-        return {"n": self.n, "mean": _short(self.value), "low": _short(self.low), "high": _short(self.high)}
+    def to_json(self) -> dict[str, Any]:
+        """Return what programs read."""
+        return {"n": self.n, "mean": _round(self.value), "low": _round(self.low), "high": _round(self.high)}
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much more one is than another, with its interval."""
+    """The difference of two values, with its interval."""
 
     value: float
     low: float
     high: float
     unit: str = "points"
-    """`points` for a difference of shares, otherwise what was averaged."""
+    """`points` for a difference of shares, otherwise the measure."""
 
     @property
-    def shown(self) -> bool:
-        """Whether the data show a difference at all: noise alone would reach zero."""
+    def is_significant(self) -> bool:
+        """True if the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
-    def as_json(self) -> dict[str, Any]:
-        """What programs get to see."""
-        numbers = {"value": _short(self.value), "low": _short(self.low), "high": _short(self.high)}
-        return {**numbers, "shown": self.shown}
+    def to_json(self) -> dict[str, Any]:
+        """Return what programs read."""
+        numbers = {"value": _round(self.value), "low": _round(self.low), "high": _round(self.high)}
+        return {**numbers, "shown": self.is_significant}
 
 
 def wilson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Wilson's score interval of a share; everything is possible when nothing was tried."""
+    """Return the Wilson score interval of a share; 0 to 1 without trials."""
     if n == 0:
         return 0.0, 1.0
     z = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -89,8 +89,8 @@ def wilson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, fl
     return low, 1.0 if hits == n else min(1.0, middle + half)
 
 
-def newcombe(one: Rate, other: Rate, confidence: float = CONFIDENCE) -> Difference | None:
-    """The difference of two shares (Newcombe's hybrid score interval); None when one was never tried."""
+def newcombe(one: Proportion, other: Proportion, confidence: float = CONFIDENCE) -> Difference | None:
+    """Return the difference of two shares (Newcombe's hybrid score interval); None without trials."""
     if one.value is None or other.value is None:
         return None
     difference = one.value - other.value
@@ -102,7 +102,7 @@ def newcombe(one: Rate, other: Rate, confidence: float = CONFIDENCE) -> Differen
 
 
 def mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Mean:
-    """The average of quantities that cannot be negative, with its t-interval."""
+    """Return the mean of values that cannot be negative, with its t-interval."""
     if len(values) < 2:
         return Mean(len(values), values[0] if values else None)
     average = fmean(values)
@@ -112,13 +112,13 @@ def mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Mean:
 
 
 def welch(one: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE) -> Difference | None:
-    """The difference of two averages (Welch); None when one has fewer than two values."""
+    """Return the difference of two means (Welch); None if one has fewer than two values."""
     if min(len(one), len(other)) < 2:
         return None
     difference = fmean(one) - fmean(other)
     parts = variance(one) / len(one), variance(other) / len(other)
     total = sum(parts)
-    if total == 0:  # nothing varies: there is nothing to judge noise by
+    if total == 0:  # nothing varies, so noise cannot be estimated
         return Difference(difference, min(difference, 0.0), max(difference, 0.0))
     freedom = total**2 / sum(
         part**2 / (len(values) - 1) for part, values in zip(parts, (one, other), strict=True)
@@ -127,6 +127,6 @@ def welch(one: Sequence[float], other: Sequence[float], confidence: float = CONF
     return Difference(difference, difference - half, difference + half)
 
 
-def _short(value: float | None) -> float | None:
-    """Rounded, so that the order in which a database adds numbers up cannot be seen."""
+def _round(value: float | None) -> float | None:
+    """Round, so that the order in which a database adds up numbers does not show."""
     return None if value is None else round(value, 6)

@@ -11,12 +11,12 @@ from segue.ports import Store
 from segue.reports.selection import Dataset, Rows, Selection
 
 HIDDEN = ("base", "end", "commit")
-"""Steps that take no time worth showing."""
+"""Steps too short to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One step, in seconds since the run began."""
+    """One step, in seconds since the start of the run."""
 
     phase: str
     attempt: int
@@ -28,24 +28,24 @@ class Bar:
     reason: str
     who: str
     seq: int = 0
-    """The number of the event with which it began: its name on pages."""
+    """The number of its first event: its address on pages."""
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Its duration."""
         return self.end - self.begin
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One task, or what concerns the run as a whole."""
+    """The steps of one task, or those of the run as a whole."""
 
     task: str
     title: str
     build_phase: str
     bars: tuple[Bar, ...]
     ended: str
-    """`done`, `failed`, or empty when it has not ended."""
+    """`done`, `failed`, or empty if it has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +59,24 @@ class Timeline:
     lanes: tuple[Lane, ...]
 
 
-def timeline(store: Store, run_id: str) -> Timeline | None:
-    """The timeline of a run; None when there is no such run."""
+def read_timeline(store: Store, run_id: str) -> Timeline | None:
+    """Read the timeline of a run; None if there is no such run."""
     run = store.run(run_id)
     if run is None:
         return None
     dataset = Dataset(store, Selection(run=run.id))
-    names = titles(dataset.ask("titles")).get(run.id, {})
-    return drawn(run, dataset.ask("timeline"), names, run.created, run.updated)
+    names = read_titles(dataset.ask("titles")).get(run.id, {})
+    return build_timeline(run, dataset.ask("timeline"), names, run.created, run.updated)
 
 
-def drawn(run: Run, steps: Rows, names: Mapping[str, str], began: int, last: int) -> Timeline:
-    """The timeline of these steps; what has not ended goes on until `last`."""
+def build_timeline(run: Run, steps: Rows, names: Mapping[str, str], began: int, last: int) -> Timeline:
+    """Build the timeline of these steps; one that has not ended lasts until `last`."""
     began = min([began, *(step["started"] for step in steps)])
     ends = [step["ended"] or last for step in steps] or [began]
     by_task: dict[str | None, Rows] = {}
     for step in steps:
         by_task.setdefault(step["task"], []).append(step)
-    lanes = [_lane(task, names, rows, began, last) for task, rows in by_task.items()]
+    lanes = [_build_lane(task, names, rows, began, last) for task, rows in by_task.items()]
     seconds = max(0.0, (max(ends) - began) / 1000)
     who = run.spec.agent + (f" {run.spec.model}" if run.spec.model else "")
     return Timeline(
@@ -84,8 +84,8 @@ def drawn(run: Run, steps: Rows, names: Mapping[str, str], began: int, last: int
     )
 
 
-def titles(rows: Rows) -> dict[str, dict[str, str]]:
-    """What the tasks of each run are called, the last plan's word counting."""
+def read_titles(rows: Rows) -> dict[str, dict[str, str]]:
+    """Return the titles of the tasks of each run, as the latest plan has them."""
     found: dict[str, dict[str, str]] = {}
     for row in rows:
         named = row["data"] if isinstance(row["data"], dict) else {}
@@ -93,19 +93,19 @@ def titles(rows: Rows) -> dict[str, dict[str, str]]:
     return found
 
 
-def _lane(task: str | None, names: Mapping[str, str], steps: Rows, start: int, last: int) -> Lane:
+def _build_lane(task: str | None, names: Mapping[str, str], steps: Rows, start: int, last: int) -> Lane:
     ended = [step["state"] for step in steps if step["phase"] == "end"]
     shown = [step for step in steps if step["phase"] not in HIDDEN]
     return Lane(
         task or "",
-        names.get(task, f"Task {task}") if task else "the run",
+        names.get(task, f"Task {task}") if task else "Whole run",
         next((str(step["build_phase"]) for step in steps if step["build_phase"]), ""),
-        tuple(_bar(step, start, last) for step in shown),
+        tuple(_build_bar(step, start, last) for step in shown),
         ended[-1] if ended else "",
     )
 
 
-def _bar(step: Mapping[str, Any], start: int, last: int) -> Bar:
+def _build_bar(step: Mapping[str, Any], start: int, last: int) -> Bar:
     begin = max(0.0, (step["started"] - start) / 1000)
     ended = step["ended"] if step["ended"] is not None else max(last, step["started"])
     who = " ".join(part for part in (step["agent"], step["model"]) if part)

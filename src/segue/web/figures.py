@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from segue.reports.formatting import format_heading, format_percent, format_quantity
 from segue.reports.gaps import NO_PHASE
-from segue.reports.page import PageCell, page_rows
-from segue.reports.report import Cell, Runs, Table
-from segue.reports.statistics import Difference, Mean, Rate
-from segue.reports.wording import heading, percent, quantity
+from segue.reports.html_page import PageCell, format_rows
+from segue.reports.report import Cell, ReportTable, RunIds
+from segue.reports.statistics import Difference, Mean, Proportion
 
 MOST_RUNS = 6
 """Runs a cell names; the rest is counted."""
@@ -35,7 +35,7 @@ def figures(data: Mapping[str, Any], told: Mapping[str, Any]) -> list[list[Figur
     """The rows of one table of a report, from what its JSON twin says."""
     columns, rows = tuple(told["columns"]), data[told["name"]][: told["shown"]]
     cells = [tuple(_cell(row[name], row) for name in columns) for row in rows]
-    drawn = page_rows(Table(told["name"], told["title"], columns, tuple(cells)))
+    drawn = format_rows(ReportTable(told["name"], told["title"], columns, tuple(cells)))
     links = [_links(told["name"], row, data["filters"]) for row in rows]
     return [
         [
@@ -48,17 +48,17 @@ def figures(data: Mapping[str, Any], told: Mapping[str, Any]) -> list[list[Figur
 
 def headings(told: Mapping[str, Any]) -> list[str]:
     """The names of the columns."""
-    return [heading(name) for name in told["columns"]]
+    return [format_heading(name) for name in told["columns"]]
 
 
 def _cell(value: Any, row: Mapping[str, Any]) -> Cell:
     """The cell that was written as JSON."""
     if isinstance(value, list):
-        return Runs(tuple(value))
+        return RunIds(tuple(value))
     if not isinstance(value, dict):
         return value  # type: ignore[no-any-return]
     if "hits" in value:
-        return Rate(value["hits"], value["n"])
+        return Proportion(value["hits"], value["n"])
     if "mean" in value:
         return Mean(value["n"], value["mean"], value["low"], value["high"])
     measure = row.get("measure", "passed")
@@ -69,7 +69,7 @@ def _cell(value: Any, row: Mapping[str, Any]) -> Cell:
 def _figure(
     shown: PageCell, cell: Cell, name: str, row: Mapping[str, Any], links: Mapping[str, str]
 ) -> Figure:
-    if isinstance(cell, Runs):
+    if isinstance(cell, RunIds):
         runs = tuple((run, _run_link(run, row)) for run in cell.ids[:MOST_RUNS])
         return Figure(shown, "", "", runs, max(0, len(cell.ids) - MOST_RUNS))
     tip = _tip(cell, name)
@@ -86,14 +86,18 @@ def _run_link(run: str, row: Mapping[str, Any]) -> str:
 
 def _tip(cell: Cell, name: str) -> str:
     match cell:
-        case Rate() if cell.value is not None:
-            low, high = (percent(share) for share in cell.interval)
+        case Proportion() if cell.value is not None:
+            low, high = (format_percent(share) for share in cell.interval)
             return f"{cell.hits} of {cell.n}. The true share lies between {low} % and {high} %, at 95 %."
         case Mean() if cell.value is not None:
             between = _between(cell.low, cell.high, name)
-            return f"The average of {cell.n}: {quantity(cell.value, name)}.{between}"
+            return f"The average of {cell.n}: {format_quantity(cell.value, name)}.{between}"
         case Difference():
-            verdict = "A difference is shown." if cell.shown else "The interval holds zero: it may be noise."
+            verdict = (
+                "The difference is significant."
+                if cell.is_significant
+                else "The interval includes zero: it may be noise."
+            )
             return f"{verdict} Each bar goes from zero to what was found; the line is its interval."
     return ""
 
@@ -101,7 +105,7 @@ def _tip(cell: Cell, name: str) -> str:
 def _between(low: float | None, high: float | None, name: str) -> str:
     if low is None or high is None:
         return " One value has no interval."
-    return f" The true average lies between {quantity(low, name)} and {quantity(high, name)}, at 95 %."
+    return f" 95 % interval: {format_quantity(low, name)} to {format_quantity(high, name)}."
 
 
 def _links(table: str, row: Mapping[str, Any], filters: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from segue.domain.plain import clean, plain
-from segue.reports.wording import duration, quantity
+from segue.reports.formatting import format_duration, format_quantity
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -94,12 +94,12 @@ def local(url: Any) -> str:
 
 def amount(number: float) -> str:
     """A count with its thousands apart, short when it is large."""
-    return f"{number:,.0f}" if number < 100_000 else quantity(float(number), "")
+    return f"{number:,.0f}" if number < 100_000 else format_quantity(float(number), "")
 
 
 def money(dollars: float) -> str:
     """An amount of money."""
-    return quantity(float(dollars), "cost_usd")
+    return format_quantity(float(dollars), "cost_usd")
 
 
 def moment(ms: int | None) -> Any:
@@ -181,7 +181,7 @@ def _legend(data: Any) -> list[str]:
 
 
 def _duration(seconds: float | None) -> str:
-    return "–" if seconds is None else duration(seconds)
+    return "–" if seconds is None else format_duration(seconds)
 
 
 def _visible(value: Any) -> Any:

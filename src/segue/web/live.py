@@ -16,7 +16,7 @@ from segue.domain.errors import SegueError
 from segue.domain.event import Recorded
 from segue.domain.plain import clean, plain
 from segue.ports import Store
-from segue.reports.sentences import place, sentence
+from segue.reports.event_text import describe_event, locate_event
 from segue.runtime.wiring import App
 
 BATCH = 100
@@ -195,14 +195,14 @@ def last_event(store: Store, run: str) -> int:
 def line_of(event: Recorded) -> dict[str, Any]:
     """An event as a line of the feed."""
     try:
-        said = sentence(event)
+        said = describe_event(event)
     except (KeyError, TypeError, ValueError):  # an event of another version, or of somebody's own making
         said = None
     return {
         "seq": event.seq,
         "ts": event.ts,
         "type": event.type,
-        "place": plain(clean(place(event)), 60),
+        "place": plain(clean(locate_event(event)), 60),
         "text": plain(clean(said[: 8 * _LONGEST]), _LONGEST) if said else "",
     }
 

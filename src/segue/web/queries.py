@@ -13,7 +13,7 @@ from segue.domain.run import Run, Step, StepState
 from segue.flow.context import LAUNCHING
 from segue.ports import Store
 from segue.reports.selection import Dataset, Rows, Selection
-from segue.reports.timeline import titles
+from segue.reports.timeline import read_titles
 from segue.runtime.wiring import App
 from segue.web.pages import Missing
 
@@ -75,7 +75,7 @@ def task_order(store: Store, run: Run) -> dict[str, str]:
     What a new plan has dropped before it was begun is not among them.
     """
     rows = Dataset(store, Selection(run=run.id)).ask("titles")
-    known = titles(rows).get(run.id, {})
+    known = read_titles(rows).get(run.id, {})
     planned = rows[-1]["data"] if rows and isinstance(rows[-1]["data"], dict) else {}
     begun = store.query(
         "SELECT task, min(seq) AS began FROM orchestrator_steps"

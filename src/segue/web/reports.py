@@ -8,11 +8,10 @@ from typing import Any
 
 from segue.domain.errors import UsageError
 from segue.ports import Store
-from segue.reports.answers import REPORTS, answers
-from segue.reports.page import MOST_ROWS
-from segue.reports.report import Report
-from segue.reports.selection import Selection, sources
-from segue.reports.since import since
+from segue.reports.build import REPORTS, build_reports
+from segue.reports.html_page import MOST_ROWS
+from segue.reports.report import DatasetReport
+from segue.reports.selection import Selection, find_sources, parse_since
 from segue.web.pages import Asked, Data, Page
 
 FILTERS = ("since", "agent", "model", "source")
@@ -44,11 +43,11 @@ def report_page(name: str) -> Callable[[Asked], Data]:
     def data(asked: Asked) -> Data:
         chosen = {filter_: asked.text(filter_) for filter_ in FILTERS}
         selection, problem = _selection(asked.store, chosen)
-        [report] = answers(asked.store, (name,), selection)
+        [report] = build_reports(asked.store, (name,), selection)
         return {
             "title": report.title,
             "asks": _ASKS[name],
-            **report.as_json(),
+            **report.to_json(),
             "tables": [_table(report, number) for number in range(len(report.tables))],
             "filters": chosen,
             "filtered": any(chosen.values()),
@@ -66,16 +65,16 @@ def _selection(store: Store, chosen: Mapping[str, str]) -> tuple[Selection, str]
     begin, problem = None, ""
     if chosen["since"]:
         try:
-            begin = since(chosen["since"], time.time())
+            begin = parse_since(chosen["since"], time.time())
         except UsageError:
             problem = (
                 f"{chosen['since'][:40]!r} is not an instant: write 7d, 12h, 2026-01-31 or 2026-01-31T14:00."
             )
-    named = sources(store, chosen["source"]) if chosen["source"] else None
+    named = find_sources(store, chosen["source"]) if chosen["source"] else None
     return Selection(begin, chosen["agent"] or None, chosen["model"] or None, named), problem
 
 
-def _table(report: Report, number: int) -> dict[str, Any]:
+def _table(report: DatasetReport, number: int) -> dict[str, Any]:
     """What the page needs beside the rows, which stand under the table's own name."""
     table = report.tables[number]
     return {

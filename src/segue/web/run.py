@@ -8,9 +8,9 @@ from typing import Any
 
 from segue.domain.run import Run, RunState
 from segue.ports import Store
-from segue.reports.lanes import PHASES, lanes
 from segue.reports.selection import Rows
-from segue.reports.timeline import HIDDEN, Timeline, drawn
+from segue.reports.timeline import HIDDEN, Timeline, build_timeline
+from segue.reports.timeline_svg import PHASES, draw_timeline
 from segue.store.projections import TaskView, state_of, task_views
 from segue.web import queries as facts
 from segue.web.live import last_event, line_of
@@ -120,7 +120,7 @@ def _named(step: dict[str, Any]) -> dict[str, Any]:
 def _timeline(run: Run, state: RunState, steps: Rows, order: dict[str, str]) -> Timeline:
     now = int(time.time() * 1000) if state in GOING else run.updated
     began = min([step["started"] for step in steps], default=run.created)
-    return drawn(run, steps, order, began, now)
+    return build_timeline(run, steps, order, began, now)
 
 
 def feed(store: Store, run_id: str) -> list[dict[str, Any]]:
@@ -135,7 +135,7 @@ def drawing(data: Data) -> str:
 
     told = data["timeline"]
     made = [Lane(**{**lane, "bars": tuple(Bar(**bar) for bar in lane["bars"])}) for lane in told["lanes"]]
-    return lanes(Timeline(**{**told, "lanes": tuple(made)}), link="#step-")
+    return draw_timeline(Timeline(**{**told, "lanes": tuple(made)}), link="#step-")
 
 
 def legend(data: Data) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from segue.runtime.wiring import App
-from segue.system.http.listen import listening
+from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.web.app import HOME, web_app
 
@@ -20,7 +20,7 @@ async def serving(
     """Serve while the block runs; gives a call that makes a link to a page, for one browser."""
     app.store().__exit__()  # a database that is not there yet would look empty to readers for ever
     web = web_app(app, token or secrets.token_urlsafe(32), (host,))
-    async with listening(web.asgi, host, port) as url:
+    async with open_server(web.asgi, host, port) as url:
         try:
             yield lambda where: f"{url}{web.keys.new_link(where)}"
         finally:

@@ -9,8 +9,7 @@ from segue.domain.plan import BuildPhase
 from segue.domain.role import ROLE_OF
 from segue.domain.run import StepState
 from segue.domain.verdict import Action, Result
-from segue.reports.selection import Selection, sources
-from segue.reports.since import since
+from segue.reports.selection import Selection, find_sources, parse_since
 from segue.web.pages import Asked, Data, Page
 
 SIZE = 50
@@ -42,7 +41,7 @@ _SQL = """SELECT s.run_id, s.seq, s.key, s.task, s.phase, s.attempt, s.agent, s.
 def steps(asked: Asked) -> Data:
     """The steps that fit, the newest first."""
     chosen = {name: asked.text(name) for name in (*CHOICES, *_RUNS)}
-    runs, values = _selection(asked, chosen).conditions()
+    runs, values = _selection(asked, chosen).to_sql()
     where = ""
     phases = CHOICES["phase"]
     values += phases
@@ -70,10 +69,10 @@ def steps(asked: Asked) -> Data:
 
 def _selection(asked: Asked, chosen: dict[str, str]) -> Selection:
     try:
-        begin = since(chosen["since"], time.time()) if chosen["since"] else None
+        begin = parse_since(chosen["since"], time.time()) if chosen["since"] else None
     except UsageError:
         begin = None
-    named = sources(asked.store, chosen["source"]) if chosen["source"] else None
+    named = find_sources(asked.store, chosen["source"]) if chosen["source"] else None
     return Selection(begin, chosen["agent"] or None, chosen["model"] or None, named)
 
 

@@ -1,12 +1,12 @@
--- One row per run, kind and signature of an error: how often it was seen there, and its first message.
--- Where a failed step has no error of its own, the reason given for its verdict stands in for it.
+-- One row per run, kind and signature of an error: how often it occurred there, and its first message.
+-- A failed step without an error of its own counts with the reason of its verdict.
 -- Failures that say nothing about the work (usage limits, outages, a stop) do not count.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 ), seen AS (
     SELECT e.run_id, e.seq, e.step, e.kind, e.failure, e.build_phase, e.signature, e.message
     FROM chosen r JOIN orchestrator_errors e ON e.run_id = r.id
-), told AS (
+), failed AS (
     SELECT s.run_id, s.seq, s.build_phase, s.output->'failure'->>'kind' AS failure,
            coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason') AS message
     FROM chosen r JOIN orchestrator_steps s ON s.run_id = r.id
@@ -20,7 +20,7 @@ WITH chosen AS (
     UNION ALL
     SELECT run_id, seq, CASE WHEN failure IS NULL THEN 'VERDICT' ELSE upper(failure) END, failure,
            coalesce(build_phase, ''), '', substr(message, 1, 500)
-    FROM told
+    FROM failed
 ), numbered AS (
     SELECT run_id, seq, kind, build_phase, signature, message, count(*) OVER same AS times,
            row_number() OVER (PARTITION BY run_id, kind, build_phase, signature,

@@ -1,5 +1,5 @@
--- One row per verdict that was not PASS and was followed by another attempt: what was done about it, and
--- whether the next verdict was PASS. After MODIFY_PLAN that is the next verdict of the run: tasks may be new.
+-- One row per verdict other than PASS that was followed by another attempt: the action taken, and whether the
+-- next verdict was PASS. After MODIFY_PLAN that is the next verdict of the run, as its tasks may be new.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 ), verdicts AS (

@@ -1,4 +1,4 @@
--- One row per run: on what, by whom, how it ended, and what it took. What an agent does not report is null.
+-- One row per run: source, agent, state, and what it used. What an agent does not report is null.
 WITH chosen AS (
     SELECT id, created, state, spec FROM orchestrator_runs WHERE true /* filters */
 ), work AS (

@@ -1,4 +1,4 @@
--- One row per search of a run: what was asked, what was found (`data`), and whether the attempt after it passed.
+-- One row per search of a run: the query, the results (`data`), and the verdict of the attempt after it.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 ), searches AS (

@@ -1,5 +1,5 @@
--- One row per task of a run: what it builds, how often it was launched and failed, and how it ended: done, skipped,
--- replaced by a new plan, or none of these, as when a person had to accept it.
+-- One row per task of a run: its build phase, launches and failures, and how it ended: done, skipped, replaced by
+-- a new plan, or none of these (for example, accepted by a person).
 -- Failures that say nothing about the work (usage limits, outages, a stop) do not count.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */

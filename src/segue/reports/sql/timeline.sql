@@ -1,4 +1,4 @@
--- One row per step of a run, in order: when, by whom, and what was concluded.
+-- One row per step of a run, in order: time, agent and verdict.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 )

@@ -1,4 +1,4 @@
--- One row per run, and one per plan that was made in it: what the tasks are called.
+-- One row per run, and one per plan made in it: the titles of the tasks.
 WITH chosen AS (
     SELECT id, spec FROM orchestrator_runs WHERE true /* filters */
 )

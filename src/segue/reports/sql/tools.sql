@@ -1,4 +1,4 @@
--- One row per launch: how often its agent used which tools, and how much it read before its first edit.
+-- One row per launch: how often the agent used each kind of tool, and how much it read before its first edit.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 )

@@ -10,7 +10,7 @@ from segue.domain.errors import UsageError
 from segue.sim.cloud.app import cloud_app
 from segue.sim.cloud.script import Script
 from segue.sim.http.script import load_script
-from segue.sim.http.server import run
+from segue.system.http.server import run_server
 
 
 def run_cloud(port: int, repos: Sequence[str], script: Path | None, tell: Callable[[str], None]) -> None:
@@ -22,7 +22,7 @@ def run_cloud(port: int, repos: Sequence[str], script: Path | None, tell: Callab
             raise UsageError(
                 f"{url}: {bare} is no bare git repository.", hint=f"Make one with: git init --bare {bare}"
             )
-    run(cloud_app(played, table), port, lambda url: tell(f"listening on {url}"))
+    run_server(cloud_app(played, table), port, lambda url: tell(f"listening on {url}"))
 
 
 def announce(line: str) -> None:

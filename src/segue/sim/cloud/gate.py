@@ -18,7 +18,7 @@ from segue.sim.cloud.script import STREAM_FAULTS, Fault
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.switches import SLOW_LISTS
 from segue.sim.http.log import Seen, from_a_web_page
-from segue.sim.http.server import drop
+from segue.system.http.server import drop_connection
 
 _HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 
@@ -63,7 +63,7 @@ class Gate:
             return
         if fault is not None and fault.fault == "reset_after":
             await self._app(request.scope, replay, _nowhere)
-            await drop(request.scope, receive, reset=True)
+            await drop_connection(request.scope, receive, reset=True)
             return
         await self._app(request.scope, replay, note)
 
@@ -118,7 +118,7 @@ async def _spoil(fault: Fault, request: Request, receive: Receive, send: Send) -
     if fault.fault in ("slow", "reset_after", *STREAM_FAULTS):
         return False
     if fault.fault == "reset":
-        await drop(request.scope, receive, reset=True)
+        await drop_connection(request.scope, receive, reset=True)
         return True
     await _answer(fault)(request.scope, receive, send)
     return True

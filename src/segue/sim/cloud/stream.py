@@ -12,7 +12,7 @@ from segue.sim.cloud.feed import frame
 from segue.sim.cloud.objects import Run
 from segue.sim.cloud.script import Fault
 from segue.sim.cloud.state import Cloud
-from segue.sim.http.server import drop
+from segue.system.http.server import drop_connection
 
 
 def stream(request: Request, cloud: Cloud, run: Run) -> Response:
@@ -61,5 +61,5 @@ async def _cut(request: Request, fault: Fault, whole: AsyncIterator[bytes]) -> A
             sent += 1
             continue
         yield data[: len(data) * 2 // 3]
-        await drop(request.scope, request.receive, reset=False)
+        await drop_connection(request.scope, request.receive, reset=False)
         return

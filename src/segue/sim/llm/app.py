@@ -16,10 +16,10 @@ from starlette.routing import Route
 
 from segue.sim.http.log import RequestLog, Seen, from_a_web_page
 from segue.sim.http.script import complaint
-from segue.sim.http.server import drop
 from segue.sim.llm import chat, gemini, messages, responses
 from segue.sim.llm.script import Answer, Answers, Ask, Entry, Script, answer
 from segue.sim.llm.wire import BadRequest
+from segue.system.http.server import drop_connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ async def _sent(request: Request, whole: list[bytes], cut: int | None) -> AsyncI
     for number, piece in enumerate(whole):
         if number == cut:
             yield piece[: len(piece) // 2]
-            await drop(request.scope, request.receive, reset=False)
+            await drop_connection(request.scope, request.receive, reset=False)
             return
         yield piece
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from segue.sim.http.script import load_script
-from segue.sim.http.server import run
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import Script
+from segue.system.http.server import run_server
 
 
 def run_llm(port: int, script: Path | None, tell: Callable[[str], None]) -> None:
     """Serve until Ctrl-C; `tell` gets the line that names the address."""
     played = load_script(script, Script) if script else None
-    run(llm_app(played), port, lambda url: tell(f"listening on {url}"))
+    run_server(llm_app(played), port, lambda url: tell(f"listening on {url}"))

@@ -16,9 +16,9 @@ from starlette.routing import Route
 
 from segue.sim.http.log import RequestLog, from_a_web_page
 from segue.sim.http.script import complaint
-from segue.sim.http.server import drop
 from segue.sim.search import shapes
 from segue.sim.search.script import Api, Entries, Entry, Script
+from segue.system.http.server import drop_connection
 
 _MOST = 20
 _FORBIDDEN = "<!doctype html><title>403 Forbidden</title><h1>Forbidden</h1>"
@@ -138,4 +138,4 @@ def _bad_key(api: Api) -> Response:
 async def _cut(request: Request, document: dict[str, Any]) -> AsyncIterator[bytes]:
     whole = json.dumps(document).encode()
     yield whole[: len(whole) // 2]
-    await drop(request.scope, request.receive, reset=False)
+    await drop_connection(request.scope, request.receive, reset=False)

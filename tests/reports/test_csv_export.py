@@ -8,9 +8,9 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.reports.report import Report, Runs, Table
-from segue.reports.sheet import as_csv
-from segue.reports.statistics import Difference, Rate
+from segue.reports.csv_export import to_csv
+from segue.reports.report import DatasetReport, ReportTable, RunIds
+from segue.reports.statistics import Difference, Proportion
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -18,9 +18,13 @@ def read(text: str) -> list[dict[str, str]]:
 
 
 def test_tables_below_each_other() -> None:
-    one = Table("tasks", "T", ("task", "failed", "runs"), (("a", Rate(1, 4), Runs(("r1", "r2"))),))
-    two = Table("actions", "A", ("action", "against"), (("RETRY", None), ("X", Difference(0.5, 0.25, 0.75))))
-    rows = read(as_csv([Report("gaps", "G", 1, (one,)), Report("recovery", "R", 1, (two,))]))
+    one = ReportTable(
+        "tasks", "T", ("task", "failed", "runs"), (("a", Proportion(1, 4), RunIds(("r1", "r2"))),)
+    )
+    two = ReportTable(
+        "actions", "A", ("action", "against"), (("RETRY", None), ("X", Difference(0.5, 0.25, 0.75)))
+    )
+    rows = read(to_csv([DatasetReport("gaps", "G", 1, (one,)), DatasetReport("recovery", "R", 1, (two,))]))
     assert [(row["report"], row["table"]) for row in rows] == [
         ("gaps", "tasks"),
         ("recovery", "actions"),
@@ -32,13 +36,13 @@ def test_tables_below_each_other() -> None:
 
 
 def test_no_reports_leave_a_header() -> None:
-    assert as_csv([]) == "report,table\r\n"
+    assert to_csv([]) == "report,table\r\n"
 
 
 @given(st.text(min_size=1))
 def test_no_cell_is_a_formula(text: str) -> None:
-    table = Table("t", "T", ("a", "n"), ((text, -1.5),))
-    (row,) = list(csv.reader(io.StringIO(as_csv([Report("r", "R", 1, (table,))]), newline="")))[1:]
+    table = ReportTable("t", "T", ("a", "n"), ((text, -1.5),))
+    (row,) = list(csv.reader(io.StringIO(to_csv([DatasetReport("r", "R", 1, (table,))]), newline="")))[1:]
     assert not row[2].startswith(("=", "+", "-", "@", "\t", "\r"))
     assert row[2].removeprefix("'") == text.removeprefix("'")
     assert row[3] == "-1.5"

@@ -1,0 +1,98 @@
+"""Formats cells, durations and quantities the same way in the terminal and on the page."""
+
+from __future__ import annotations
+
+from segue.reports.report import Cell, RunIds
+from segue.reports.statistics import Difference, Mean, Proportion
+
+NOTHING = "–"
+
+_HEADINGS = {
+    "cost_usd": "cost",
+    "seconds": "time",
+    "one": "A",
+    "other": "B",
+    "difference": "A − B",
+    "says": "conclusion",
+}
+"""Columns whose heading differs from their name."""
+
+
+def format_heading(column: str) -> str:
+    """Return the heading of a column."""
+    return _HEADINGS.get(column, column.replace("_", " "))
+
+
+def format_cell(cell: Cell, column: str = "") -> str:
+    """Return the text of a cell."""
+    match cell:
+        case None | "":
+            return NOTHING
+        case Proportion():
+            return _format_proportion(cell)
+        case Mean():
+            return _format_mean(cell, column)
+        case Difference():
+            return _format_difference(cell)
+        case RunIds(ids=ids):
+            return f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids)
+        case float():
+            return format_quantity(cell, column)
+        case _:
+            return str(cell)
+
+
+def format_percent(share: float) -> str:
+    """Format a share as a whole percentage, without the sign."""
+    return f"{100 * share:.0f}"
+
+
+def format_quantity(value: float, measure: str) -> str:
+    """Format an amount in the unit of its measure."""
+    if measure == "cost_usd":
+        return f"${value:,.2f}" if abs(value) >= 0.1 or value == 0 else f"${value:.4f}"
+    if measure == "seconds":
+        return format_duration(value)
+    if abs(value) >= 10_000:
+        return f"{value / 1000:,.0f}k"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
+def format_duration(seconds: float) -> str:
+    """Format a duration: `4.2s`, `3m05s`, `2h10m`."""
+    if abs(seconds) < 60:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(abs(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    sign = "-" if seconds < 0 else ""
+    return f"{sign}{hours}h{minutes:02d}m" if hours else f"{sign}{minutes}m{rest:02d}s"
+
+
+def _format_proportion(rate: Proportion) -> str:
+    if rate.value is None:
+        return "no cases"
+    low, high = rate.interval
+    return (
+        f"{rate.hits}/{rate.n} {format_percent(rate.value)}% [{format_percent(low)}–{format_percent(high)}]"
+    )
+
+
+def _format_mean(mean: Mean, column: str) -> str:
+    if mean.value is None:
+        return "not reported"
+    text = format_quantity(mean.value, column)
+    if mean.low is None or mean.high is None:
+        return text
+    return f"{text} [{format_quantity(mean.low, column)}–{format_quantity(mean.high, column)}]"
+
+
+def _format_difference(found: Difference) -> str:
+    if found.unit == "points":
+        value, low, high = (f"{round(100 * number):+d}" for number in (found.value, found.low, found.high))
+        return f"{value} points [{low} to {high}]"
+    value, low, high = (_format_signed(number, found.unit) for number in (found.value, found.low, found.high))
+    return f"{value} [{low} to {high}]"
+
+
+def _format_signed(value: float, unit: str) -> str:
+    return f"{'+' if value >= 0 else '-'}{format_quantity(abs(value), unit)}"

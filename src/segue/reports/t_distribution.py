@@ -1,0 +1,58 @@
+"""Student's t distribution, which the standard library lacks."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+_ROUNDS = 300
+_TINY = 1e-300
+
+
+@cache
+def t_quantile(probability: float, freedom: float) -> float:
+    """Return the quantile of a probability between 0.5 and 1."""
+    low, high = 0.0, 1.0
+    while t_cdf(high, freedom) < probability and high < 1e9:
+        low, high = high, high * 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_cdf(middle, freedom) < probability else (low, middle)
+    return (low + high) / 2
+
+
+def t_cdf(value: float, freedom: float) -> float:
+    """Return the cumulative distribution function at a value."""
+    tail = regularized_beta(freedom / (freedom + value * value), freedom / 2, 0.5) / 2
+    return 1 - tail if value >= 0 else tail
+
+
+def regularized_beta(x: float, a: float, b: float) -> float:
+    """Return the regularized incomplete beta function."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):  # the fraction converges quickly only on the other side
+        return 1 - regularized_beta(1 - x, b, a)
+    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    return math.exp(scale) / (a * _evaluate_fraction(x, a, b))
+
+
+def _evaluate_fraction(x: float, a: float, b: float) -> float:
+    """Evaluate its continued fraction (Lentz's algorithm)."""
+    value, c, d = 1.0, 1.0, 0.0
+    for n in range(1, _ROUNDS):
+        m = n // 2
+        if n % 2:
+            term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        else:
+            term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / _avoid_zero(1 + term * d)
+        c = _avoid_zero(1 + term / c)
+        value *= c * d
+        if abs(c * d - 1) < 1e-14:
+            break
+    return value
+
+
+def _avoid_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY

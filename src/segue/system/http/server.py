@@ -1,0 +1,175 @@
+"""The one HTTP server, on uvicorn: for a block of code, in a thread, or in the foreground until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from segue.domain.errors import UsageError
+from segue.system.http.guard import App, Receive, Scope
+from segue.system.interrupts import on_interrupt
+
+LOOPBACK = "127.0.0.1"
+_HEAD_SECONDS = 10.0
+_GRACE_SECONDS = 2.0
+_START_SECONDS = 30.0
+_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER with no time left: closing sends a reset instead of an orderly end."""
+
+
+@asynccontextmanager
+async def open_server(
+    app: App,
+    host: str = LOOPBACK,
+    port: int = 0,
+    *,
+    head_timeout: float = _HEAD_SECONDS,
+    grace: float = _GRACE_SECONDS,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[str]:
+    """Serve the app while the block runs and yield its address; port 0 takes a free one.
+
+    A client must send the head of its request within `head_timeout` seconds. At the end, requests under way
+    have `grace` seconds to finish.
+    """
+    config = uvicorn.Config(
+        app, http="h11", ws="none", lifespan="auto", log_config=None, access_log=False, proxy_headers=False
+    )
+    config.load()
+    lifespan, state = config.lifespan_class(config), ServerState()
+    listener = _listen(host, port)
+    await lifespan.startup()
+    server = await asyncio.get_running_loop().create_server(
+        lambda: _ImpatientProtocol(config, state, head_timeout),
+        sock=listener,
+        ssl=tls,
+        ssl_handshake_timeout=head_timeout if tls else None,
+    )
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        yield f"{'https' if tls else 'http'}://{shown}:{listener.getsockname()[1]}"
+    finally:
+        server.close()
+        await _close_connections(state, grace)
+        await lifespan.shutdown()
+
+
+def start_server(app: App, port: int = 0) -> tuple[str, Callable[[], None]]:
+    """Serve the app on loopback in a thread; return its address and a function that stops it."""
+    ready: Future[tuple[str, Callable[[], object]]] = Future()
+
+    async def serve() -> None:
+        stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+        try:
+            async with open_server(app, port=port, grace=0) as url:
+                ready.set_result((url, lambda: loop.call_soon_threadsafe(stopped.set)))
+                await stopped.wait()
+        except BaseException as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="segue-server", daemon=True)
+    thread.start()
+    url, ask_to_stop = ready.result(_START_SECONDS)
+
+    def stop() -> None:
+        if thread.is_alive():
+            ask_to_stop()
+        thread.join(_START_SECONDS)
+
+    return url, stop
+
+
+def run_server(app: App, port: int, announce: Callable[[str], None]) -> None:
+    """Serve the app on loopback until Ctrl-C; `announce` gets the address once it listens."""
+
+    async def serve() -> None:
+        stopped = asyncio.Event()
+        with on_interrupt(stopped.set):
+            async with open_server(app, port=port, grace=0) as url:
+                announce(url)
+                await stopped.wait()
+
+    asyncio.run(serve())
+
+
+async def drop_connection(scope: Scope, receive: Receive, *, reset: bool) -> None:
+    """Cut the connection of a request: what was sent still arrives, unless the connection is reset."""
+    transport: asyncio.Transport = scope["state"]["transport"]
+    if reset:
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        transport.abort()
+    else:
+        transport.close()
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class _ImpatientProtocol(H11Protocol):
+    """uvicorn's protocol that also closes a connection whose request head does not arrive in time."""
+
+    def __init__(self, config: uvicorn.Config, state: ServerState, head_timeout: float) -> None:
+        super().__init__(config, state, {})
+        self._head_timeout = head_timeout
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state["transport"] = transport
+        self._timer = self.loop.call_later(self._head_timeout, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self._head_timeout, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise UsageError(
+            f"Cannot listen on {host}:{port}: {error.strerror}", hint="Take another port."
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+async def _close_connections(state: Any, grace: float) -> None:
+    """Let requests under way finish for a moment, then cut the rest."""
+    for connection in list(state.connections):
+        connection.shutdown()
+    if state.tasks and grace:
+        await asyncio.wait(state.tasks, timeout=grace)
+    for task in list(state.tasks):
+        task.cancel()
+    for connection in list(state.connections):
+        connection.transport.close()
+    await asyncio.gather(*state.tasks, return_exceptions=True)
