@@ -1,4 +1,4 @@
-"""What counts as a command: keywords at the start of a line, outside of fences, and nothing else."""
+"""Only keywords at the start of a line, outside of code fences, are commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from segue.bridge.commands import (
-    Command,
+    BridgeCommand,
     Extension,
     LocalAction,
     Remind,
@@ -31,7 +31,7 @@ def reading(text: str, *, in_fences: bool = False, limit: int = 100) -> ParsedRe
     return parse_reply(text, now=NOW, zone=BERLIN, in_fences=in_fences, limit=limit, keywords=["DEPLOY"])
 
 
-def commands(text: str, *, in_fences: bool = False) -> list[Command]:
+def commands(text: str, *, in_fences: bool = False) -> list[BridgeCommand]:
     return list(reading(text, in_fences=in_fences).commands)
 
 
@@ -80,7 +80,7 @@ def test_the_examples_of_the_protocol() -> None:
         ('DEPLOY: {"to": "prod", "n": [1]}', Extension("DEPLOY", {"to": "prod", "n": [1]})),
     ],
 )
-def test_lines_are_read_as_written(line: str, wanted: Command) -> None:
+def test_lines_are_read_as_written(line: str, wanted: BridgeCommand) -> None:
     assert commands(line) == [wanted]
 
 
@@ -263,7 +263,7 @@ json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-COMMANDS: st.SearchStrategy[Command] = st.one_of(
+COMMANDS: st.SearchStrategy[BridgeCommand] = st.one_of(
     st.builds(
         Subagent,
         st.just("https://github.com/me/app"),
@@ -283,12 +283,12 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
 
 
 @given(COMMANDS)
-def test_what_is_written_reads_back(command: Command) -> None:
+def test_what_is_written_reads_back(command: BridgeCommand) -> None:
     assert commands(serialise(command)) == [command]
 
 
 @given(COMMANDS, st.sampled_from(["```", "~~~~", "```sh", "  ~~~"]), st.booleans())
-def test_nothing_in_a_fence_is_executed(command: Command, fence: str, closed: bool) -> None:
+def test_nothing_in_a_fence_is_executed(command: BridgeCommand, fence: str, closed: bool) -> None:
     end = fence.strip().rstrip("sh") if closed else ""
     text = f"See:\n{fence}\n{serialise(command)}\n{end}\n"
     assert commands(text) == []
@@ -296,7 +296,7 @@ def test_nothing_in_a_fence_is_executed(command: Command, fence: str, closed: bo
 
 
 @given(COMMANDS, st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1))
-def test_nothing_within_a_line_is_executed(command: Command, before: str) -> None:
+def test_nothing_within_a_line_is_executed(command: BridgeCommand, before: str) -> None:
     line = before + serialise(command)
     starts_anew = line.startswith(tuple(f"{word}:" for word in KEYWORDS))
     assert commands(line) == [] or starts_anew

@@ -65,7 +65,7 @@ def local(place: Place) -> LocalBridge:
     return LocalBridge(place)
 
 
-def test_a_subagent_works_in_a_clone_and_hands_in_a_branch(local: LocalBridge) -> None:
+def test_a_subagent_works_in_a_clone_and_pushes_a_branch(local: LocalBridge) -> None:
     (local.place.repo / "mine.txt").write_text("uncommitted")
     local.replies("SUBAGENT: repo=https://github.com/ME/app.git, prompt=Write done.txt")
     local.run()
@@ -100,7 +100,7 @@ def test_folders_agents_and_branches_are_checked(local: LocalBridge, line: str, 
     assert (says or "status=done") in local.asked()[1]
 
 
-def test_the_limits_must_not_lie_where_the_agent_works(local: LocalBridge) -> None:
+def test_the_limits_must_not_be_where_the_agent_works(local: LocalBridge) -> None:
     done = local.place.segue("bridge", "run", "--repo", str(local.root), "Go", code=2)
     assert "widen its own limits" in done.stderr
     assert local.asked() == []
@@ -131,7 +131,7 @@ def test_kill_9_while_a_subagent_works_here(local: LocalBridge) -> None:
 
 @pytest.fixture
 def relay(local: LocalBridge) -> Iterator[LocalBridge]:
-    """The real relay in a process of its own, with one action that works and one that fails."""
+    """The real relay in its own process, with one action that works and one that fails."""
     token = local.place.json("relay", "token")["token"]
     local.place.env["SEGUE_RELAY_TOKEN"] = token
     (local.root / "backup.py").write_text(

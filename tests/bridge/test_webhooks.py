@@ -1,4 +1,4 @@
-"""Webhooks on both databases: who they go to, and what is no delivery."""
+"""Webhooks on both databases: who receives them, and what is not a delivery."""
 
 from __future__ import annotations
 

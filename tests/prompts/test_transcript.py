@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.prompts.composite import choose_text, chosen, content_with, revise_text
-from segue.prompts.transcript import Message, Role, read_transcript, transcript
+from segue.prompts.transcript import ChatMessage, Role, read_transcript, transcript
 
 DIALOGUE = [
-    Message(Role.SYSTEM, "You are a helpful assistant."),
-    Message(Role.USER, "Hi! What's your name?"),
-    Message(Role.ASSISTANT, "I'm Composer, a language model trained by Cursor."),
-    Message(Role.USER, "What can you do?"),
+    ChatMessage(Role.SYSTEM, "You are a helpful assistant."),
+    ChatMessage(Role.USER, "Hi! What's your name?"),
+    ChatMessage(Role.ASSISTANT, "I'm Composer, a language model trained by Cursor."),
+    ChatMessage(Role.USER, "What can you do?"),
 ]
 TEXT = """\
 <<<ROLE:SYSTEM>>>
@@ -33,7 +33,7 @@ _PIECES = st.sampled_from(
     ["<<<ROLE:USER>>>", "<<<ROLE:SYSTEM>>>", "<<<ROLE:", ">>>", "\\", "\n", "\n\n", " ", "x", "ROLE:USER"]
 )
 TEXTS = st.one_of(st.lists(_PIECES, max_size=8).map("".join), st.text(max_size=40))
-MESSAGES = st.lists(st.builds(Message, st.sampled_from(Role), TEXTS), min_size=1, max_size=5)
+MESSAGES = st.lists(st.builds(ChatMessage, st.sampled_from(Role), TEXTS), min_size=1, max_size=5)
 
 
 def test_the_example_of_the_documentation() -> None:
@@ -41,17 +41,17 @@ def test_the_example_of_the_documentation() -> None:
 
 
 def test_a_marker_inside_a_message_gets_a_backslash() -> None:
-    said = transcript([Message(Role.USER, "What is <<<ROLE:ASSISTANT>>> and \\<<<ROLE:USER>>>?")]).text
+    said = transcript([ChatMessage(Role.USER, "What is <<<ROLE:ASSISTANT>>> and \\<<<ROLE:USER>>>?")]).text
     assert said == "<<<ROLE:USER>>>\nWhat is \\<<<ROLE:ASSISTANT>>> and \\\\<<<ROLE:USER>>>?"
 
 
 @given(MESSAGES)
-def test_what_is_written_can_be_read_back(messages: list[Message]) -> None:
+def test_what_is_written_can_be_read_back(messages: list[ChatMessage]) -> None:
     assert read_transcript(transcript(messages).text) == messages
 
 
 @given(MESSAGES, MESSAGES)
-def test_no_two_conversations_look_alike(one: list[Message], other: list[Message]) -> None:
+def test_no_two_conversations_look_alike(one: list[ChatMessage], other: list[ChatMessage]) -> None:
     assert (transcript(one).text == transcript(other).text) == (one == other)
 
 

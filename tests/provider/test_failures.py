@@ -20,7 +20,7 @@ CASES = {
 
 
 def failing(**options: Any) -> Exception:
-    """What a call fails with."""
+    """Return the exception of a failing call."""
     with pytest.raises(Exception) as caught:
         litellm.completion(model=MODEL, messages=HELLO, **options)
     return caught.value

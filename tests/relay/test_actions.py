@@ -1,4 +1,4 @@
-"""What actions may do: arguments stay arguments, and an action that misbehaves is ended with its children."""
+"""Arguments stay arguments, and a misbehaving action is stopped with its children."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_failures_are_told(relay: Relay) -> None:
 
 
 def hang_up(relay: Relay, name: str, started: int) -> None:
-    """Ask for an action and go away while it runs."""
+    """Call an action and disconnect while it runs."""
     body = f'{{"action": "{name}"}}'
     head = f"POST /run HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {relay.place.token}\r\n"
     with socket.create_connection(("127.0.0.1", urlsplit(relay.url).port or 0)) as connection:

@@ -1,4 +1,4 @@
-"""The audit log: rotated by size, without secrets, and nothing is run that it cannot hold."""
+"""The audit log: rotated by size, without secrets; what cannot be logged does not run."""
 
 from __future__ import annotations
 

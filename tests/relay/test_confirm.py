@@ -1,4 +1,4 @@
-"""Confirmation: an action that wants it runs only after a yes that was given after the question."""
+"""Confirmation: the action runs only after a yes that follows the question."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make(root: Path, how: str, timeout: float = 60) -> RelayPlace:
 
 @dataclass
 class Person:
-    """Somebody at the relay's terminal."""
+    """A person at the relay's terminal."""
 
     fd: int
     relay: Relay
@@ -54,7 +54,7 @@ class Person:
 
 @contextmanager
 def at_terminal(place: RelayPlace) -> Iterator[Person]:
-    """A relay on a terminal of its own."""
+    """A relay on its own terminal."""
     import pty
 
     ours, theirs = pty.openpty()

@@ -105,7 +105,7 @@ def call(machine: str, url: str, token: str, cafile: str = "") -> dict[str, obje
 
 
 def bridge(machine: str, url: str, action: str, token: str, **env: str) -> dict[str, object]:
-    """What the bridge's own client makes of an action on the other machine."""
+    """Run an action on the other machine with the bridge's own client."""
     argv = ["ip", "netns", "exec", machine, sys.executable, "-c", BRIDGE, url, action, token]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, env={**os.environ, **env})
     told: dict[str, object] = json.loads(done.stdout)

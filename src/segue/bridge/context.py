@@ -1,4 +1,4 @@
-"""What one conversation works with: its journal, its processes, its settings and its usage so far."""
+"""The parts of one conversation: its journal, its processes, its settings and its usage so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAUNCHING = ("turn", "subagent")
 
 @dataclass(slots=True)
 class ConversationUsage:
-    """What the conversation has used so far, over all its processes."""
+    """The launches and tokens of a conversation so far, over all its processes."""
 
     launches: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -66,7 +66,7 @@ class ConversationContext:
 
     @property
     def budget(self) -> Budget:
-        """What the conversation may use in total."""
+        """The limits of the whole conversation."""
         return Budget(launches=self.settings.launches, cost_usd=self.settings.cost_usd)
 
     def check_budget(self) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from segue.bridge.commands import Command, Remind, Subagent, serialise
+from segue.bridge.commands import BridgeCommand, Remind, Subagent, serialise
 from segue.bridge.context import ConversationContext, notify_people
 from segue.bridge.execute import execute
 from segue.bridge.grammar import ParsedReply, parse_reply
@@ -170,7 +170,7 @@ class Conversation:
             hint=f"Fix it or raise the limit, then: segue bridge resume {self.context.journal.run.id}",
         )
 
-    async def _parse(self, key: str, reply: str) -> tuple[Command, ...]:
+    async def _parse(self, key: str, reply: str) -> tuple[BridgeCommand, ...]:
         """Parse a reply once: neither the clock nor the settings may change its commands later."""
         known = self._output(f"{key}/read")
         if known:
@@ -208,7 +208,7 @@ class Conversation:
         }
         await self.context.journal.record(f"{key}/read", StepResult(True, output))
 
-    async def _start_command(self, key: str, command: Command) -> None:
+    async def _start_command(self, key: str, command: BridgeCommand) -> None:
         """Start a command, unless the journal knows its result; a reminder is recorded at once."""
         if isinstance(command, Remind):
             await execute(self.context, key, command)

@@ -33,7 +33,7 @@ def resolve_repo(repo: str) -> str:
 
 
 def begin_conversation(
-    store: Store, app: App, agent: str, repo: str, message: str, *, anew: bool = False
+    store: Store, app: App, agent: str, repo: str, message: str, *, force_new: bool = False
 ) -> tuple[Run, bool]:
     """Return the conversation for this message and whether it is new; an unfinished one is continued."""
     if not message.strip():
@@ -41,7 +41,7 @@ def begin_conversation(
     digest = hashlib.sha256("\0".join((agent, repo, message)).encode("utf-8", "surrogatepass")).hexdigest()
     key = f"{KIND}:{digest[:24]}"
     last = store.runs(source_key=key, limit=1)
-    fresh = anew or not last or last[0].state is RunState.DONE
+    fresh = force_new or not last or last[0].state is RunState.DONE
     spec = RunSpec(
         KIND,
         "conversation",
@@ -95,7 +95,7 @@ def describe(run: Run, steps: Iterable[Step], state: str) -> dict[str, Any]:
     """Return the summary of one conversation with everything that was said and done."""
     known = list(steps)
     outputs = {step.key: step for step in known}
-    turns = []
+    turns: list[dict[str, Any]] = []
     while (say := outputs.get(f"turn/{len(turns) + 1}/say")) is not None:
         turns.append(_describe_turn(len(turns) + 1, say, outputs))
     return {**summarise(run, known, state), "conversation": turns}

@@ -1,4 +1,4 @@
-"""Executes one command: its result is recorded once, and told to the agent."""
+"""Executes one command: its result is recorded once, for the agent to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import entry_points
 from typing import Any
 
-from segue.bridge.commands import Command, Extension, LocalAction, Remind, Subagent, WebhookResult
+from segue.bridge.commands import BridgeCommand, Extension, LocalAction, Remind, Subagent, WebhookResult
 from segue.bridge.context import ConversationContext
 from segue.bridge.relay_client import run_action
 from segue.bridge.subagent import KEPT_TEXT, run_subagent
@@ -23,7 +23,7 @@ GROUP = "segue.bridge"
 _EXTENSION_SECONDS = 600.0
 
 
-async def execute(context: ConversationContext, key: str, command: Command) -> None:
+async def execute(context: ConversationContext, key: str, command: BridgeCommand) -> None:
     """Execute a command, unless the journal already knows its result."""
     match command:
         case Subagent():
@@ -50,7 +50,7 @@ async def _record(context: ConversationContext, key: str, status: str, **facts: 
 async def _run_step(
     context: ConversationContext,
     key: str,
-    command: Command,
+    command: BridgeCommand,
     work: Callable[[str], Coroutine[Any, Any, dict[str, Any]]],
 ) -> None:
     """Run a command whose effect is identified by the step's token, so that it happens once."""

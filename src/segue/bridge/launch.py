@@ -35,7 +35,7 @@ class OverBudget(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AgentLaunch:
-    """What to launch, and its key in the journal."""
+    """A launch to make, and its key in the journal."""
 
     key: str
     phase: str

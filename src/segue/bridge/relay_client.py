@@ -63,8 +63,8 @@ def _read_answer(answer: Answer) -> RelayResult:
     if answer.status != 200:
         reason = _REFUSALS.get(answer.status, f"the relay answered with {answer.status}")
         detail = facts.get("error") or facts.get("detail")
-        told = {"reason": f"{reason}: {detail}" if detail else reason, "http_status": answer.status}
-        return RelayResult("refused" if answer.status in _REFUSALS else "unreachable", told)
+        problem = {"reason": f"{reason}: {detail}" if detail else reason, "http_status": answer.status}
+        return RelayResult("refused" if answer.status in _REFUSALS else "unreachable", problem)
     kept = {name: value for name, value in facts.items() if name not in _OWN and _is_short(value)}
     output = {name: str(facts[name])[-_OUTPUT:] for name in ("output", "stdout", "stderr") if facts.get(name)}
     return RelayResult("done" if facts.get("exit_code") == 0 else "failed", {**kept, **output})

@@ -64,7 +64,7 @@ class BridgeRoutes:
         repo = str(body.get("repo") or self.repo or "")
         if not repo:
             raise UsageError("No repository was named.", hint='Send "repo", or serve with --repo')
-        return begin_conversation(self.store, self.app, agent, resolve_repo(repo), text, anew=True)[0]
+        return begin_conversation(self.store, self.app, agent, resolve_repo(repo), text, force_new=True)[0]
 
     async def conversations(self, request: Request) -> JSONResponse:
         """Return the conversations, newest first."""

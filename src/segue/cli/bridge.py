@@ -61,7 +61,7 @@ def run(
     app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
     where = resolve_repo(repo or str(app.repo))
     with app.store() as store:
-        conversation, fresh = begin_conversation(store, app, app.agent_name(), where, message, anew=anew)
+        conversation, fresh = begin_conversation(store, app, app.agent_name(), where, message, force_new=anew)
     if not fresh:
         output.note(f"Conversation {conversation.id} did not finish; it goes on.")
     return talk(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)

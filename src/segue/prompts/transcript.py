@@ -29,7 +29,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """What somebody said."""
 
     role: Role
@@ -40,19 +40,19 @@ _MARKER = re.compile(r"(\\*)<<<ROLE:(SYSTEM|USER|ASSISTANT)>>>")
 _BETWEEN = "\n\n"
 
 
-def transcript(messages: Iterable[Message]) -> Prompt:
+def transcript(messages: Iterable[ChatMessage]) -> Prompt:
     """All messages in order, a blank line between them."""
     return Prompt(_BETWEEN.join(f"<<<ROLE:{said.role}>>>\n{_escaped(said.text)}" for said in messages))
 
 
-def read_transcript(text: str) -> list[Message]:
+def read_transcript(text: str) -> list[ChatMessage]:
     """The messages of a transcript; raises ValueError for a text that is none."""
     markers = [found for found in _MARKER.finditer(text) if not found[1]]
     if not markers or markers[0].start() != 0:
         raise ValueError("a transcript begins with a role")
     ends = [found.start() - len(_BETWEEN) for found in markers[1:]] + [len(text)]
     return [
-        Message(Role(found[2]), _MARKER.sub(_unescaped, text[found.end() + 1 : end]))
+        ChatMessage(Role(found[2]), _MARKER.sub(_unescaped, text[found.end() + 1 : end]))
         for found, end in zip(markers, ends, strict=True)
     ]
 

@@ -24,7 +24,7 @@ DEFAULT_MODEL = "default"
 
 @dataclass(frozen=True, slots=True)
 class ModelTarget:
-    """What a model name stands for."""
+    """The agent, profile or LiteLLM model behind a name."""
 
     kind: SpanKind
     name: str

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from segue.prompts.composite import choose_text, chosen, content_with, criticise_text, revise_text
-from segue.prompts.transcript import Message, Role, transcript
+from segue.prompts.transcript import ChatMessage, Role, transcript
 from segue.provider.catalogue import Catalogue, ModelTarget
 from segue.provider.cli_models import CliModels
 from segue.provider.failures import Busy
 from segue.provider.options import Fallback, FanOut, Profile, Revise, Single
 from segue.provider.response import ModelAnswer
 from segue.provider.trace import Span, Trace
+
+Messages = Sequence[ChatMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Composer:
     deadline: float
 
     async def ask(
-        self, name: str, messages: Sequence[Message], parent: Span | None = None, part: str = ""
+        self, name: str, messages: Messages, parent: Span | None = None, part: str = ""
     ) -> ModelAnswer:
         """Ask the model or profile with this name."""
         target = self.catalogue.resolve(name)
@@ -44,7 +46,7 @@ class Composer:
                 return await self._ask_profile(self.catalogue.profiles[target.model], messages, span)
             return await self._ask_litellm(target, messages, span)
 
-    async def _ask_profile(self, profile: Profile, messages: Sequence[Message], span: Span) -> ModelAnswer:
+    async def _ask_profile(self, profile: Profile, messages: Messages, span: Span) -> ModelAnswer:
         match profile:
             case Single():
                 return await self.ask(profile.model, messages, span)
@@ -55,7 +57,7 @@ class Composer:
             case Revise():
                 return await self._revise(profile, messages, span)
 
-    async def _fallback(self, profile: Fallback, messages: Sequence[Message], span: Span) -> ModelAnswer:
+    async def _fallback(self, profile: Fallback, messages: Messages, span: Span) -> ModelAnswer:
         *others, last = profile.models
         for model in others:
             try:
@@ -66,7 +68,7 @@ class Composer:
                 span.note = f"{model} failed"
         return await self.ask(last, messages, span, "attempt")
 
-    async def _fan_out(self, profile: FanOut, messages: Sequence[Message], span: Span) -> ModelAnswer:
+    async def _fan_out(self, profile: FanOut, messages: Messages, span: Span) -> ModelAnswer:
         asked = [self.ask(model, messages, span, "candidate") for model in profile.models]
         results = await asyncio.gather(*asked, return_exceptions=True)
         answers = [result for result in results if isinstance(result, ModelAnswer)]
@@ -79,10 +81,8 @@ class Composer:
         choice = await self._judge(profile.judge, messages, distinct, span)
         return _vote(answers, span) if choice is None else ModelAnswer(distinct[choice])
 
-    async def _judge(
-        self, judge: str, messages: Sequence[Message], answers: Sequence[str], span: Span
-    ) -> int | None:
-        question = [*messages, Message(Role.USER, choose_text(answers))]
+    async def _judge(self, judge: str, messages: Messages, answers: Sequence[str], span: Span) -> int | None:
+        question = [*messages, ChatMessage(Role.USER, choose_text(answers))]
         try:
             reply = await self.ask(judge, question, span, "judge")
         except Exception:
@@ -93,19 +93,19 @@ class Composer:
             span.note = "the judge chose none; the most frequent answer was used"
         return choice
 
-    async def _revise(self, profile: Revise, messages: Sequence[Message], span: Span) -> ModelAnswer:
+    async def _revise(self, profile: Revise, messages: Messages, span: Span) -> ModelAnswer:
         answer = await self.ask(profile.draft, messages, span, "draft")
         for _ in range(profile.rounds):
-            so_far = [*messages, Message(Role.ASSISTANT, answer.text)]
-            question = [*so_far, Message(Role.USER, criticise_text())]
+            so_far = [*messages, ChatMessage(Role.ASSISTANT, answer.text)]
+            question = [*so_far, ChatMessage(Role.USER, criticise_text())]
             critique = await self.ask(profile.critique, question, span, "critique")
             if content_with(critique.text):
                 break
-            wish = [*so_far, Message(Role.USER, revise_text(critique.text))]
+            wish = [*so_far, ChatMessage(Role.USER, revise_text(critique.text))]
             answer = await self.ask(profile.revise or profile.draft, wish, span, "revision")
         return answer
 
-    async def _ask_litellm(self, target: ModelTarget, messages: Sequence[Message], span: Span) -> ModelAnswer:
+    async def _ask_litellm(self, target: ModelTarget, messages: Messages, span: Span) -> ModelAnswer:
         """Ask a LiteLLM model as LiteLLM's users do."""
         litellm: Any = importlib.import_module("litellm")
         response = await litellm.acompletion(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
-import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,9 +18,7 @@ INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
 HANDLER = "segue.provider.handler"
 
-_PLAIN = re.compile(r"[a-z]+(?:_[a-z]+)+|model|provider")
-_PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
-_NEEDED = ("litellm", "fastapi", "uvicorn", "apscheduler", "backoff", "orjson")
+_NEEDED = ("litellm", "yaml", "fastapi", "uvicorn", "apscheduler", "backoff", "orjson")
 
 
 def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
@@ -45,39 +40,9 @@ def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def to_yaml(value: Any) -> str:
-    """Format tables and lists as YAML that people can read and edit."""
-    return "\n".join(_lines(value, "")) + "\n"
-
-
-def _lines(value: Any, indent: str) -> Iterator[str]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            nested = isinstance(inner, dict | list) and inner
-            yield f"{indent}{_key(key)}:" + ("" if nested else f" {_scalar(inner)}")
-            if nested:
-                yield from _lines(inner, indent + "  ")
-    elif isinstance(value, list) and value:
-        for item in value:
-            first, *rest = _lines(item, indent + "  ")
-            yield f"{indent}- {first.lstrip()}"
-            yield from rest
-    else:
-        yield f"{indent}{_scalar(value)}"
-
-
-def _key(key: str) -> str:
-    """Quote a key unless YAML is sure to read it as a string: `on` and `no` are not."""
-    return key if _PLAIN.fullmatch(key) else _scalar(key)
-
-
-def _scalar(value: Any) -> str:
-    """Format a value as JSON, but with YAML's one escape for characters beyond 16 bits."""
-    return _PAIR.sub(_join_surrogates, json.dumps(value))
-
-
-def _join_surrogates(pair: re.Match[str]) -> str:
-    character: str = json.loads('"' + pair[0] + '"')
-    return f"\\U{ord(character):08x}"
+    """Format tables and lists as YAML."""
+    text: str = importlib.import_module("yaml").safe_dump(value, sort_keys=False)  # LiteLLM's proxy needs it
+    return text
 
 
 def require_proxy() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from segue.prompts.transcript import Message, Role
+from segue.prompts.transcript import ChatMessage, Role
 from segue.provider.catalogue import COMPOSITE, PROVIDERS
 from segue.provider.failures import InvalidRequest
 from segue.provider.otel import current_context
@@ -33,7 +33,7 @@ class ModelCall:
 
     model: str
     """With its provider: `composer-cli/composer-2.5`."""
-    messages: Sequence[Message]
+    messages: Sequence[ChatMessage]
     params: Mapping[str, Any]
     timeout: float
     trace: Trace = field(default_factory=Trace)
@@ -96,13 +96,13 @@ def _response_format(params: Mapping[str, Any]) -> str | None:
     return None if wanted is None else getattr(wanted, "__name__", str(wanted))
 
 
-def _read_messages(messages: Sequence[Any]) -> list[Message]:
+def _read_messages(messages: Sequence[Any]) -> list[ChatMessage]:
     if not messages:
         raise InvalidRequest("messages is empty: there is nothing to answer.")
     return [_read_message(f"messages[{number}]", dict(message)) for number, message in enumerate(messages)]
 
 
-def _read_message(where: str, message: Mapping[str, Any]) -> Message:
+def _read_message(where: str, message: Mapping[str, Any]) -> ChatMessage:
     role = message.get("role")
     if role not in _ROLES:
         raise InvalidRequest(
@@ -112,7 +112,7 @@ def _read_message(where: str, message: Mapping[str, Any]) -> Message:
     for name in ("tool_calls", "function_call", "audio"):
         if message.get(name):
             raise InvalidRequest(f"{where}: {name} is not supported: command-line agents take text only.")
-    return Message(_ROLES[role], _read_content(where, message.get("content")))
+    return ChatMessage(_ROLES[role], _read_content(where, message.get("content")))
 
 
 def _read_content(where: str, content: Any) -> str:

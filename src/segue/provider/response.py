@@ -21,7 +21,7 @@ _CHUNK_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What a model answered."""
+    """The answer of a model."""
 
     text: str
     finish_reason: str = "stop"

@@ -54,7 +54,7 @@ class CallRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ActionRequest:
-    """What a caller asks for."""
+    """A call as the caller sent it."""
 
     action: str
     parameters: Mapping[str, Any]
