@@ -1,4 +1,4 @@
-"""What other systems need, as far as it can be run here: `ps`, batch files, notes, loops without signals."""
+"""The parts for other systems that can be run here: psutil, batch files, notes, loops without signals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from segue.system.identity import identify, is_dead
 from segue.system.interrupts import on_interrupt
 from segue.system.process.group import PORTABLE, windows_argv
 from segue.system.process.orphans import end_orphans
-from segue.system.process.table import proc_start_time, proc_table, ps_start_time, ps_table, start_time
+from segue.system.process.table import find_survivors, portable_start_time, start_time
 from tests.system.process_driver import PATIENCE, kill_driver, left_behind, start_driver, wait_for
 
 EXTENSIONS = ".COM;.EXE;.BAT;.CMD"
@@ -30,29 +30,37 @@ def sleeper() -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sleep", "1000"], env={**os.environ, "MARK": "here it is"})
 
 
-def test_ps_knows_a_process_by_its_start_and_sees_its_death(sleeper: subprocess.Popen[bytes]) -> None:
-    began = ps_start_time(sleeper.pid)
+def test_psutil_knows_a_process_by_its_start_and_sees_its_death(sleeper: subprocess.Popen[bytes]) -> None:
+    began = portable_start_time(sleeper.pid)
     assert began
     assert "/" not in began
-    assert ps_start_time(sleeper.pid) == began
+    assert portable_start_time(sleeper.pid) == began
+    code = (
+        "import sys; from segue.system.process.table import *; print(portable_start_time(int(sys.argv[1])))"
+    )
+    other = subprocess.run([sys.executable, "-c", code, str(sleeper.pid)], capture_output=True, check=True)
+    assert other.stdout.decode().strip() == began, "every process gives it the same name"
     sleeper.kill()
-    wait_for(lambda: proc_start_time(sleeper.pid) is None, "a zombie")
-    assert ps_start_time(sleeper.pid) is None, "a zombie is dead"
+    wait_for(lambda: start_time(sleeper.pid) is None, "a zombie")
+    assert portable_start_time(sleeper.pid) is None, "a zombie is dead"
     sleeper.wait()
-    assert ps_start_time(sleeper.pid) is None
+    assert portable_start_time(sleeper.pid) is None
 
 
-def test_ps_and_proc_tell_the_same_of_a_process(sleeper: subprocess.Popen[bytes]) -> None:
+def test_survivors_are_found_by_marker_group_and_parent(sleeper: subprocess.Popen[bytes]) -> None:
+    shell = subprocess.Popen(
+        ["sh", "-c", "env -i sleep 1000 & exec env -i sleep 1000"], env={}, start_new_session=True
+    )
     try:
-        by_ps, by_proc = ps_table({b"MARK=here it is"}), proc_table({b"MARK=here it is"})
-        parent, group, _, marked = by_proc[sleeper.pid]
-        assert by_ps[sleeper.pid] == (parent, group, group, marked)
-        assert marked
-        assert not by_ps[os.getpid()][3]
-        assert not by_proc[os.getpid()][3]
+        assert find_survivors({"MARK": "here it is"}, None) == {sleeper.pid}
+        assert find_survivors({"MARK": "elsewhere"}, None) == set()
+        wait_for(lambda: len(find_survivors({}, shell.pid)) == 2, "the shell and its child")
+        assert find_survivors({}, None, [shell.pid]) == find_survivors({}, shell.pid)
     finally:
+        os.killpg(shell.pid, signal.SIGKILL)
         sleeper.kill()
         sleeper.wait()
+        shell.wait()
 
 
 def test_a_name_dies_with_its_process(sleeper: subprocess.Popen[bytes]) -> None:

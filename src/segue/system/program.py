@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-_RUN = "import sys; sys.path.append(sys.argv.pop(1)); from {module} import main; sys.exit(main(sys.argv[1:]))"
+_RUN = (
+    "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep);"
+    " from {module} import main; sys.exit(main(sys.argv[1:]))"
+)
 
 
 def frozen() -> bool:
@@ -22,14 +27,24 @@ def segue_command() -> list[str]:
 
 
 def part_command(flag: str, module: str) -> list[str]:
-    """A module of the package that needs the standard library alone, so that it starts fast.
+    """Return the command of a module that starts with the standard library alone, so that it starts fast.
 
-    Its `main` gets the arguments; in a one-file build, `segue.__main__` knows it by the flag.
+    Its `main` gets the arguments; in a one-file build, `segue.__main__` knows it by the flag. psutil can be
+    imported there, but only by what really needs it.
     """
     if frozen():
         return [sys.executable, flag]
-    root = str(Path(__file__).resolve().parents[2])
-    return [sys.executable, "-I", "-S", "-c", _RUN.format(module=module), root]
+    return [sys.executable, "-I", "-S", "-c", _RUN.format(module=module), os.pathsep.join(_folders())]
+
+
+@cache
+def _folders() -> list[str]:
+    """The folders that contain this package and psutil; usually one and the same."""
+    spec = importlib.util.find_spec("psutil")
+    found = [Path(__file__).resolve().parents[2]]
+    if spec is not None and spec.origin:
+        found.append(Path(spec.origin).parents[1])
+    return [str(folder) for folder in dict.fromkeys(found)]
 
 
 def own_environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:

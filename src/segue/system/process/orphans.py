@@ -11,7 +11,7 @@ from typing import Any
 from segue.system.identity import is_dead, pid_of
 from segue.system.process.folder import JobFolder, RunFolder
 from segue.system.process.group import kill, portable, terminate
-from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, survivors
+from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, find_survivors
 
 _LOOK_AGAIN = 0.02
 _GIVE_UP = 10.0
@@ -81,15 +81,15 @@ async def end_lost(job: JobFolder) -> dict[str, Any]:
 
 
 async def _end_survivors(job: JobFolder, claim: dict[str, Any]) -> None:
-    markers = [f"{JOB_MARKER}={job.path}"]
+    markers = {JOB_MARKER: str(job.path)}
     if claim.get("marker"):
-        markers.append(f"{SUPERVISOR_MARKER}={claim['marker']}")
+        markers[SUPERVISOR_MARKER] = claim["marker"]
     child = job.child()
     deadline = time.monotonic() + _GIVE_UP
     clean = 0
     while clean < _CLEAN_LOOKS and time.monotonic() < deadline:
         # The group may be trusted only as long as its leader lives: a pid can be given to somebody else.
-        found = survivors(markers, pid_of(child) if child and not is_dead(child) else None)
+        found = find_survivors(markers, pid_of(child) if child and not is_dead(child) else None)
         for pid in found:
             kill(pid)
         clean = 0 if found else clean + 1

@@ -1,132 +1,113 @@
-"""Who lives on this machine: since when a process runs, what it belongs to, and what a job left running.
+"""The processes of this machine: when one started, and which ones a job left running.
 
-The supervisor imports this, so it imports little. Linux has /proc, other POSIX systems have `ps`; Windows
-tells neither the environment nor the group of a process, so there a job is ended as a tree instead.
+The supervisor imports this, so psutil, which is slow to import, is loaded only when the table is searched.
 """
 
 # Importing pathlib and typing would cost a third of the supervisor's start-up time.
-# ruff: noqa: PTH123, PTH208
+# ruff: noqa: PTH123
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
 import sys
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    import psutil
 
 JOB_MARKER = "SEGUE_JOB_FOLDER"
 """The variable that every process of a job inherits; its value is the job's folder."""
 
 SUPERVISOR_MARKER = "SEGUE_SUPERVISOR"
-"""The variable that names a supervisor. A child shows it until it has become the agent: see `survivors`."""
+"""The variable that names a supervisor. A child has it until it becomes the agent: see `find_survivors`."""
 
-Table = dict[int, tuple[int, int, int, bool]]
-"""Every living process: its parent, group and session, and whether it carries one of the markers."""
-
-_MOMENTS = 50
+_EXEC_LOOKS = 50
 
 
 def start_time(pid: int) -> str | None:
-    """When the process began, in a form that only compares; None when there is no such process."""
-    if sys.platform == "win32":
-        from segue.system.process.windows import creation_time
-
-        return creation_time(pid)
-    return proc_start_time(pid) if sys.platform == "linux" else ps_start_time(pid)
-
-
-def proc_start_time(pid: int) -> str | None:
-    """The start time as /proc tells it: clock ticks since the machine was started."""
-    fields = _stat(pid)
+    """Return when a process started, in a form that only compares; None if there is no such process."""
+    if sys.platform != "linux":
+        return portable_start_time(pid)
+    stat = _read(f"/proc/{pid}/stat")
+    fields = stat[stat.rfind(b")") + 2 :].split() or [b"Z"]
     return None if fields[0] in (b"Z", b"X") else fields[19].decode()
 
 
-def ps_start_time(pid: int) -> str | None:
-    """The start time as `ps` tells it: a date, exact to the second."""
-    state, _, date = _ps("-p", str(pid), "-o", "state=,lstart=").strip().partition(b" ")
-    return None if not date or state.startswith(b"Z") else b" ".join(date.split()).decode()
+def portable_start_time(pid: int) -> str | None:
+    """Return the same as `start_time` on systems without /proc."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        # The hash of a process covers its pid and start; `create_time` would move when the clock is set.
+        return None if process.status() == psutil.STATUS_ZOMBIE else str(hash(process))
+    except psutil.Error:
+        return None
 
 
-def survivors(markers: Iterable[str], pid: int | None, heirs: Iterable[int] = ()) -> set[int]:
-    """The living processes of a job: its group and session, the marked, the heirs, and all descendants.
+def find_survivors(markers: Mapping[str, str], pid: int | None, heirs: Iterable[int] = ()) -> set[int]:
+    """Return the living processes of a job: its group and session, the marked, the heirs, all descendants.
 
     A supervisor that is killed while it starts an agent leaves a child that is still its own image and
-    becomes the agent a moment later; only the supervisor's own marker gives that child away.
+    becomes the agent a moment later; only the supervisor's own marker identifies that child.
     """
-    if sys.platform == "win32":
-        return {pid} if pid is not None and start_time(pid) is not None else set()
-    wanted = {marker.encode() for marker in markers}
-    table = proc_table(wanted) if sys.platform == "linux" else ps_table(wanted)
-    found = {p for p, (_, group, session, marked) in table.items() if marked or pid in (p, group, session)}
-    found |= set(heirs)
+    import psutil
+
+    table: dict[int, psutil.Process] = {}
+    found = set(heirs)
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                continue
+            table[process.pid] = process
+            if (pid is not None and pid in _groups(process.pid)) or _is_marked(process, markers):
+                found.add(process.pid)
     more = found
     while more:
-        more = {p for p, (parent, *_) in table.items() if parent in more} - found
+        more = {child for child in table if _has_parent_in(table, child, more)} - found
         found |= more
     return found - {os.getpid()}
 
 
-def proc_table(markers: set[bytes]) -> Table:
-    """All processes as /proc tells them."""
-    table = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        fields = _stat(int(name))
-        if fields[0] not in (b"Z", b"X"):
-            parent, group, session = map(int, fields[1:4])
-            kernel = bool(int(fields[6]) & 0x200000)  # PF_KTHREAD
-            marked = not kernel and not markers.isdisjoint(_environment(name))
-            table[int(name)] = (parent, group, session, marked)
-    return table
+def _groups(pid: int) -> tuple[int, ...]:
+    if sys.platform == "win32":
+        return (pid,)
+    return (pid, os.getpgid(pid), os.getsid(pid))
 
 
-def ps_table(markers: set[bytes]) -> Table:
-    """All processes as `ps` tells them; the group stands in for the session, which macOS does not tell."""
-    shown = ["-AwwE"] if sys.platform == "darwin" else ["-Aww", "e"]
-    table = {}
-    for line in _ps(*shown, "-o", "pid=,ppid=,pgid=,state=,command=").splitlines():
-        pid, parent, group, state, words = (*line.split(None, 4), b"")[:5]
-        if not state.startswith(b"Z"):
-            # A folder may have blanks in its name, so the line is searched as it is.
-            marked = any(marker in words for marker in markers)
-            table[int(pid)] = (int(parent), int(group), int(group), marked)
-    return table
-
-
-def _ps(*arguments: str) -> bytes:
-    # Dates in one language and zone, or the same process would seem to be another one later.
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
-    return subprocess.run(["ps", *arguments], env=environment, capture_output=True, check=False).stdout
-
-
-def children() -> set[int]:
-    """The children of this process's main thread, where the system tells them."""
-    return {int(pid) for pid in _read(f"/proc/self/task/{os.getpid()}/children").split()}
-
-
-def _stat(pid: int) -> list[bytes]:
-    stat = _read(f"/proc/{pid}/stat")
-    return stat[stat.rfind(b")") + 2 :].split() or [b"Z"]
-
-
-def _environment(pid: str) -> list[bytes]:
+def _is_marked(process: psutil.Process, markers: Mapping[str, str]) -> bool:
     # While it becomes another program, a process shows no arguments and then, for a moment, no environment.
     looks = 0
-    for _ in range(_MOMENTS):
-        looks += bool(_read(f"/proc/{pid}/cmdline"))
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                environment = file.read()
-        except OSError:
-            break  # gone, or somebody else's
+    for _ in range(_EXEC_LOOKS):
+        looks += bool(process.cmdline())
+        environment = process.environ()
         if environment:
-            return environment.split(b"\0")
-        if looks > 1:
-            break
+            return any(environment.get(name) == value for name, value in markers.items())
+        if looks > 1 or process.memory_info().vms == 0:
+            break  # it has none, or it is a thread of the kernel
         time.sleep(0.001)
-    return []
+    return False
+
+
+def _has_parent_in(table: Mapping[int, psutil.Process], pid: int, parents: set[int]) -> bool:
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        parent = table[pid].ppid()
+        # Windows keeps the pid of a dead parent, which may belong to a younger process by now.
+        return parent in parents and (
+            sys.platform != "win32"
+            or (parent in table and table[parent].create_time() <= table[pid].create_time())
+        )
+    return False
+
+
+def own_children() -> set[int]:
+    """Return the children of this process's main thread, on Linux."""
+    return {int(pid) for pid in _read(f"/proc/self/task/{os.getpid()}/children").split()}
 
 
 def _read(path: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What Windows offers in place of groups, sessions and /proc: job objects, and when a process was created."""
+"""Job objects, which Windows has in place of process groups and sessions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ if sys.platform == "win32":
     import ctypes
     from ctypes import wintypes
 
-    _QUERY, _SYNCHRONIZE = 0x1000, 0x100000
-    _RUNNING = 258  # WAIT_TIMEOUT
     _EXTENDED_LIMITS, _KILL_ON_CLOSE = 9, 0x2000
 
     class _Basic(ctypes.Structure):
@@ -40,10 +38,6 @@ if sys.platform == "win32":
         ]
 
     _kernel = ctypes.WinDLL("kernel32")
-    _kernel.OpenProcess.restype = wintypes.HANDLE
-    _kernel.OpenProcess.argtypes = [wintypes.DWORD, wintypes.BOOL, wintypes.DWORD]
-    _kernel.WaitForSingleObject.argtypes = [wintypes.HANDLE, wintypes.DWORD]
-    _kernel.GetProcessTimes.argtypes = [wintypes.HANDLE] + [ctypes.POINTER(wintypes.FILETIME)] * 4
     _kernel.CloseHandle.argtypes = [wintypes.HANDLE]
     _kernel.CreateJobObjectW.restype = wintypes.HANDLE
     _kernel.CreateJobObjectW.argtypes = [wintypes.LPVOID, wintypes.LPCWSTR]
@@ -53,22 +47,8 @@ if sys.platform == "win32":
     _kernel.AssignProcessToJobObject.argtypes = [wintypes.HANDLE, wintypes.HANDLE]
     _kernel.TerminateJobObject.argtypes = [wintypes.HANDLE, wintypes.UINT]
 
-    def creation_time(pid: int) -> str | None:
-        """When the process was created; None when it has ended or cannot be asked."""
-        handle = _kernel.OpenProcess(_QUERY | _SYNCHRONIZE, False, pid)
-        if not handle:
-            return None
-        try:
-            times = [wintypes.FILETIME() for _ in range(4)]
-            told = _kernel.GetProcessTimes(handle, *map(ctypes.byref, times))
-            if not told or _kernel.WaitForSingleObject(handle, 0) != _RUNNING:
-                return None
-            return str(times[0].dwHighDateTime << 32 | times[0].dwLowDateTime)
-        finally:
-            _kernel.CloseHandle(handle)
-
     class JobObject:
-        """What Windows puts a process and all it starts into; closing it, also by a crash, ends them all."""
+        """Contains a process and everything it starts; closing it, also by a crash, ends them all."""
 
         def __init__(self, process: subprocess.Popen[bytes]) -> None:
             self._handle: int | None = _kernel.CreateJobObjectW(None, None)
@@ -83,7 +63,7 @@ if sys.platform == "win32":
             )
 
         def kill(self) -> None:
-            """Kill everything inside, also what outlived its parent."""
+            """Kill everything inside, also processes that outlived their parent."""
             _kernel.TerminateJobObject(self._handle, 1)
 
         def __del__(self) -> None:

@@ -48,7 +48,6 @@ class Job:
         self.message = ""
         self.rung = 0
         self.due_at = 0.0
-        self.inherits = False
 
     def spawn(self, request: dict[str, Any]) -> None:
         """Start the agent with the prompt file as its stdin, in a session of its own."""

@@ -20,7 +20,7 @@ import time
 
 from segue.system.process.group import kill, portable
 from segue.system.process.notes import write_new, write_whole
-from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, children, start_time, survivors
+from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, own_children, start_time
 from segue.system.supervisor.job import LAST_RUNG, Job
 
 TYPE_CHECKING = False
@@ -113,6 +113,7 @@ class Supervisor:
         if kind == "hello":
             self.name = request["name"]
             self.tied = request.get("tied", False)
+            self.subreaper = become_subreaper()
         elif kind == "start" and not self.quitting:
             self._start(request)
         elif kind == "end" and request["token"] in self.jobs:
@@ -160,10 +161,7 @@ class Supervisor:
     def _watch(self, job: Job) -> None:
         self.jobs[job.token] = job
         self.ears.follow(job)
-        job.inherits = self.subreaper
         self.client.tell(type="started", token=job.token, pid=job.pid)
-        if not self.subreaper and not portable():
-            self.subreaper = become_subreaper()
 
     def _name_of(self, pid: int | None) -> str:
         start = start_time(pid) if pid is not None else None
@@ -193,11 +191,11 @@ class Supervisor:
 
     def _survivors(self, job: Job) -> set[int]:
         others = {other.pid for other in self.jobs.values() if other is not job}
-        heirs = children() - others if self.subreaper else set()
-        if job.inherits and job.exit is not None and not heirs:
+        heirs = own_children() - others if self.subreaper else set()
+        if self.subreaper and job.exit is not None and not heirs:
             return set()  # every orphan of this job would have become a child of ours
         # An orphan without a marker belongs to this job for sure only when there is no other one.
-        return survivors([f"{JOB_MARKER}={job.folder}"], job.pid, () if others else heirs) - others
+        return find_survivors({JOB_MARKER: job.folder}, job.pid, () if others else heirs) - others
 
     def _finish(self, job: Job) -> None:
         self.ears.leave(job)
@@ -229,10 +227,10 @@ def _ears(supervisor: Supervisor) -> Ears:
 
 def become_subreaper() -> bool:
     """Have orphaned descendants come back to this process (Linux only), so that they are easily found."""
-    if sys.platform != "linux":
+    if sys.platform != "linux" or portable():
         return False
     try:
-        import ctypes  # takes a while, so only once the first agent is at work
+        import ctypes
 
         done: int = ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
         return done == 0 and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
