@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from segue.agents.acp.agent import AcpOptions
 from segue.agents.acp.profiles import Profile
@@ -22,6 +20,7 @@ from segue.agents.cursor_cloud.agent import CursorCloudOptions
 from segue.cli.exit_codes import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, Settings
+from segue.domain.options import OptionField, option_fields
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.relay.options import ActionSettings
@@ -40,7 +39,7 @@ BLOCK = re.compile(
 """A generated part between its two markers."""
 
 
-OPTIONS: dict[str, type[BaseModel]] = {
+OPTIONS: dict[str, type[Any]] = {
     "acp": Profile,
     "agents.gemini": AcpOptions,
     "agents.claude": ClaudeOptions,
@@ -91,14 +90,29 @@ def help_text(words: str) -> str:
     return f"```text\n{command.get_help(context)}\n```\n"
 
 
-def settings(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Every setting by its dotted name."""
-    for name, field in model.model_fields.items():
-        inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from settings(inner, f"{prefix}{name}.")
+def settings(kind: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
+    """Yield every setting with its dotted name."""
+    for field in fields_of(kind):
+        if field.is_table or hasattr(field.type, "model_fields"):
+            yield from settings(field.type, f"{prefix}{field.name}.")
         else:
-            yield f"{prefix}{name}", field
+            yield f"{prefix}{field.name}", field
+
+
+def fields_of(kind: Any) -> list[OptionField]:
+    """Return the options of a table."""
+    if not hasattr(kind, "model_fields"):
+        return option_fields(kind)
+    return [
+        OptionField(
+            name,
+            field.annotation,
+            None if field.is_required() else field.get_default(call_default_factory=True, validated_data={}),
+            field.is_required(),
+            field.description or "",
+        )
+        for name, field in kind.model_fields.items()
+    ]
 
 
 def variable(name: str) -> str:
@@ -108,23 +122,19 @@ def variable(name: str) -> str:
 
 def _settings_table(_words: str) -> str:
     rows = [
-        (f"`{name}`", _default(field), f"`{variable(name)}`", field.description or "")
-        for name, field in settings()
+        (f"`{name}`", _default(field), f"`{variable(name)}`", field.description) for name, field in settings()
     ]
     return _table(("setting", "default", "environment", "meaning"), rows)
 
 
-def _default(field: FieldInfo) -> str:
-    value: Any = field.get_default(call_default_factory=True, validated_data={})
-    if field.is_required():
+def _default(field: OptionField) -> str:
+    if field.required:
         return "required"
-    return "not set" if value in (None, {}, [], ()) else f"`{json.dumps(value)}`"
+    return "not set" if field.default in (None, {}, [], ()) else f"`{json.dumps(field.default)}`"
 
 
 def _options_table(words: str) -> str:
-    rows = [
-        (f"`{name}`", _default(field), field.description or "") for name, field in settings(OPTIONS[words])
-    ]
+    rows = [(f"`{name}`", _default(field), field.description) for name, field in settings(OPTIONS[words])]
     return _table(("option", "default", "meaning"), rows)
 
 

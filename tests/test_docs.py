@@ -10,16 +10,16 @@ import shlex
 import sqlite3
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 import pytest
 from docs import generate
-from pydantic import BaseModel
 
 from segue.agents.scripted.agent import Entry, Script, UsageEntry
 from segue.cli.exit_codes import EXIT_CODES
@@ -30,6 +30,7 @@ from segue.conformance.agent import check_agent
 from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Severity
+from segue.domain.options import read_options
 from segue.domain.run import RunState
 from segue.domain.task import Task, TaskStatus
 from segue.domain.verdict import Action, Result
@@ -39,9 +40,10 @@ from segue.prompts.execute import execute_prompt
 from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment
-from segue.runtime.wiring import AGENTS, agent_class
-from segue.sim.cloud.script import Script as CloudScript
-from segue.sim.llm.script import Script as ModelScript
+from segue.runtime.wiring import AGENTS, agent_class, read_table
+from segue.sim.cloud.script import CloudScript
+from segue.sim.llm.script import LlmScript
+from segue.sim.script import check_script
 from segue.system.redact import Redactor
 from tests.cli.place import Place
 
@@ -62,10 +64,10 @@ usage = { input_tokens = 100, output_tokens = 10, cost_usd = 0.5 }
 """
 """Everything the queries ask about happens: a failure, a retry, a usage limit, tools and cost."""
 
-SCRIPTS: dict[str, type[BaseModel]] = {
-    "toml cloud": CloudScript,
-    "toml llm": ModelScript,
-    "toml experiment": Experiment,
+SCRIPTS: dict[str, Callable[[Any], object]] = {
+    "toml cloud": partial(check_script, kind=CloudScript),
+    "toml llm": partial(check_script, kind=LlmScript),
+    "toml experiment": partial(read_options, Experiment),
 }
 """Scripts of simulators, by the kind of block they stand in."""
 
@@ -291,18 +293,18 @@ def test_wrong_command_lines_are_seen(line: str) -> None:
 
 
 def check_settings(values: dict[str, Any]) -> None:
-    settings = Settings.model_validate(values)
+    settings = read_options(Settings, values)
     for name, options in settings.agents.items():
-        agent_class(name).Options.model_validate(options)
+        read_table(agent_class(name).Options, options)
     for name, options in settings.reviewers.items():
-        generate.OPTIONS[f"reviewers.{name}"].model_validate(options)
+        read_table(generate.OPTIONS[f"reviewers.{name}"], options)
 
 
 @pytest.mark.parametrize("block", blocks("toml", "toml pyproject", *SCRIPTS), ids=str)
 def test_toml_is_valid(block: Block) -> None:
     values = tomllib.loads(block.text)
     if block.info in SCRIPTS:
-        SCRIPTS[block.info].model_validate(values)
+        SCRIPTS[block.info](values)
     elif block.info == "toml pyproject":
         check_settings(values.get("tool", {}).get("segue", {}))
     elif values.keys() == {"on"}:

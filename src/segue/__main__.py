@@ -6,7 +6,7 @@ import sys
 
 PARTS = {
     "--segue-supervisor": "segue.system.supervisor.main:main",
-    "--segue-postgres": "segue.system.postgres.keeper:main",
+    "--segue-postgres": "segue.system.postgres.child:main",
     "--segue-scripted": "segue.agents.scripted.child:main",
     "--segue-acp": "segue.agents.acp.child:main",
     "--segue-sim-agent": "segue.sim.launchers:run_agent",

@@ -17,7 +17,7 @@ from segue.agents.cursor_cloud.errors import refusal, stream_error
 from segue.agents.cursor_cloud.status import Status, normalised
 from segue.domain.event import EventType
 from segue.runtime.wiring import agent_class
-from segue.system.http.client import Answer
+from segue.system.http.client import HttpResponse
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace
@@ -51,13 +51,13 @@ JSON = st.recursive(
 )
 def test_every_shape_of_a_refusal_is_understood(status: int, body: Any, code: str, message: str) -> None:
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    error = refusal(Answer(status, {}, raw))
+    error = refusal(HttpResponse(status, {}, raw))
     assert (error.code, error.message, error.status) == (code, message, status)
 
 
 @given(st.integers(300, 599), JSON)
 def test_no_body_is_too_strange(status: int, body: Any) -> None:
-    error = refusal(Answer(status, {}, json.dumps(body).encode()))
+    error = refusal(HttpResponse(status, {}, json.dumps(body).encode()))
     assert error.code
     assert error.message
     assert stream_error(body).code
@@ -65,7 +65,7 @@ def test_no_body_is_too_strange(status: int, body: Any) -> None:
 
 def test_what_a_refusal_means() -> None:
     def of(status: int, code: str) -> Any:
-        return refusal(Answer(status, {"retry-after": "7"}, json.dumps({"code": code}).encode()))
+        return refusal(HttpResponse(status, {"retry-after": "7"}, json.dumps({"code": code}).encode()))
 
     assert of(401, "api_key_not_found").denied
     assert of(403, "plan_required").denied

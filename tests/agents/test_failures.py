@@ -27,7 +27,7 @@ from segue.agents.local import Ended
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.runtime.wiring import AGENTS
-from segue.system.http.client import Answer, HttpError
+from segue.system.http.client import HttpError, HttpResponse
 from tests.agents.stand_in import ended
 
 ROME = ZoneInfo("Europe/Rome")
@@ -85,7 +85,7 @@ def run_said(error: str, status: Status = Status.FAILED, cancelled: str = "") ->
 
 def api_said(status: int, code: str = "", message: str = "no") -> Told:
     body = json.dumps({"error": {"code": code, "message": message}} if code else {}).encode()
-    return lambda: refused(refusal(Answer(status, {}, body)), late=False)
+    return lambda: refused(refusal(HttpResponse(status, {}, body)), late=False)
 
 
 CLAUDE_INIT = {"type": "system", "subtype": "init", "session_id": "s", "model": "m"}

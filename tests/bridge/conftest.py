@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from segue.sim.cloud.app import cloud_app
-from segue.sim.cloud.script import Script
+from segue.sim.cloud.script import CloudScript
 from segue.system.http.server import start_server
 from tests.cli.place import Place
 
@@ -97,6 +97,6 @@ def bridge(place: Place) -> Iterator[Bridge]:
             ["git", "clone", "-q", "--bare", str(place.repo), str(bare)], check=True, env=place.env
         )
         table[url] = bare
-    url, stop = start_server(cloud_app(Script(), table))
+    url, stop = start_server(cloud_app(CloudScript(), table))
     yield Bridge(place, url)
     stop()

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from segue.bridge.allowed import find_target
 from segue.config.bridge import AllowedRepo, BridgeSettings, pattern
+from segue.domain.options import read_options
 
 
 def allowed(*entries: str | dict[str, str]) -> tuple[str | AllowedRepo, ...]:
-    return BridgeSettings.model_validate({"allow_repos": list(entries)}).allow_repos
+    return read_options(BridgeSettings, {"allow_repos": list(entries)}).allow_repos
 
 
 @pytest.mark.parametrize(

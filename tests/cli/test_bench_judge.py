@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from segue.judges.bench.cases import Case, cases
-from segue.sim.llm.script import Entry
+from segue.sim.llm.script import LlmEntry
 from tests.cli.place import Place
 from tests.judges.endpoint import Endpoint, endpoint
 
@@ -18,11 +18,11 @@ CASES = cases()
 PAIRS = len(CASES) // 2
 
 
-def perfect() -> list[Entry]:
+def perfect() -> list[LlmEntry]:
     """Accepts the work that holds a line which only the correct twin has, and nothing else."""
     pairs = zip(CASES[::2], CASES[1::2], strict=True)
-    accepted = [Entry(match=_only(good, bad), judge={"default": True}) for good, bad in pairs]
-    return [*accepted, Entry(judge={"default": False})]
+    accepted = [LlmEntry(match=_only(good, bad), judge={"default": True}) for good, bad in pairs]
+    return [*accepted, LlmEntry(judge={"default": False})]
 
 
 def _only(good: Case, bad: Case) -> str:
@@ -36,7 +36,7 @@ def bench(place: Place, there: Endpoint, *args: str, code: int = 0) -> subproces
     return place.segue("bench", "judge", *args, code=code)
 
 
-def measured(place: Place, *entries: Entry) -> Any:
+def measured(place: Place, *entries: LlmEntry) -> Any:
     with endpoint(*entries) as there:
         return json.loads(bench(place, there, "--json").stdout)["data"]
 
@@ -54,7 +54,7 @@ def test_a_perfect_judge(place: Place) -> None:
 
 
 def test_a_judge_that_says_yes_to_everything_detects_nothing(place: Place) -> None:
-    report = measured(place, Entry(judge={"default": True}))
+    report = measured(place, LlmEntry(judge={"default": True}))
     assert report["detection"]["rate"] == 0
     assert report["detection"]["total"] == PAIRS
     assert report["false_alarms"]["rate"] == 0
@@ -63,7 +63,7 @@ def test_a_judge_that_says_yes_to_everything_detects_nothing(place: Place) -> No
 
 
 def test_made_up_quotes_convince_nobody(place: Place) -> None:
-    report = measured(place, *(Entry(match=_heading(case), reply=_lie(case)) for case in CASES[::2]))
+    report = measured(place, *(LlmEntry(match=_heading(case), reply=_lie(case)) for case in CASES[::2]))
     assert (report["detection"]["rate"], report["false_alarms"]["rate"]) == (1, 1)
 
 
@@ -78,7 +78,7 @@ def _lie(case: Case) -> dict[str, Any]:
 
 
 def test_broken_answers_are_errors_of_the_judge_and_no_detection(place: Place) -> None:
-    broken = [Entry(match=words, reply="PASS") for words in (_heading(CASES[0]), "cannot be used")]
+    broken = [LlmEntry(match=words, reply="PASS") for words in (_heading(CASES[0]), "cannot be used")]
     report = measured(place, *broken, *perfect())
     assert [failure["case"] for failure in report["failures"]] == [CASES[0].name, CASES[1].name]
     assert report["errors"] == 2
@@ -88,7 +88,7 @@ def test_broken_answers_are_errors_of_the_judge_and_no_detection(place: Place) -
 
 @pytest.mark.parametrize(("status", "code"), [(401, 4), (404, 3)])
 def test_a_judge_that_never_answers_is_no_measurement(place: Place, status: int, code: int) -> None:
-    with endpoint(Entry(status=status, reply="not you")) as there:
+    with endpoint(LlmEntry(status=status, reply="not you")) as there:
         done = bench(place, there, code=code)
     assert "not you" in done.stderr
     assert done.stdout == ""

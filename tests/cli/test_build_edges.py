@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from segue.sim.llm.app import llm_app
-from segue.sim.llm.script import Script as ModelScript
+from segue.sim.llm.script import LlmScript
+from segue.sim.script import check_script
 from segue.sim.search.app import search_app
-from segue.sim.search.script import Script as SearchScript
+from segue.sim.search.script import SearchScript
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_build import GOAL, TWO, events, keys, plan, prompt_of, step, tasks
@@ -35,7 +36,7 @@ def on_replan(*steps: dict[str, Any], attempt: int | None = None) -> str:
 
 @contextmanager
 def searching(place: Place, *entries: dict[str, Any]) -> Iterator[None]:
-    url, stop = start_server(search_app(SearchScript.model_validate(list(entries))))
+    url, stop = start_server(search_app(check_script(list(entries), SearchScript)))
     place.more_config(f'search = {{ service = "searxng", base_url = "{url}", max_wait = 0, timeout = 5 }}\n')
     try:
         yield
@@ -45,7 +46,7 @@ def searching(place: Place, *entries: dict[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def judging(place: Place, *entries: dict[str, Any]) -> Iterator[None]:
-    url, stop = start_server(llm_app(ModelScript.model_validate(list(entries))))
+    url, stop = start_server(llm_app(check_script(list(entries), LlmScript)))
     place.more_config(f'judged_by = "llm"\njudge = {{ base_url = "{url}/v1", max_wait = 5 }}\n')
     place.env["OPENAI_API_KEY"] = "sk-test-of-the-judge"
     try:

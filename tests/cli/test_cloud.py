@@ -14,9 +14,10 @@ import httpx2
 import pytest
 
 from segue.sim.cloud.app import cloud_app
-from segue.sim.cloud.script import Script
+from segue.sim.cloud.script import CloudScript
 from segue.sim.llm.app import llm_app
-from segue.sim.llm.script import Script as ModelScript
+from segue.sim.llm.script import LlmScript
+from segue.sim.script import check_script
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_spec import SPEC, TASKS
@@ -67,8 +68,8 @@ def cloud(place: Place) -> Iterator[Cloud]:
     bare = place.root / "hosted.git"
     subprocess.run(["git", "clone", "-q", "--bare", str(place.repo), str(bare)], check=True, env=place.env)
     place.git("remote", "add", "origin", str(bare))
-    url, stop = start_server(cloud_app(Script(), {HOSTED: bare}))
-    judge, stop_judge = start_server(llm_app(ModelScript.model_validate([{"judge": {"default": True}}])))
+    url, stop = start_server(cloud_app(CloudScript(), {HOSTED: bare}))
+    judge, stop_judge = start_server(llm_app(check_script([{"judge": {"default": True}}], LlmScript)))
     yield Cloud(place, url, judge)
     stop()
     stop_judge()

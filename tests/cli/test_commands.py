@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from segue.config.settings import Settings
+from segue.domain.options import read_options
 from tests.cli.place import PLAN, Place
 
 
@@ -97,7 +98,7 @@ def test_init_writes_a_file_that_loads_and_never_overwrites(place: Place) -> Non
     text = (place.repo / "segue.toml").read_text()
     loose = "\n".join(line.removeprefix("# ") for line in text.splitlines()[3:])
     uncommented = tomllib.loads(loose)
-    Settings.model_validate(uncommented)
+    read_options(Settings, uncommented)
     assert uncommented["limits"]["phase_timeout"] == 1800
     done = place.segue("init", code=2)
     assert "not touched" in done.stderr

@@ -13,11 +13,12 @@ import pytest
 
 from segue.domain.criterion import Criterion
 from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.options import read_options
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
 from segue.sim.llm.app import llm_app
-from segue.sim.llm.script import Entry, Script
+from segue.sim.llm.script import LlmEntry, LlmScript
 from segue.system.http.server import start_server
 from segue.system.redact import Redactor
 
@@ -81,13 +82,13 @@ class Endpoint:
     def judge(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> LlmJudge:
         monkeypatch.setenv("JUDGE_KEY", KEY)
         settings = {"base_url": self.base_url, "api_key_env": "JUDGE_KEY", "max_wait": 20, **options}
-        return LlmJudge(JudgeSettings.model_validate(settings), Redactor(["a-secret-of-the-user"]))
+        return LlmJudge(read_options(JudgeSettings, settings), Redactor(["a-secret-of-the-user"]))
 
 
 @contextmanager
-def endpoint(*entries: Entry) -> Iterator[Endpoint]:
+def endpoint(*entries: LlmEntry) -> Iterator[Endpoint]:
     """Serve a model that answers by these entries."""
-    url, stop = start_server(llm_app(Script(on=list(entries))))
+    url, stop = start_server(llm_app(LlmScript(on=list(entries))))
     try:
         yield Endpoint(url)
     finally:

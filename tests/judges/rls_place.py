@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from segue.domain.options import read_options
 from segue.judges.rls import examine
 from segue.judges.rls.options import RlsOptions
 from segue.judges.rls.report import Attempt, Level, RlsFinding, RlsReport
@@ -39,7 +40,7 @@ def project(root: Path, *migrations: str) -> Path:
 def checked(root: Path, url: str | None, *migrations: str, **options: Any) -> RlsReport:
     """What the check says about a project made of these migrations."""
     values = {"database_url": url, **options} if url else options
-    chosen = RlsOptions.model_validate(values)
+    chosen = read_options(RlsOptions, values)
     report = asyncio.run(examine(project(root, *migrations), chosen, root / "scratch"))
     assert report is not None
     return report

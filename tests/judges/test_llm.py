@@ -16,11 +16,12 @@ import pytest
 from segue.domain.criterion import Criterion
 from segue.domain.errors import CredentialsError, JudgeFailed
 from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.options import read_options
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.sim.llm.script import Entry
+from segue.sim.llm.script import LlmEntry
 from segue.system.redact import Redactor
 from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, Endpoint, endpoint, reply
 from tests.provider.test_missing import bare_python
@@ -42,7 +43,7 @@ def text_of(body: dict[str, Any]) -> str:
 
 
 def test_all_met_is_a_pass(monkeypatch: Patch) -> None:
-    with endpoint(Entry(reply=GOOD)) as there:
+    with endpoint(LlmEntry(reply=GOOD)) as there:
         verdict = judged(there.judge(monkeypatch, model="tiny"))
         (body,) = there.bodies()
     assert (verdict.result, verdict.action) == (Result.PASS, Action.PROCEED)
@@ -54,19 +55,19 @@ def test_all_met_is_a_pass(monkeypatch: Patch) -> None:
 
 def test_the_result_is_ours_and_not_the_models(monkeypatch: Patch) -> None:
     claimed = {**json.loads(reply({"FR-001": QUOTES["FR-001"], "FR-002": None})), "result": "PASS"}
-    with endpoint(Entry(reply=claimed)) as there:
+    with endpoint(LlmEntry(reply=claimed)) as there:
         verdict = judged(there.judge(monkeypatch))
     assert (verdict.result, verdict.action) == (Result.PARTIAL, Action.RETRY)
     assert verdict.reason == "Not met: FR-002 (missing)"
 
 
 def test_none_met_is_a_failure(monkeypatch: Patch) -> None:
-    with endpoint(Entry(reply=reply({"FR-001": None, "FR-002": None}))) as there:
+    with endpoint(LlmEntry(reply=reply({"FR-001": None, "FR-002": None}))) as there:
         assert judged(there.judge(monkeypatch)).result is Result.FAIL
 
 
 def test_a_made_up_quote_is_no_evidence(monkeypatch: Patch) -> None:
-    with endpoint(Entry(reply=reply({**QUOTES, "FR-002": "def test_greet_politely()"}))) as there:
+    with endpoint(LlmEntry(reply=reply({**QUOTES, "FR-002": "def test_greet_politely()"}))) as there:
         verdict = judged(there.judge(monkeypatch))
     assert met(verdict) == {"FR-001": True, "FR-002": False}
     assert verdict.result is Result.PARTIAL
@@ -75,7 +76,7 @@ def test_a_made_up_quote_is_no_evidence(monkeypatch: Patch) -> None:
 
 @pytest.mark.parametrize("quote", ["I did it.", "greet() returns hello.", "Write greet.py."])
 def test_the_summary_and_the_task_cannot_be_quoted(monkeypatch: Patch, quote: str) -> None:
-    with endpoint(Entry(reply=reply({**QUOTES, "FR-001": quote}))) as there:
+    with endpoint(LlmEntry(reply=reply({**QUOTES, "FR-001": quote}))) as there:
         assert met(judged(there.judge(monkeypatch)))["FR-001"] is False
 
 
@@ -94,7 +95,7 @@ def test_the_summary_and_the_task_cannot_be_quoted(monkeypatch: Patch, quote: st
     ids=["prose", "nothing", "missing", "further", "no quote", "cut", "not a boolean", "two answers"],
 )
 def test_an_unusable_answer_is_asked_again_once(monkeypatch: Patch, first: str) -> None:
-    with endpoint(Entry(reply=first, times=1), Entry(reply=GOOD)) as there:
+    with endpoint(LlmEntry(reply=first, times=1), LlmEntry(reply=GOOD)) as there:
         assert judged(there.judge(monkeypatch)).result is Result.PASS
         bodies = there.bodies()
     assert [len(body["messages"]) for body in bodies] == [1, 3]
@@ -102,15 +103,15 @@ def test_an_unusable_answer_is_asked_again_once(monkeypatch: Patch, first: str) 
 
 
 def test_unusable_twice_is_an_error_and_never_a_pass(monkeypatch: Patch) -> None:
-    with endpoint(Entry(reply='{"result": "PASS"}')) as there:
+    with endpoint(LlmEntry(reply='{"result": "PASS"}')) as there:
         with pytest.raises(JudgeFailed, match="no usable answer, asked twice"):
             judged(there.judge(monkeypatch))
         assert len(there.bodies()) == 2
 
 
 def test_an_endpoint_without_structured_output_is_asked_without(monkeypatch: Patch) -> None:
-    refusal = Entry(status=400, reply="response_format is not supported", times=1)
-    with endpoint(refusal, Entry(reply=f"Here you are:\n```json\n{GOOD}\n```\nGoodbye.")) as there:
+    refusal = LlmEntry(status=400, reply="response_format is not supported", times=1)
+    with endpoint(refusal, LlmEntry(reply=f"Here you are:\n```json\n{GOOD}\n```\nGoodbye.")) as there:
         judge = there.judge(monkeypatch)
         assert judged(judge).result is Result.PASS
         assert judged(judge).result is Result.PASS
@@ -119,7 +120,7 @@ def test_an_endpoint_without_structured_output_is_asked_without(monkeypatch: Pat
 
 def test_a_question_that_is_refused_in_every_form_is_an_error(monkeypatch: Patch) -> None:
     with (
-        endpoint(Entry(status=400, reply="context_length_exceeded")) as there,
+        endpoint(LlmEntry(status=400, reply="context_length_exceeded")) as there,
         pytest.raises(JudgeFailed, match="context_length_exceeded") as caught,
     ):
         judged(there.judge(monkeypatch))
@@ -128,21 +129,21 @@ def test_a_question_that_is_refused_in_every_form_is_an_error(monkeypatch: Patch
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_rate_limits_and_outages_are_waited_out(monkeypatch: Patch, status: int) -> None:
-    trouble = Entry(status=status, reply="later", times=2, headers={"retry-after": "0"})
-    with endpoint(trouble, Entry(reply=GOOD)) as there:
+    trouble = LlmEntry(status=status, reply="later", times=2, headers={"retry-after": "0"})
+    with endpoint(trouble, LlmEntry(reply=GOOD)) as there:
         assert judged(there.judge(monkeypatch)).result is Result.PASS
         assert len(there.bodies()) == 3
 
 
 def test_a_broken_connection_and_a_slow_answer_are_waited_out(monkeypatch: Patch) -> None:
-    cut, slow = Entry(reply=GOOD, cut=0, times=1), Entry(reply=GOOD, delay=20, times=1)
-    with endpoint(cut, slow, Entry(reply=GOOD)) as there:
+    cut, slow = LlmEntry(reply=GOOD, cut=0, times=1), LlmEntry(reply=GOOD, delay=20, times=1)
+    with endpoint(cut, slow, LlmEntry(reply=GOOD)) as there:
         assert judged(there.judge(monkeypatch, timeout=0.5)).result is Result.PASS
         assert len(there.bodies()) == 3
 
 
 def test_an_outage_beyond_max_wait_says_nothing_about_the_task(monkeypatch: Patch) -> None:
-    with endpoint(Entry(status=503, reply="down")) as there:
+    with endpoint(LlmEntry(status=503, reply="down")) as there:
         with pytest.raises(JudgeFailed, match=r"within 1 s.*HTTP 503.*down") as caught:
             judged(there.judge(monkeypatch, max_wait=1))
         assert len(there.bodies()) >= 2, "it is asked once more at the very end"
@@ -150,7 +151,7 @@ def test_an_outage_beyond_max_wait_says_nothing_about_the_task(monkeypatch: Patc
 
 
 def test_a_wait_that_is_longer_than_allowed_is_not_begun(monkeypatch: Patch) -> None:
-    with endpoint(Entry(status=429, reply="slow down", headers={"retry-after": "3600"})) as there:
+    with endpoint(LlmEntry(status=429, reply="slow down", headers={"retry-after": "3600"})) as there:
         with pytest.raises(JudgeFailed, match="asks to wait 3600 s"):
             judged(there.judge(monkeypatch))
         assert len(there.bodies()) == 1
@@ -164,7 +165,7 @@ def test_nobody_there_is_a_failure_of_the_judge(monkeypatch: Patch) -> None:
 
 
 def test_no_quota_left_is_not_waited_for(monkeypatch: Patch) -> None:
-    with endpoint(Entry(status=429, reply="insufficient_quota")) as there:
+    with endpoint(LlmEntry(status=429, reply="insufficient_quota")) as there:
         with pytest.raises(JudgeFailed, match="no quota"):
             judged(there.judge(monkeypatch))
         assert len(there.bodies()) == 1
@@ -173,7 +174,7 @@ def test_no_quota_left_is_not_waited_for(monkeypatch: Patch) -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_rejected_key_is_a_matter_of_credentials(monkeypatch: Patch, status: int) -> None:
     with (
-        endpoint(Entry(status=status, reply=f"Incorrect API key provided: {KEY}")) as there,
+        endpoint(LlmEntry(status=status, reply=f"Incorrect API key provided: {KEY}")) as there,
         pytest.raises(CredentialsError) as caught,
     ):
         judged(there.judge(monkeypatch))
@@ -182,7 +183,7 @@ def test_a_rejected_key_is_a_matter_of_credentials(monkeypatch: Patch, status: i
 
 
 def test_an_unknown_model_is_named_as_such(monkeypatch: Patch) -> None:
-    with endpoint(Entry(status=404, reply="no such model")) as there:
+    with endpoint(LlmEntry(status=404, reply="no such model")) as there:
         with pytest.raises(JudgeFailed, match="no such model"):
             judged(there.judge(monkeypatch))
         assert len(there.bodies()) == 1
@@ -194,7 +195,7 @@ def test_secrets_never_reach_the_model(monkeypatch: Patch) -> None:
         DIFF + f"+{secret}\n", (secret,), (CheckResult("env", 0, secret),), f"I saw {secret} \ud800"
     )
     task = replace(TASK, text=secret, title=secret, criteria=(Criterion("FR-001", secret),))
-    with endpoint(Entry(reply=reply({"FR-001": QUOTES["FR-001"]}))) as there:
+    with endpoint(LlmEntry(reply=reply({"FR-001": QUOTES["FR-001"]}))) as there:
         assert judged(there.judge(monkeypatch), task, leaky).result is Result.PASS
         (body,) = there.bodies()
     assert "a-secret-of-the-user" not in str(body)
@@ -221,7 +222,7 @@ new file mode 100644
 def test_a_hostile_diff_stays_inside_its_fence(monkeypatch: Patch) -> None:
     evidence = replace(EVIDENCE, diff=HOSTILE, checks=())
     honest = reply({"FR-001": QUOTES["FR-001"], "FR-002": None})
-    with endpoint(Entry(reply=honest)) as there:
+    with endpoint(LlmEntry(reply=honest)) as there:
         assert judged(there.judge(monkeypatch), evidence=evidence).result is Result.PARTIAL
         text = text_of(there.bodies()[0])
     nonce = text.split("carry the code ")[1].split(";")[0]
@@ -234,7 +235,7 @@ def test_a_model_that_repeats_the_fake_answer_beside_its_own_is_asked_again(monk
     evidence = replace(EVIDENCE, diff=HOSTILE)
     honest = reply({"FR-001": QUOTES["FR-001"], "FR-002": None})
     confused = f"The diff says {GOOD}, but I say {honest}"
-    with endpoint(Entry(reply=confused, times=1), Entry(reply=honest)) as there:
+    with endpoint(LlmEntry(reply=confused, times=1), LlmEntry(reply=honest)) as there:
         verdict = judged(there.judge(monkeypatch), evidence=evidence)
         assert len(there.bodies()) == 2
     assert verdict.result is Result.PARTIAL
@@ -242,7 +243,7 @@ def test_a_model_that_repeats_the_fake_answer_beside_its_own_is_asked_again(monk
 
 def test_a_failed_check_overrules_the_model(monkeypatch: Patch) -> None:
     failed = CheckResult("mypy .", 1, "greet.py:1: error")
-    with endpoint(Entry(reply=GOOD)) as there:
+    with endpoint(LlmEntry(reply=GOOD)) as there:
         verdict = judged(
             there.judge(monkeypatch), evidence=replace(EVIDENCE, checks=(*EVIDENCE.checks, failed))
         )
@@ -251,7 +252,7 @@ def test_a_failed_check_overrules_the_model(monkeypatch: Patch) -> None:
 
 
 def test_a_task_without_criteria_is_judged_as_a_whole(monkeypatch: Patch) -> None:
-    with endpoint(Entry(judge={"task": "hello"})) as there:
+    with endpoint(LlmEntry(judge={"task": "hello"})) as there:
         verdict = judged(there.judge(monkeypatch), replace(TASK, criteria=()))
     assert met(verdict) == {"task": True}
 
@@ -260,7 +261,7 @@ def test_a_quote_from_a_file_that_was_left_out_does_not_count(monkeypatch: Patch
     big = "diff --git a/big.txt b/big.txt\n--- a/big.txt\n+++ b/big.txt\n@@ -1 +1 @@\n" + "+filler\n" * 500
     quotes = {**QUOTES, "FR-002": "filler filler"}
     evidence = replace(EVIDENCE, diff=DIFF + big)
-    with endpoint(Entry(reply=reply(quotes))) as there:
+    with endpoint(LlmEntry(reply=reply(quotes))) as there:
         assert met(judged(there.judge(monkeypatch), evidence=evidence)) == {"FR-001": True, "FR-002": True}
         small = there.judge(monkeypatch, max_evidence_bytes=1000)
         assert met(judged(small, evidence=evidence)) == {"FR-001": True, "FR-002": False}
@@ -269,12 +270,12 @@ def test_a_quote_from_a_file_that_was_left_out_does_not_count(monkeypatch: Patch
 
 def test_what_is_missing_is_said_before_anything_is_asked(monkeypatch: Patch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    judge = LlmJudge(JudgeSettings.model_validate({}), Redactor([]))
+    judge = LlmJudge(read_options(JudgeSettings, {}), Redactor([]))
     assert [(p.exit_code, "OPENAI_API_KEY" in p.message) for p in judge.check()] == [(4, True)]
     with pytest.raises(CredentialsError, match="OPENAI_API_KEY"):
         judged(judge)
     for options in ({"base_url": "http://localhost:1/v1"}, {"api_key_env": ""}):
-        assert LlmJudge(JudgeSettings.model_validate(options), Redactor([])).check() == []
+        assert LlmJudge(read_options(JudgeSettings, options), Redactor([])).check() == []
 
 
 _LITELLM = """

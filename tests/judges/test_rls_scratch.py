@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from segue.domain.options import read_options
 from segue.judges.rls import examine
 from segue.judges.rls.options import RlsOptions
 from segue.judges.rls.report import Level
@@ -159,7 +160,7 @@ def test_it_can_be_cancelled(tmp_path: Path, rls_server: str) -> None:
     app = project(tmp_path, "set statement_timeout = 0; select pg_sleep(600);")
 
     async def cancelled() -> None:
-        options = RlsOptions.model_validate({"database_url": rls_server})
+        options = read_options(RlsOptions, {"database_url": rls_server})
         work = asyncio.create_task(examine(app, options, tmp_path))
         with psycopg.connect(rls_server, autocommit=True) as connection:
             busy = "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'select pg_sleep%%'"
@@ -189,9 +190,9 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_when_there_is_nothing_to_check(tmp_path: Path) -> None:
-    assert asyncio.run(examine(tmp_path, RlsOptions(), tmp_path)) is None  # type: ignore[call-arg]
+    assert asyncio.run(examine(tmp_path, RlsOptions(), tmp_path)) is None
     app = project(tmp_path, TODOS)
-    off = RlsOptions(enabled="off")  # type: ignore[call-arg]
+    off = RlsOptions(enabled="off")
     assert asyncio.run(examine(app, off, tmp_path)) is None
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from segue.domain.evidence import CheckResult, Evidence
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict, without_secrets
-from segue.judges.answer import CHOICES, Unusable, read_answer
+from segue.judges.answer import CHOICES, UnusableAnswer, read_answer
 from segue.judges.checks import ChecksJudge, combined
 from segue.judges.verdict import verdict_of
 
@@ -59,7 +59,7 @@ def test_pass_needs_every_quote_and_every_check(
 @pytest.mark.parametrize("action", ["STOP", "PANIC", "", None, "proceed", 5])
 def test_an_action_that_does_not_exist_cannot_be_used(action: object) -> None:
     text, keys = said([(True, TRUE)], action=action)
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableAnswer):
         read_answer(text, keys, actions=True)
 
 

@@ -17,14 +17,14 @@ import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
+from segue.domain.options import OptionError, read_options
 from segue.domain.plain import plain, plain_lines
-from segue.notify import KINDS, Notification, NotifySettings, notify
 from segue.notify.desktop import build_command
 from segue.notify.mail import compose
-from segue.notify.notification import sanitize
-from segue.notify.options import EmailSettings
+from segue.notify.notification import KINDS, Notification, sanitize
+from segue.notify.options import EmailSettings, NotifySettings
+from segue.notify.send import notify
 from segue.system.redact import Redactor
 from tests.notify.servers import certificate, mail_server, webhook
 
@@ -37,7 +37,7 @@ NASTY = Notification(
 
 
 def settings(**tables: Any) -> NotifySettings:
-    return NotifySettings.model_validate(tables)
+    return read_options(NotifySettings, tables)
 
 
 def send(options: NotifySettings, notification: Notification) -> list[str]:
@@ -61,7 +61,7 @@ def test_whatever_an_agent_says_is_bounded_and_on_its_lines(title: str, text: st
     assert "\r" not in safe.text + safe.link
     assert safe.link == "" or safe.link.startswith(("http://", "https://"))
     safe.title.encode()
-    mail = compose(EmailSettings.model_validate(mail_settings(25)), safe)
+    mail = compose(read_options(EmailSettings, mail_settings(25)), safe)
     read = email.message_from_bytes(mail.as_bytes(), policy=email.policy.SMTP)
     # The standard library may lose a blank where it folds a header that is not ASCII.
     assert "".join(read["Subject"].split()) == "".join(f"Segue: {safe.title}".split())
@@ -119,9 +119,9 @@ def test_problems_are_sentences_without_the_address() -> None:
     options = settings(webhook={"url": hook.url, "secret_env": "NO_SUCH_VARIABLE_HERE"})
     (problem,) = send(options, Notification("parked", "t", "x"))
     assert "NO_SUCH_VARIABLE_HERE" in problem
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(OptionError) as caught:
         settings(webhook={"url": "ftp://host/very-secret"})
-    assert "very-secret" not in str(caught.value.errors(include_input=False))
+    assert "very-secret" not in str(caught.value)
 
 
 def test_mail_arrives_as_one_mail() -> None:
@@ -179,13 +179,13 @@ def test_a_silent_server_holds_up_nobody_else() -> None:
     ("more", "said"),
     [
         ({"to": []}, "nobody"),
-        ({"sender": "me@example.org\nBcc: x@y"}, "no address"),
-        ({"to": ["a@b, c@d"]}, "no address"),
+        ({"sender": "me@example.org\nBcc: x@y"}, "not an address"),
+        ({"to": ["a@b, c@d"]}, "not an address"),
         ({"host": "mail.example.org", "user": "me"}, "without encryption"),
     ],
 )
 def test_unsafe_mail_settings_are_refused(more: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+    with pytest.raises(OptionError, match=said):
         settings(email=mail_settings(25, **more))
 
 

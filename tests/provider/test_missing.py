@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
+import click
 import pytest
 
 import segue
 
 NEEDED = [
-    *("click", "pydantic", "pydantic_core", "annotated_types", "platformdirs"),
+    *("click", "msgspec", "pydantic", "pydantic_core", "annotated_types", "platformdirs"),
     *("typing_extensions.py", "typing_inspection"),
 ]
 
@@ -24,7 +24,7 @@ def without_litellm(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def bare_python(library: Path) -> list[str]:
     """A Python that finds only Segue and its dependencies."""
-    site = Path(sysconfig.get_path("purelib"))
+    site = Path(click.__file__).parent.parent
     for name in NEEDED:
         (library / name).symlink_to(site / name)
     (library / "segue").symlink_to(Path(segue.__file__).parent)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
+from segue.domain.options import read_options
 from segue.provider.catalogue import Catalogue
 from segue.provider.options import read_profiles
 from segue.sim.llm.app import llm_app
@@ -204,7 +205,7 @@ def test_wrong_profiles_are_refused_when_they_are_read(case: str) -> None:
     profiles, words = WRONG[case]
     models = [{"name": "loop", "model": "composite/profile/a"}] if case == "alias" else []
     provider = {"depth": 2, "models": models}
-    settings = Settings.model_validate({"profiles": profiles, "provider": provider})
+    settings = read_options(Settings, {"profiles": profiles, "provider": provider})
     with pytest.raises(UsageError, match=words):
         Catalogue.read(settings)
 

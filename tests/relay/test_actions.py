@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from segue.domain.options import read_options
 from segue.relay.execute import WrongParameter, check_parameters, make_argv
 from segue.relay.options import ActionSettings
 from tests.cli.place import processes_with, until
@@ -193,11 +194,12 @@ TEXT = st.text(max_size=40)
 @settings(deadline=None)
 @given(TEXT, TEXT)
 def test_a_value_changes_only_its_own_argument(one: str, two: str) -> None:
-    made = ActionSettings.model_validate(
+    made = read_options(
+        ActionSettings,
         {
             "argv": ["tool", "--", "{one}", "--x={two}", "fixed"],
             "parameters": {"one": "(?s).*", "two": "(?s).*"},
-        }
+        },
     )
     try:
         argv = make_argv(made, check_parameters(made, {"one": one, "two": two}))

@@ -21,11 +21,11 @@ ACTION = '[relay.actions.x]\nargv = ["true"]\n'
         ('[relay.actions.x]\nargv = ["{who}"]\nparameters = { who = ".*" }\n', "come from a parameter"),
         ('[relay.actions.x]\nargv = ["a", "{who}"]\n', "unknown placeholder"),
         ('[relay.actions.x]\nargv = ["a"]\nparameters = { who = ".*" }\n', "not used"),
-        ('[relay.actions.x]\nargv = ["a", "{who}"]\nparameters = { who = "(" }\n', "no regular expression"),
-        ("[relay.actions.x]\nargv = []\n", "at least 1"),
+        ('[relay.actions.x]\nargv = ["a", "{who}"]\nparameters = { who = "(" }\n', "a regular expression"),
+        ("[relay.actions.x]\nargv = []\n", "names the program"),
         ('[relay.actions.x]\nargv = ["a"]\ncwd = "here"\n', "must be absolute"),
-        ('[relay.actions."a/b"]\nargv = ["a"]\n', "pattern"),
-        (f"{ACTION}shell = true\n", "Unknown setting"),
+        ('[relay.actions."a/b"]\nargv = ["a"]\n', "a name of letters"),
+        (f"{ACTION}shell = true\n", "is not an option"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, config: str, said: str) -> None:

@@ -35,10 +35,11 @@ except OSError as error:
 
 BRIDGE = """
 import asyncio, json, sys
+from segue.domain.options import read_options
 from segue.bridge.commands import LocalAction
 from segue.bridge.relay_client import run_action
 from segue.config.bridge import BridgeSettings
-settings = BridgeSettings.model_validate({"relay_url": sys.argv[1]})
+settings = read_options(BridgeSettings, {"relay_url": sys.argv[1]})
 done = asyncio.run(run_action(settings, LocalAction(sys.argv[2]), sys.argv[3]))
 print(json.dumps({"status": done.status, **done.facts}))
 """

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from segue.domain.finding import Review, Severity
+from segue.domain.options import Argv, read_options
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import CommandReviewOptions, preset
 from segue.system.redact import Redactor
@@ -33,7 +35,7 @@ def review(place: Place, options: CommandReviewOptions, base: str, again: bool =
 
 def python(code: str, **options: Any) -> CommandReviewOptions:
     argv = [sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), *options.pop("words", [])]
-    return CommandReviewOptions.model_validate({"argv": argv, "format": "jsonlines", **options})
+    return read_options(CommandReviewOptions, {"argv": argv, "format": "jsonlines", **options})
 
 
 def with_ruff(**changes: Any) -> CommandReviewOptions:
@@ -97,7 +99,7 @@ def test_placeholders_and_the_command_after_an_address_round(place: Place) -> No
     options = python(code, words=["{base}", "{head}", "{repo}", "{task}"])
     wanted = f"{base}|{place.head}|{place.repo}|T 1"
     assert review(place, options, base).findings[0].message == wanted
-    second = options.model_copy(update={"again": [*options.argv[:3], "once more"]})
+    second = msgspec.structs.replace(options, again=Argv([*options.argv[:3], "once more"]))
     assert review(place, second, base, again=True).findings[0].message == "once more"
     assert review(place, second, base).findings[0].message == wanted
 
@@ -183,7 +185,7 @@ def test_the_environment_is_allow_listed(place: Place, monkeypatch: pytest.Monke
 
 
 def test_a_program_that_is_not_there(place: Place) -> None:
-    options = CommandReviewOptions.model_validate({"argv": ["no-such-linter"], "format": "sarif"})
+    options = read_options(CommandReviewOptions, {"argv": ["no-such-linter"], "format": "sarif"})
     reviewer = CommandReviewer(options, place.repo, Redactor([]), "lint")
     (problem,) = reviewer.check()
     assert problem.exit_code == 5
@@ -195,7 +197,7 @@ def test_a_program_that_is_not_there(place: Place) -> None:
 def test_a_script_in_the_repository_is_found_from_its_root(place: Place) -> None:
     base = place.commit({"tools/lint.sh": '#!/bin/sh\necho \'{"message": "found"}\'\n'})
     (place.repo / "tools" / "lint.sh").chmod(0o755)
-    options = CommandReviewOptions.model_validate({"argv": "tools/lint.sh --all", "format": "jsonlines"})
+    options = read_options(CommandReviewOptions, {"argv": "tools/lint.sh --all", "format": "jsonlines"})
     assert review(place, options, base).findings[0].message == "found"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from segue.conformance.reviewer import check_reviewer
 from segue.domain.finding import DismissReason, Finding, Review, Severity
+from segue.domain.options import read_options
 from segue.ports import Problem, Reviewer, ReviewSubject
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import StetOptions, preset
@@ -22,7 +23,7 @@ RUFF = str(Path(sys.executable).parent / "ruff")
 
 def with_stet(place: Place, script: Path) -> Callable[[Path], Reviewer]:
     env = {"SEGUE_SIM_STET": str(script)}
-    options = StetOptions.model_validate({"cmd": str(place.stet), "env": env})
+    options = read_options(StetOptions, {"cmd": str(place.stet), "env": env})
     return lambda repo: StetReviewer(options, repo, Redactor([]), repo.parent / "stet.json")
 
 

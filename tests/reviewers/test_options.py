@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from segue.domain.argv import fill, split
+from segue.domain.options import OptionError, read_options
 from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions, preset
 
 
@@ -23,7 +23,7 @@ from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions, 
     ],
 )
 def test_the_seeds_ways_to_write_commands(given: Any, commands: list[list[str]]) -> None:
-    assert StetOptions.model_validate({"commands": given}).commands == commands
+    assert read_options(StetOptions, {"commands": given}).commands == tuple(map(tuple, commands))
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_the_seeds_ways_to_write_commands(given: Any, commands: list[list[str]])
 )
 def test_what_needs_a_shell_is_refused_with_a_hint(command: str) -> None:
     for commands in (command, [command]):
-        with pytest.raises(ValidationError, match="a list of commands"):
-            StetOptions.model_validate({"commands": commands})
+        with pytest.raises(OptionError, match="a list of commands"):
+            read_options(StetOptions, {"commands": commands})
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_what_needs_a_shell_is_refused_with_a_hint(command: str) -> None:
     ],
 )
 def test_mistakes_in_stets_options(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        StetOptions.model_validate(wrong)
+    with pytest.raises(OptionError):
+        read_options(StetOptions, wrong)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_mistakes_in_stets_options(wrong: dict[str, Any]) -> None:
     ],
 )
 def test_mistakes_in_the_commands_options(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        CommandReviewOptions.model_validate(wrong)
+    with pytest.raises(OptionError):
+        read_options(CommandReviewOptions, wrong)
 
 
 @given(st.lists(st.text(min_size=1, alphabet=st.characters(blacklist_characters="'\0\n")), min_size=1))

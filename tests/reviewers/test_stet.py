@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from segue.domain.finding import DismissReason, Finding, Review, Severity
+from segue.domain.options import read_options
 from segue.reviewers.options import StetOptions
 from segue.reviewers.stet.reviewer import StetReviewer
 from segue.reviewers.stet.session import Ownership
@@ -35,7 +36,7 @@ def place(tmp_path: Path) -> Place:
 def reviewer(place: Place, **options: Any) -> StetReviewer:
     """A new object, as after a restart."""
     env = {"SEGUE_SIM_STET": str(place.script), **options.pop("env", {})}
-    chosen = StetOptions.model_validate({"cmd": str(place.stet), "env": env, **options})
+    chosen = read_options(StetOptions, {"cmd": str(place.stet), "env": env, **options})
     return StetReviewer(chosen, place.repo, Redactor([SECRET]), place.root / "state" / "stet.json")
 
 
@@ -94,8 +95,8 @@ def test_the_exclusion_also_reaches_a_linked_work_tree(place: Place) -> None:
     place.git("worktree", "add", "--quiet", str(place.root / "linked"))
     linked = Place(place.root)
     subject = linked.subject(place.head)
-    options = StetOptions.model_validate(
-        {"cmd": str(place.stet), "env": {"SEGUE_SIM_STET": str(place.script)}}
+    options = read_options(
+        StetOptions, {"cmd": str(place.stet), "env": {"SEGUE_SIM_STET": str(place.script)}}
     )
     tree = place.root / "linked"
     done = asyncio.run(

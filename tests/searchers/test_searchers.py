@@ -14,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.errors import CredentialsError, SearchFailed, UsageError
+from segue.domain.options import read_options
 from segue.ports import Hit, Searcher
 from segue.searchers.hits import hits
 from segue.searchers.make import make_searcher
 from segue.searchers.options import SearchSettings
+from segue.sim.script import check_script
 from segue.sim.search.app import search_app
-from segue.sim.search.script import Script
+from segue.sim.search.script import SearchScript
 from segue.system.http.server import start_server
 from segue.system.redact import Redactor
 
@@ -41,7 +43,7 @@ class Desk:
 
     def searcher(self, service: str, **options: Any) -> Searcher:
         values = {"service": service, "base_url": self.url, "api_key_env": "SEARCH_KEY", "max_wait": 30}
-        made = make_searcher(SearchSettings.model_validate(values | options), Redactor([SECRET]))
+        made = make_searcher(read_options(SearchSettings, values | options), Redactor([SECRET]))
         assert made is not None
         return made
 
@@ -64,7 +66,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def desk(*entries: dict[str, Any]) -> Iterator[Desk]:
-    url, stop = start_server(search_app(Script.model_validate(list(entries))))
+    url, stop = start_server(search_app(check_script(list(entries), SearchScript)))
     try:
         yield Desk(url)
     finally:
@@ -187,10 +189,10 @@ def test_settings_that_cannot_work_are_refused_at_once(monkeypatch: pytest.Monke
     monkeypatch.delenv("SEARCH_KEY")
     nothing = Redactor([])
     with pytest.raises(CredentialsError, match="SEARCH_KEY"):
-        make_searcher(SearchSettings(service="brave", api_key_env="SEARCH_KEY"), nothing)  # type: ignore[call-arg]
+        make_searcher(SearchSettings(service="brave", api_key_env="SEARCH_KEY"), nothing)
     with pytest.raises(UsageError, match="base_url"):
-        make_searcher(SearchSettings(service="searxng"), nothing)  # type: ignore[call-arg]
-    assert make_searcher(SearchSettings(), nothing) is None  # type: ignore[call-arg]
+        make_searcher(SearchSettings(service="searxng"), nothing)
+    assert make_searcher(SearchSettings(), nothing) is None
 
 
 ANYTHING = st.recursive(

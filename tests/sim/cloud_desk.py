@@ -15,7 +15,8 @@ from typing import Any
 import httpx2
 
 from segue.sim.cloud.app import cloud_app
-from segue.sim.cloud.script import Script
+from segue.sim.cloud.script import CloudScript
+from segue.sim.script import check_script
 from segue.system.http.server import start_server
 
 REPO = "https://github.com/Me/App"
@@ -114,7 +115,7 @@ class Desk:
 def open_desk(folder: Path, **script: Any) -> Iterator[Desk]:
     """A simulator that plays the script."""
     bare = bare_repository(folder)
-    app = cloud_app(Script.model_validate(script), {REPO: bare})
+    app = cloud_app(check_script(script, CloudScript), {REPO: bare})
     url, stop = start_server(app)
     headers = {"Authorization": "Bearer crsr_test"}
     try:

@@ -60,9 +60,9 @@ def test_the_models(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--repo", "nonsense"], "URL=PATH"),
-        (["--repo", f"{REPO}=/nowhere/app.git"], "no bare git repository"),
+        (["--repo", f"{REPO}=/nowhere/app.git"], "is not a bare git repository"),
         (["--script", "nowhere.toml"], "cannot be read"),
-        (["--script", "wrong.toml"], "wrong.toml: on.0.sayy"),
+        (["--script", "wrong.toml"], "wrong.toml: on[0].sayy: "),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, arguments: list[str], words: str) -> None:

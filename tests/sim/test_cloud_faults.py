@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.sim.cloud.answers import KINDS
+from segue.sim.cloud.answers import ERROR_KINDS
 from segue.sim.cloud.script import RUN_FAULTS
 from tests.sim.cloud_desk import REPO, Desk, open_desk, wait_for
 
@@ -22,11 +22,11 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         yield made
 
 
-@pytest.mark.parametrize("code", KINDS)
+@pytest.mark.parametrize("code", ERROR_KINDS)
 def test_every_code_can_be_had(desk: Desk, code: str) -> None:
     desk.breaks(code, "GET /v1/me")
     answer = desk.http.get("/v1/me")
-    assert answer.status_code == KINDS[code].status
+    assert answer.status_code == ERROR_KINDS[code].status
     body = answer.json()
     assert body.get("error", body)["code"] == code
     assert desk.http.get("/v1/me").status_code == 200, "one request was hit, as said"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.sim.cloud.answers import Refusal
+from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.feed import Feed
 from tests.sim.cloud_desk import Desk, Event, events, open_desk
 
@@ -101,14 +101,14 @@ def test_resuming_gives_exactly_the_rest(desk: Desk) -> None:
 def test_after_any_id_nothing_is_lost_and_nothing_said_twice(groups: list[int], data: st.DataObject) -> None:
     feed = Feed("run-1")
     for size in groups:
-        feed.say(*[("assistant", {"text": "x"})] * size)
-    index = data.draw(st.integers(0, len(feed.frames) - 1))
-    id_ = feed.frames[index].id
-    place = feed.position(id_)
-    assert feed.frames[place - 1].id == id_
-    assert all(frame.id != id_ for frame in feed.frames[place:])
-    with pytest.raises(Refusal):
-        feed.position("1-x")
+        feed.add(*[("assistant", {"text": "x"})] * size)
+    index = data.draw(st.integers(0, len(feed.events) - 1))
+    id_ = feed.events[index].id
+    place = feed.find_position(id_)
+    assert feed.events[place - 1].id == id_
+    assert all(event.id != id_ for event in feed.events[place:])
+    with pytest.raises(CloudRefusal):
+        feed.find_position("1-x")
 
 
 def test_a_foreign_id_is_refused(desk: Desk) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.sim.cloud.remote import BranchTaken, Change, Remotes, canonical
+from segue.sim.cloud.remote import BranchTaken, Change, Remotes, normalize_url
 from tests.sim.cloud_desk import REPO, Desk, git, open_desk, wait_for
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -463,4 +463,4 @@ def test_a_branch_that_an_earlier_simulator_left_is_not_touched(desk: Desk, tmp_
     ],
 )
 def test_addresses_are_compared_by_what_they_mean(url: str) -> None:
-    assert canonical(url) == "github.com/me/app"
+    assert normalize_url(url) == "github.com/me/app"

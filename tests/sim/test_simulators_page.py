@@ -5,24 +5,27 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from segue.sim.acp import script as acp
 from segue.sim.cloud import script as cloud
 from segue.sim.cloud.app import cloud_app
 from segue.sim.llm import script as llm
 from segue.sim.llm.app import llm_app
+from segue.sim.script import ProgramScript, check_script
+from tests.sim.described import describe_keys
 
 PAGE = (Path(__file__).parents[2] / "docs" / "simulators.md").read_text("utf-8")
 SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
 
 
-@pytest.mark.parametrize("model", [cloud.Script, cloud.Entry, cloud.Fault, llm.Script, llm.Entry])
-def test_every_key_is_explained(model: type[BaseModel]) -> None:
-    rows = {name: f"| `{name}` | {field.description} |" for name, field in model.model_fields.items()}
-    assert [name for name, row in rows.items() if row not in PAGE] == []
+@pytest.mark.parametrize(
+    "model", [cloud.CloudScript, cloud.CloudEntry, cloud.CloudFault, llm.LlmScript, llm.LlmEntry]
+)
+def test_every_key_is_explained(model: type[Any]) -> None:
+    assert [row for row in describe_keys(model) if row not in PAGE] == []
 
 
 def test_every_fault_is_explained() -> None:
@@ -37,10 +40,10 @@ def test_every_control_is_explained() -> None:
         assert paths - told <= {"/_sim/artifacts/{token}"}
 
 
-@pytest.mark.parametrize(("info", "model"), [("cloud", cloud.Script), ("llm", llm.Script)])
-def test_the_scripts_can_be_played(info: str, model: type[BaseModel]) -> None:
+@pytest.mark.parametrize(("info", "model"), [("cloud", cloud.CloudScript), ("llm", llm.LlmScript)])
+def test_the_scripts_can_be_played(info: str, model: type[Any]) -> None:
     [text] = re.findall(rf"^```toml {info}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    model.model_validate(tomllib.loads(text))
+    check_script(tomllib.loads(text), model)
 
 
 def test_every_word_of_the_acp_script_is_explained() -> None:
@@ -52,6 +55,6 @@ def test_the_acp_script_can_be_played(tmp_path: Path, monkeypatch: pytest.Monkey
     [text] = re.findall(r"^```toml acp\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     script = tmp_path / "script.toml"
     script.write_text(text)
-    monkeypatch.setenv(acp.SCRIPT, str(script))
-    played = acp.load(tmp_path)
-    assert played.faults(played.entry(1, "default", "")) == {"error"}
+    monkeypatch.setenv("SEGUE_SIM_ACP", str(script))
+    played = ProgramScript.load(acp.WORDS, tmp_path)
+    assert played.list_faults(played.pick(1, "default", str)) == {"error"}

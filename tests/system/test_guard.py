@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from segue.system.http.guard import LOOPBACK_HOSTS, Guard, Receive, Scope, Send
+from segue.system.http.guard import LOOPBACK_HOSTS, Receive, RequestGuard, Scope, Send
 from segue.system.http.server import open_server
 
 TOKEN = "s3cret-token"
@@ -26,7 +26,7 @@ def ask(raw: bytes, *, max_body: int = 1000, body_timeout: float = 5.0, head_tim
     """Send bytes to a guarded server and read until it closes the connection or has answered."""
 
     async def talk() -> bytes:
-        guard = Guard(
+        guard = RequestGuard(
             echo, TOKEN, LOOPBACK_HOSTS, ("http://good.example",), max_body, ("/open",), body_timeout
         )
         async with open_server(guard, "127.0.0.1", 0, head_timeout=head_timeout) as url:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.system.http.client import Answer, Http, HttpError, Policy
+from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 from segue.system.http.server import drop_connection, start_server
 
 SECRET = "crsr_very_secret_indeed"
@@ -91,19 +91,19 @@ def serving() -> Iterator[Server]:
         stop()
 
 
-def use(server: Server, work: Callable[[Http], Awaitable[T]], **policy: Any) -> T:
+def use(server: Server, work: Callable[[HttpClient], Awaitable[T]], **policy: Any) -> T:
     """Do something with a client that has short pauses."""
 
     async def inside() -> T:
         headers = {"Authorization": f"Bearer {SECRET}"}
-        async with Http(server.url, headers, Policy(**{"pause": 0.01, **policy})) as http:
+        async with HttpClient(server.url, headers, HttpPolicy(**{"pause": 0.01, **policy})) as http:
             return await work(http)
 
     return asyncio.run(asyncio.wait_for(inside(), 60))
 
 
-def ask(server: Server, method: str = "GET", deadline: float | None = None, **more: Any) -> Answer:
-    async def once(http: Http) -> Answer:
+def ask(server: Server, method: str = "GET", deadline: float | None = None, **more: Any) -> HttpResponse:
+    async def once(http: HttpClient) -> HttpResponse:
         end = None if deadline is None else asyncio.get_running_loop().time() + deadline
         return await http.request(method, "/x", deadline=end, **more)
 
@@ -164,7 +164,7 @@ def test_one_who_is_told_to_wait_makes_all_wait(server: Server) -> None:
     """The second request, which has less time, is refused with the words the first one got."""
     server.answers = [(429, {"Retry-After": "30"})]
 
-    async def two(http: Http) -> tuple[Answer, Answer]:
+    async def two(http: HttpClient) -> tuple[HttpResponse, HttpResponse]:
         now = asyncio.get_running_loop().time()
         first = await http.request("GET", "/first", deadline=now + 10)
         return first, await http.request("GET", "/second", deadline=now + 10)
@@ -177,7 +177,7 @@ def test_one_who_is_told_to_wait_makes_all_wait(server: Server) -> None:
 def test_the_wait_that_a_server_asks_for_is_capped(server: Server) -> None:
     server.answers = [(429, {"Retry-After": "100000"})]
 
-    async def once(http: Http) -> Answer:
+    async def once(http: HttpClient) -> HttpResponse:
         return await http.request("GET", "/x")
 
     assert use(server, once, longest_wait=0.05).status == 200
@@ -188,7 +188,7 @@ def test_the_wait_that_a_server_asks_for_is_capped(server: Server) -> None:
     [("5", 5, 5), ("1.5", 1.5, 1.5), ("999999999", 86400, 86400), ("-3", None, None), ("nan", None, None)],
 )
 def test_retry_after_in_seconds(said: str, least: float | None, most: float | None) -> None:
-    found = Answer(429, {"retry-after": said}).retry_after()
+    found = HttpResponse(429, {"retry-after": said}).retry_after()
     assert found == least == most
 
 
@@ -198,10 +198,10 @@ def test_retry_after_as_a_date_counts_from_the_servers_own_clock() -> None:
         "retry-after": formatdate(now - 3540, usegmt=True),
         "date": formatdate(now - 3600, usegmt=True),
     }
-    assert Answer(429, headers).retry_after() == 60
-    assert Answer(429, {"retry-after": formatdate(now - 100, usegmt=True)}).retry_after() == 0
-    assert Answer(429, {"retry-after": "Yesterday"}).retry_after() is None
-    assert Answer(429, {}).retry_after() is None
+    assert HttpResponse(429, headers).retry_after() == 60
+    assert HttpResponse(429, {"retry-after": formatdate(now - 100, usegmt=True)}).retry_after() == 0
+    assert HttpResponse(429, {"retry-after": "Yesterday"}).retry_after() is None
+    assert HttpResponse(429, {}).retry_after() is None
 
 
 def test_a_slow_answer_is_not_waited_for_beyond_the_deadline(server: Server) -> None:
@@ -214,7 +214,7 @@ def test_a_slow_answer_is_not_waited_for_beyond_the_deadline(server: Server) -> 
 def test_a_slow_answer_is_asked_for_again(server: Server) -> None:
     server.answers = ["hang"]
 
-    async def once(http: Http) -> Answer:
+    async def once(http: HttpClient) -> HttpResponse:
         return await http.request("GET", "/x")
 
     assert use(server, once, timeout=0.3).status == 200
@@ -223,7 +223,7 @@ def test_a_slow_answer_is_asked_for_again(server: Server) -> None:
 def test_an_answer_that_is_too_large_is_not_read(server: Server) -> None:
     server.answers = ["big"]
 
-    async def once(http: Http) -> Answer:
+    async def once(http: HttpClient) -> HttpResponse:
         return await http.request("GET", "/x")
 
     with pytest.raises(HttpError, match="more than 1000 bytes"):
@@ -238,7 +238,7 @@ def test_the_key_is_not_carried_to_another_server(server: Server) -> None:
 
 
 def test_a_server_that_is_not_there_was_not_asked(server: Server) -> None:
-    async def once(http: Http) -> Answer:
+    async def once(http: HttpClient) -> HttpResponse:
         return await http.request("POST", "/x")
 
     with pytest.raises(HttpError) as failed:
@@ -247,7 +247,7 @@ def test_a_server_that_is_not_there_was_not_asked(server: Server) -> None:
 
 
 def test_connections_are_bounded(server: Server) -> None:
-    async def crowd(http: Http) -> list[Answer]:
+    async def crowd(http: HttpClient) -> list[HttpResponse]:
         return list(await asyncio.gather(*(http.request("GET", "/x") for _ in range(60))))
 
     assert len(use(server, crowd, connections=3)) == 60
@@ -259,7 +259,7 @@ def test_no_error_and_no_log_shows_a_header(key: str, caplog: pytest.LogCaptureF
     caplog.set_level(logging.DEBUG)
 
     async def once() -> None:
-        async with Http("http://127.0.0.1:1", {"Authorization": key}, Policy(pause=0.01)) as http:
+        async with HttpClient("http://127.0.0.1:1", {"Authorization": key}, HttpPolicy(pause=0.01)) as http:
             await http.request("GET", "/x")
 
     with pytest.raises(HttpError) as failed:
@@ -268,7 +268,7 @@ def test_no_error_and_no_log_shows_a_header(key: str, caplog: pytest.LogCaptureF
     assert SECRET not in told + caplog.text
 
 
-async def read(http: Http, path: str, silence: float = 20) -> bytes:
+async def read(http: HttpClient, path: str, silence: float = 20) -> bytes:
     got = b""
     async with http.stream(path, {}, silence) as (head, pieces), aclosing(pieces):
         assert head.status == 200
@@ -290,7 +290,7 @@ def test_a_stream_that_stops_is_an_error(server: Server, path: str) -> None:
 def test_a_refused_stream_has_its_reasons(server: Server) -> None:
     server.answers = [(410, {})]
 
-    async def refused(http: Http) -> Answer:
+    async def refused(http: HttpClient) -> HttpResponse:
         async with http.stream("/x", {}, 20) as (head, _):
             return head
 
@@ -299,7 +299,7 @@ def test_a_refused_stream_has_its_reasons(server: Server) -> None:
 
 
 def test_streams_do_not_hold_up_requests(server: Server) -> None:
-    async def both(http: Http) -> int:
+    async def both(http: HttpClient) -> int:
         async with http.stream("/silent", {}, 20) as (_, pieces), aclosing(pieces):
             await anext(pieces)
             return (await http.request("GET", "/x")).status

@@ -1,4 +1,4 @@
-"""Lines are the same however the bytes arrive, and no line takes more memory than the cap."""
+"""LineFramer are the same however the bytes arrive, and no line takes more memory than the cap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.system.lines import Line, Lines
+from segue.system.lines import LineFramer, OutputLine
 
 LINEISH = st.lists(
     st.sampled_from([b"a", b"\n", b"\r", b"\r\n", "é".encode(), "🙂".encode(), b"\xff", b"\xe2"])
@@ -19,8 +19,8 @@ def split(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(places)]
 
 
-def frame(chunks: list[bytes], cap: int) -> list[Line]:
-    lines = Lines(cap)
+def frame(chunks: list[bytes], cap: int) -> list[OutputLine]:
+    lines = LineFramer(cap)
     found = [line for chunk in chunks for line in lines.feed(chunk)]
     return found + lines.close()
 
@@ -35,7 +35,7 @@ def test_any_chunking_gives_the_same_lines(parts: list[bytes], cuts: list[int], 
 def test_nothing_is_lost_below_the_cap(texts: list[str], with_return: bool) -> None:
     end = "\r\n" if with_return else "\n"
     data = "".join(text + end for text in texts).encode()
-    assert frame([data], 10**6) == [Line(text) for text in texts]
+    assert frame([data], 10**6) == [OutputLine(text) for text in texts]
 
 
 @given(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])), st.integers(0, 20))
@@ -50,28 +50,31 @@ def test_a_cut_line_keeps_whole_characters_and_counts_the_rest(text: str, cap: i
 
 
 def test_a_line_without_an_end_is_given_at_the_close() -> None:
-    assert frame([b"one\ntwo"], 100) == [Line("one"), Line("two")]
+    assert frame([b"one\ntwo"], 100) == [OutputLine("one"), OutputLine("two")]
 
 
 def test_only_one_return_is_stripped_and_only_before_the_line_end() -> None:
-    assert frame([b"a\r\r\nb\rc\n"], 100) == [Line("a\r"), Line("b\rc")]
+    assert frame([b"a\r\r\nb\rc\n"], 100) == [OutputLine("a\r"), OutputLine("b\rc")]
 
 
 def test_empty_lines_are_lines() -> None:
-    assert frame([b"\n\r\n"], 100) == [Line(""), Line("")]
+    assert frame([b"\n\r\n"], 100) == [OutputLine(""), OutputLine("")]
 
 
 def test_bytes_that_are_not_utf8_are_replaced() -> None:
-    assert frame([b"\xff\xfeok\xc3\n"], 100) == [Line("��ok�")]
+    assert frame([b"\xff\xfeok\xc3\n"], 100) == [OutputLine("��ok�")]
 
 
 def test_a_long_line_says_how_much_was_cut() -> None:
-    lines = Lines(10)
+    lines = LineFramer(10)
     for _ in range(1000):
         assert lines.feed(b"x" * 1000) == []
-    assert lines.feed(b"\nnext\n") == [Line("x" * 10 + "…[999990 bytes cut]", 999_990), Line("next")]
+    assert lines.feed(b"\nnext\n") == [
+        OutputLine("x" * 10 + "…[999990 bytes cut]", 999_990),
+        OutputLine("next"),
+    ]
 
 
 def test_unicode_line_separators_do_not_end_a_line() -> None:
     text = "a\u2028b\x85c\x0bd"
-    assert frame([text.encode() + b"\n"], 100) == [Line(text)]
+    assert frame([text.encode() + b"\n"], 100) == [OutputLine(text)]

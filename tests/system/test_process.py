@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.job import Limits
-from segue.system.lines import Lines
+from segue.system.lines import LineFramer
 from segue.system.process.processes import Chunk, Command, Exit, Processes
 from tests.system.process_driver import (
     alive,
@@ -107,7 +107,7 @@ def test_a_large_prompt_arrives_whole(tmp_path: Path) -> None:
 
 def test_one_long_line_and_bytes_that_are_not_text(tmp_path: Path) -> None:
     ran = run_once(tmp_path / "run", shell(r"printf '\377\376'; head -c 10000000 /dev/zero", tmp_path))
-    (line,) = Lines(100).feed(ran.out + b"\n")
+    (line,) = LineFramer(100).feed(ran.out + b"\n")
     assert len(ran.out) == 10_000_002
     assert line.text.startswith("��\0")
     assert line.cut == 10_000_002 - 100

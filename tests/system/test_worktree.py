@@ -84,8 +84,8 @@ def test_a_missing_branch_is_made_only_for_a_run_that_has_not_begun(
     assert asyncio.run(unmerged(tree.home, tree.branch))
 
 
-def part(tree: Worktree, merge: bool = True) -> tuple[str, bool, bool]:
-    said = asyncio.run(tree.part("main", merge, lambda: None))
+def finish(tree: Worktree, merge: bool = True) -> tuple[str, bool, bool]:
+    said = asyncio.run(tree.finish("main", merge, lambda: None))
     return said.words, said.merged, said.removed
 
 
@@ -99,7 +99,7 @@ def test_a_merge_of_the_user_is_not_taken_back(repo: Path, tmp_path_factory: pyt
     git(repo, "commit", "--quiet", "--allow-empty", "-m", "theirs")
     git(repo, "switch", "--quiet", "main")
     git(repo, "merge", "--quiet", "--no-commit", "other")
-    words, merged, _ = part(tree)
+    words, merged, _ = finish(tree)
     assert not merged
     assert "middle of a merge" in words
     assert (repo / ".git" / "MERGE_HEAD").is_file()
@@ -112,7 +112,7 @@ def test_commits_on_another_branch_keep_the_work_tree(
     enter(tree, begun=False)
     git(tree.folder, "switch", "--quiet", "--detach")
     git(tree.folder, "commit", "--quiet", "--allow-empty", "-m", "lost?")
-    words, merged, removed = part(tree)
+    words, merged, removed = finish(tree)
     assert (merged, removed) == (False, False)
     assert "no branch" in words
     assert tree.folder.is_dir()
@@ -130,7 +130,7 @@ def test_ignored_files_of_the_user_are_not_overwritten(
     (tree.folder / "secret").write_text("agent's")
     git(tree.folder, "add", "--force", "secret")
     git(tree.folder, "commit", "--quiet", "-m", "work")
-    _, merged, _ = part(tree)
+    _, merged, _ = finish(tree)
     assert not merged
     assert (repo / "secret").read_text() == "mine"
 

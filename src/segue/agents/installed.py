@@ -14,7 +14,7 @@ from pydantic import AfterValidator
 
 from segue.domain.errors import ToolMissing
 from segue.ports import Installation, Problem
-from segue.system.probe import probe
+from segue.system.process.capture import probe
 
 PROBE_SECONDS = 20.0
 

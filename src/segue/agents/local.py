@@ -15,7 +15,7 @@ from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
-from segue.system.lines import Lines
+from segue.system.lines import LineFramer
 from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
 from segue.system.redact import Redactor
 
@@ -108,7 +108,7 @@ class _Stream:
     ) -> None:
         self._name = name
         self._redacted = redactor.stream()
-        self._lines = Lines(_LINE_BYTES)
+        self._lines = LineFramer(_LINE_BYTES)
         self._kept = self._room = kept_bytes
         self._seen = 0
         self._left_out = 0

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from segue.bridge.context import ConversationContext
 from segue.domain.event import EventType
 from segue.ports import StepFacts, StepResult
-from segue.system.http.client import Http, HttpError, Policy
+from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 _STATUS = {"done": "FINISHED"}
-_POLICY = Policy(timeout=20.0, attempts=4)
+_POLICY = HttpPolicy(timeout=20.0, attempts=4)
 
 
 def sign(secret: str, body: bytes) -> str:
@@ -68,7 +68,7 @@ async def _post(context: ConversationContext, url: str, token: str, body: dict[s
     }
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
-        async with Http(f"{parts.scheme}://{parts.netloc}", {}, _POLICY) as http:
+        async with HttpClient(f"{parts.scheme}://{parts.netloc}", {}, _POLICY) as http:
             answer = await http.request("POST", path, body=body, headers=headers, repeatable=True)
     except HttpError as error:
         return str(error)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from segue.config.bridge import BridgeSettings
 from segue.domain.budget import Budget
 from segue.domain.event import Event, EventType
@@ -92,11 +94,11 @@ class ConversationContext:
 
 def _with_repository(app: App, name: str, repository: str | None) -> App:
     """Return the same settings, with the agent's repository replaced."""
-    if repository is None or "repository" not in agent_class(name).Options.model_fields:
+    if repository is None or "repository" not in agent_class(name).Options.__annotations__:
         return app
     settings = app.loaded.settings
     options = {**settings.agents.get(name, {}), "repository": repository}
-    changed = settings.model_copy(update={"agents": {**settings.agents, name: options}})
+    changed = msgspec.structs.replace(settings, agents={**settings.agents, name: options})
     return replace(app, loaded=replace(app.loaded, settings=changed))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from segue.bridge.commands import LocalAction
 from segue.config.bridge import BridgeSettings
-from segue.system.http.client import Answer, Http, HttpError, Policy
+from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 
 _REFUSALS = {
     400: "the relay does not understand it",
@@ -42,10 +42,10 @@ async def run_action(settings: BridgeSettings, command: LocalAction, token: str)
         reason = f"the relay's token is not set ({settings.relay_token_env})"
         return RelayResult("refused", {"reason": reason})
     headers = {"Authorization": f"Bearer {secret}"}
-    policy = Policy(timeout=settings.relay_timeout, max_bytes=4 * 1024 * 1024, attempts=3)
+    policy = HttpPolicy(timeout=settings.relay_timeout, max_bytes=4 * 1024 * 1024, attempts=3)
     body = {"action": command.action, "parameters": dict(command.parameters)}
     try:
-        async with Http(settings.relay_url, headers, policy) as http:
+        async with HttpClient(settings.relay_url, headers, policy) as http:
             answer = await http.request(
                 "POST", "/run", body=body, headers={"Idempotency-Key": token}, repeatable=True
             )
@@ -54,7 +54,7 @@ async def run_action(settings: BridgeSettings, command: LocalAction, token: str)
     return _read_answer(answer)
 
 
-def _read_answer(answer: Answer) -> RelayResult:
+def _read_answer(answer: HttpResponse) -> RelayResult:
     try:
         data = answer.json()
     except ValueError:

@@ -27,7 +27,7 @@ from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
 from segue.ports import Store
 from segue.runtime.wiring import App, agent_class
-from segue.system.http.guard import LOOPBACK_HOSTS, Guard
+from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
 
 _WEBHOOKS = "/webhooks/cursor"
 _MAX_LIMIT = 1000
@@ -120,7 +120,7 @@ def make_bridge_app(routes: BridgeRoutes, token: str) -> Starlette:
             Route(_WEBHOOKS, routes.webhook, methods=["POST"]),
             Route("/health", _health, methods=["GET"]),
         ],
-        middleware=[Middleware(Guard, token=token, hosts=hosts, open_paths=(_WEBHOOKS, "/health"))],
+        middleware=[Middleware(RequestGuard, token=token, hosts=hosts, open_paths=(_WEBHOOKS, "/health"))],
         exception_handlers={SegueError: _handle_error},
     )
 

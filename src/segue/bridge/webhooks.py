@@ -22,8 +22,8 @@ from segue.bridge.conversations import KIND
 from segue.domain.event import Event, EventType
 from segue.domain.run import Run, RunSpec, RunState
 from segue.ports import Journal, StepFacts, StepResult, Store
-from segue.runtime.wiring import App
-from segue.system.http.client import Http, HttpError, Policy
+from segue.runtime.wiring import App, read_table
+from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 INBOX = "bridge-webhooks"
 """The kind of the run that contains all deliveries, so that each is processed once."""
@@ -124,20 +124,20 @@ async def dispatch(app: App, store: Store, journal: Journal, ensure: Callable[[s
 
 
 @asynccontextmanager
-async def _open_api(app: App) -> AsyncIterator[Http | None]:
+async def _open_api(app: App) -> AsyncIterator[HttpClient | None]:
     """Open Cursor's API; None without a key."""
     key = os.environ.get(KEY, "").strip()
     if not key:
         yield None
         return
-    options = CursorCloudOptions.model_validate(app.loaded.settings.agents.get("cursor-cloud", {}))
+    options = read_table(CursorCloudOptions, app.loaded.settings.agents.get("cursor-cloud", {}))
     basic = base64.b64encode(f"{key}:".encode()).decode()
-    policy = Policy(timeout=20.0, pause=options.retry_pause)
-    async with Http(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:
+    policy = HttpPolicy(timeout=20.0, pause=options.retry_pause)
+    async with HttpClient(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:
         yield http
 
 
-async def _confirm(api: Http | None, agent: str, status: str) -> str:
+async def _confirm(api: HttpClient | None, agent: str, status: str) -> str:
     """Return why a delivery is not believed; empty if the API confirms it. Wait while there is no answer."""
     if api is None:
         return f"not confirmed: {KEY} is not set"

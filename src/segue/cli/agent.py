@@ -73,8 +73,10 @@ def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
     Examples:
       segue agent schema command
     """
+    from segue.domain.options import options_schema
     from segue.runtime.wiring import App, agent_class
 
-    settings = App.load(repo, config_file).loaded.settings
-    click.echo(json.dumps(agent_class(name, settings).Options.model_json_schema(), indent=2))
+    options = agent_class(name, App.load(repo, config_file).loaded.settings).Options
+    old = hasattr(options, "model_json_schema")
+    click.echo(json.dumps(options.model_json_schema() if old else options_schema(options), indent=2))
     return 0

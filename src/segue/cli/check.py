@@ -106,11 +106,13 @@ def _document(results: list[CheckResult], report: RlsReport | None, passed: bool
 
 
 async def _rls(app: App, *, demanded: bool) -> RlsReport | None:
+    import msgspec
+
     from segue.judges.rls import examine
 
     chosen = app.loaded.settings.rls
     if demanded:
-        chosen = chosen.model_copy(update={"enabled": "on"})
+        chosen = msgspec.structs.replace(chosen, enabled="on")
     return await examine(app.repo, chosen, app.state_dir / "scratch")
 
 

@@ -25,11 +25,12 @@ def show(repo: Path | None, config_file: Path | None, as_json: bool, color: str)
       segue config show
       SEGUE_LIMITS__PHASE_TIMEOUT=600 segue config show --json
     """
-    from segue.config.load import shown
+    from segue.config.load import show as show_value
     from segue.runtime.wiring import App
 
     output = make_output(as_json, color=color)
-    rows = [(path, shown(value), origin) for path, value, origin in App.load(repo, config_file).loaded.rows()]
+    loaded = App.load(repo, config_file).loaded
+    rows = [(path, show_value(value), origin) for path, value, origin in loaded.rows()]
     if as_json:
         output.data([dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows])
     else:
@@ -46,6 +47,7 @@ def schema() -> int:
       segue config schema > segue.schema.json
     """
     from segue.config.settings import Settings
+    from segue.domain.options import options_schema
 
-    click.echo(json.dumps(Settings.model_json_schema(), indent=2))
+    click.echo(json.dumps(options_schema(Settings), indent=2))
     return 0

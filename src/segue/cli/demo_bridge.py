@@ -39,12 +39,13 @@ _SCRIPT = [
 async def show(folder: Path | None, output: Output) -> int:
     """Hold the conversation, then say what happened."""
     from segue.sim.cloud.app import cloud_app
-    from segue.sim.cloud.script import Script
+    from segue.sim.cloud.script import CloudScript
+    from segue.sim.script import check_script
     from segue.system.http.server import start_server
 
     place = await throwaway.with_feature(folder)
     os.environ["CURSOR_API_KEY"] = _KEY
-    script = Script.model_validate({"on": _SCRIPT})
+    script = check_script(_SCRIPT, CloudScript)
     url, stop = start_server(cloud_app(script, {_HOME: place.remote, _APP: place.remote}))
     try:
         async with _relay(place) as relay:
@@ -76,6 +77,7 @@ def _app(place: Throwaway, cloud: str, relay: str) -> App:
 @asynccontextmanager
 async def _relay(place: Throwaway) -> AsyncIterator[str]:
     """The real relay with one harmless action, for as long as the conversation takes."""
+    from segue.domain.options import read_options
     from segue.relay.options import RelaySettings
     from segue.relay.serve import serve
     from segue.relay.tokens import TokenFile
@@ -86,7 +88,7 @@ async def _relay(place: Throwaway) -> AsyncIterator[str]:
     # git is there on every machine, and this call prints its argument and does nothing else.
     argv = ["git", "check-ref-format", "--branch", "saved/{where}"]
     action = {"argv": argv, "parameters": {"where": "[a-z]+"}}
-    settings = RelaySettings.model_validate({"port": 0, "actions": {"backup": action}})
+    settings = read_options(RelaySettings, {"port": 0, "actions": {"backup": action}})
     urls: asyncio.Queue[str] = asyncio.Queue()
     work = asyncio.create_task(serve(settings, folder, urls.put_nowait))
     first = asyncio.create_task(urls.get())

@@ -43,15 +43,15 @@ async def show(folder: Path | None, output: Output) -> int:
 def _services(place: Throwaway) -> Iterator[tuple[str, str]]:
     """The simulated cloud and the simulated model, on loopback, for as long as the run takes."""
     from segue.sim.cloud.app import cloud_app
-    from segue.sim.cloud.script import Script as CloudScript
-    from segue.sim.http.script import load_script
+    from segue.sim.cloud.script import CloudScript
     from segue.sim.llm.app import llm_app
-    from segue.sim.llm.script import Script as ModelScript
+    from segue.sim.llm.script import LlmScript
+    from segue.sim.script import load_script
     from segue.system.http.server import start_server
 
     agents = load_script(place.folder / "agents.toml", CloudScript)
     cloud, stop_cloud = start_server(cloud_app(agents, {_HOSTED: place.remote}))
-    judge, stop_judge = start_server(llm_app(load_script(place.folder / "judge.toml", ModelScript)))
+    judge, stop_judge = start_server(llm_app(load_script(place.folder / "judge.toml", LlmScript)))
     try:
         yield cloud, judge
     finally:

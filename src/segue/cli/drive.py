@@ -24,8 +24,8 @@ from segue.runtime.session import carry_out
 from segue.runtime.wiring import App
 from segue.sources.prompt import PromptSource
 from segue.store.projections import task_views
-from segue.system.background import start_in_background
 from segue.system.files import private_folder
+from segue.system.program import start_in_background
 
 
 def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Output) -> int:

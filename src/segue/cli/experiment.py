@@ -51,6 +51,8 @@ def experiment(
     """
     import asyncio
 
+    import msgspec
+
     from segue.runtime import experiment as lab
     from segue.runtime.wiring import App
 
@@ -58,7 +60,7 @@ def experiment(
     app = App.load(file.absolute().parent, config_file, settings)
     found = lab.read(file)
     if trials is not None:
-        found = found.model_copy(update={"trials": trials})
+        found = msgspec.structs.replace(found, trials=trials)
     if dry_run:
         return _list(app, found, output)
     results = asyncio.run(lab.carry_out(app, found, file.absolute().parent, _teller(output)))

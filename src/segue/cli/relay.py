@@ -113,13 +113,16 @@ def actions(config_file: Path | None, as_json: bool, color: str) -> int:
     output = make_output(as_json, color=color)
     found = _app(config_file, {}).loaded.settings.relay.actions
     if as_json:
-        output.data([{"name": name, **action.model_dump(exclude={"env"})} for name, action in found.items()])
+        from segue.domain.options import option_values
+
+        rows = [{"name": name, **option_values(action)} for name, action in found.items()]
+        output.data([{key: value for key, value in row.items() if key != "env"} for row in rows])
         return 0
-    rows = [
+    lines = [
         (name, " ".join(action.argv), ", ".join(action.parameters), action.confirm, f"{action.timeout:g} s")
         for name, action in found.items()
     ]
-    output.table(["action", "command", "parameters", "confirm", "timeout"], rows)
+    output.table(["action", "command", "parameters", "confirm", "timeout"], lines)
     return 0
 
 

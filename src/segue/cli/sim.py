@@ -63,7 +63,7 @@ def cursor(port: int, repos: tuple[str, ...], script: Path | None) -> int:
     Example:
       segue sim cursor --repo https://github.com/me/app=/tmp/app.git
     """
-    from segue.sim.cloud.command import run_cloud
+    from segue.sim.services import run_cloud
 
     run_cloud(port, repos, script, make_output().text)
     return 0
@@ -81,7 +81,7 @@ def llm(port: int, script: Path | None) -> int:
     Example:
       segue sim llm --port 8099 --script answers.toml
     """
-    from segue.sim.llm.command import run_llm
+    from segue.sim.services import run_llm
 
     run_llm(port, script, make_output().text)
     return 0
@@ -99,7 +99,7 @@ def search(port: int, script: Path | None) -> int:
     Example:
       segue sim search --port 8098 --script results.toml
     """
-    from segue.sim.search.command import run_search
+    from segue.sim.services import run_search
 
     run_search(port, script, make_output().text)
     return 0

@@ -5,23 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from msgspec import Meta
+from msgspec.structs import force_setattr
 
+from segue.domain.options import Amount, Count, OptionError, Options, Port, Seconds
 from segue.domain.repository import canonical
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 HOST = "github.com"
-"""Where a pattern such as `owner/*` is looked for when it names no host."""
+"""The host of a pattern such as `owner/*` that names none."""
 
 
 def pattern(text: str) -> str:
-    """An entry of the allow-list in its one spelling: `https://host/owner/name`, `https://host/owner/*`,
-    or an absolute folder; ValueError when it is none of these."""
+    """Normalize an entry of the allow-list: `https://host/owner/name`, `https://host/owner/*`, or an
+    absolute folder; raises ValueError when it is none of these."""
     text = text.strip()
     if text.startswith(("/", "~", ".")) or Path(text).is_absolute():
-        return str(_folder(Path(text)))
+        return str(_expand(Path(text)))
     if not text.endswith("/*"):
         return canonical(text)
     owner = text[:-2]
@@ -32,101 +33,123 @@ def pattern(text: str) -> str:
     return f"{canonical(owner + '/x')[:-2]}/*"
 
 
-def _folder(path: Path) -> Path:
+def _expand(path: Path) -> Path:
     full = path.expanduser()
     if not full.is_absolute():
         raise ValueError(f"{path} is a relative path; write it from / or ~")
     return full
 
 
-def _url(url: str) -> str:
+def _check_address(name: str, url: str) -> str:
     parts = urlsplit(url)
     if parts.username or parts.password:
-        raise ValueError("must not hold a user or a password")
+        raise OptionError(name, "must not contain a user or a password")
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL):
-        raise ValueError("must begin with https:// (or http:// on this machine): a secret travels with it")
+        raise OptionError(name, "must begin with https:// (or http:// on this machine): it carries a secret")
     return url.rstrip("/")
 
 
-def _zone(name: str) -> str:
+def _check_zone(name: str) -> None:
+    from zoneinfo import ZoneInfo
+
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise ValueError(f"there is no time zone {name!r}; write one such as Europe/Berlin") from None
-    return name
+        message = f"there is no time zone {name!r}; write one such as Europe/Berlin"
+        raise OptionError("time_zone", message) from None
 
 
-Pattern = Annotated[str, AfterValidator(pattern)]
-Url = Annotated[str, AfterValidator(_url)]
+class AllowedRepo(Options, frozen=True):
+    """A repository that agents on this machine may work on, and the folder of its clone."""
+
+    repo: str
+    folder: Path
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "repo", pattern(self.repo))
+        force_setattr(self, "folder", _expand(self.folder))
 
 
-class AllowedRepo(BaseModel):
-    """A repository that agents on this machine may work on, and where its clone lies."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    repo: Pattern
-    folder: Annotated[Path, AfterValidator(_folder)]
-
-
-class BridgeSettings(BaseModel):
+class BridgeSettings(Options, frozen=True):
     """What an agent's commands may do, and how much of it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    allow_repos: Annotated[
+        tuple[str | AllowedRepo, ...],
+        Meta(
+            description="Where subagents may work: `github.com/me/app`, `me/*`, a folder, or "
+            '`{ repo = "github.com/me/app", folder = "~/src/app" }` for agents on this machine.'
+        ),
+    ] = ()
+    subagent: Annotated[
+        str | None, Meta(description="The agent of subagents; that of the conversation if unset.")
+    ] = None
+    allow_agents: Annotated[
+        tuple[str, ...], Meta(description="More agents that a `SUBAGENT` line may name with `agent=`.")
+    ] = ()
+    wait: Annotated[
+        bool, Meta(description="Report to the agent only when all of its subagents have finished.")
+    ] = True
+    reads: Annotated[
+        Literal["last", "turn"],
+        Meta(description="Look for commands in the agent's last message, or in its whole turn."),
+    ] = "last"
+    in_fences: Annotated[bool, Meta(description="Run commands inside code fences too.")] = False
+    mode: Annotated[
+        Literal["edit", "plan", "ask"],
+        Meta(description="What the agent of the conversation may do in its own repository."),
+    ] = "edit"
+    commands: Annotated[Count, Meta(description="Commands to run from one reply.")] = 20
+    rounds: Annotated[Count, Meta(description="Replies of the agent per message of a person.")] = 20
+    launches: Annotated[
+        Count, Meta(description="Launches per conversation, replies and subagents together.")
+    ] = 50
+    cost_usd: Annotated[
+        Amount | None, Meta(description="US dollars per conversation; needs agents that report cost.")
+    ] = None
+    concurrency: Annotated[
+        Count, Meta(description="Subagents that work at the same time, over all conversations.")
+    ] = 3
+    time_zone: Annotated[
+        str, Meta(description="The time zone of times such as `tomorrow 9:00` that name none.")
+    ] = "UTC"
+    relay_url: Annotated[str | None, Meta(description="The address of the relay: see docs/relay.md.")] = None
+    relay_token_env: Annotated[str, Meta(description="The environment variable with the relay's token.")] = (
+        "SEGUE_RELAY_TOKEN"
+    )
+    relay_token_file: Annotated[
+        Path | None, Meta(description="A file with the relay's token, instead of the variable.")
+    ] = None
+    relay_timeout: Annotated[Seconds, Meta(description="Seconds an action may take.")] = 900
+    extensions: Annotated[
+        tuple[str, ...], Meta(description="More commands that agents may use: see docs/bridge.md.")
+    ] = ()
+    listen: Annotated[str, Meta(description="The address `segue bridge serve` listens on.")] = "127.0.0.1"
+    port: Annotated[Port, Meta(description="Its port; 0 picks a free one.")] = 8377
+    hosts: Annotated[
+        tuple[str, ...], Meta(description="More host names it answers to, such as that of a tunnel.")
+    ] = ()
+    token_env: Annotated[
+        str, Meta(description="The environment variable with the token of `bridge serve`.")
+    ] = "SEGUE_BRIDGE_TOKEN"
+    webhook_secret_env: Annotated[
+        str, Meta(description="The environment variable with the secret that signs Cursor's webhooks.")
+    ] = "CURSOR_WEBHOOK_SECRET"
+    completion_url: Annotated[
+        str | None,
+        Meta(description="Where to report the end of every subagent, in the form of Cursor's webhooks."),
+    ] = None
+    completion_secret_env: Annotated[
+        str, Meta(description="The environment variable with the secret that signs these reports.")
+    ] = "SEGUE_COMPLETION_SECRET"
 
-    allow_repos: tuple[Pattern | AllowedRepo, ...] = Field(
-        (),
-        description="Where subagents may work: `github.com/me/app`, `me/*`, a folder, or "
-        '`{ repo = "github.com/me/app", folder = "~/src/app" }` for agents on this machine.',
-    )
-    subagent: str | None = Field(
-        None, description="The agent that subagents are launched with; that of the conversation if unset."
-    )
-    allow_agents: tuple[str, ...] = Field(
-        (), description="Further agents that a `SUBAGENT` line may name with `agent=`."
-    )
-    wait: bool = Field(True, description="Tell the agent about its subagents only when all have ended.")
-    reads: Literal["last", "turn"] = Field(
-        "last", description="Look for commands in the agent's last message, or in all of its turn."
-    )
-    in_fences: bool = Field(False, description="Commands inside code fences count too.")
-    mode: Literal["edit", "plan", "ask"] = Field(
-        "edit", description="What the agent that holds the conversation may do in its own repository."
-    )
-    commands: int = Field(20, ge=1, description="Commands of one reply that are carried out.")
-    rounds: int = Field(20, ge=1, description="Replies of the agent per message of a person.")
-    launches: int = Field(50, ge=1, description="Launches per conversation, replies and subagents together.")
-    cost_usd: float | None = Field(
-        None, gt=0, description="US dollars per conversation; needs agents that report cost."
-    )
-    concurrency: int = Field(3, ge=1, description="Subagents at work at once, over all conversations.")
-    time_zone: Annotated[str, AfterValidator(_zone)] = Field(
-        "UTC", description="The zone of times such as `tomorrow 9:00` that name none."
-    )
-    relay_url: Url | None = Field(None, description="Where the relay listens: see docs/relay.md.")
-    relay_token_env: str = Field(
-        "SEGUE_RELAY_TOKEN", description="The environment variable that holds the relay's token."
-    )
-    relay_token_file: Path | None = Field(None, description="The file that holds the relay's token instead.")
-    relay_timeout: float = Field(900, gt=0, description="Seconds an action may take.")
-    extensions: tuple[str, ...] = Field(
-        (), description="Further commands that are carried out: see docs/bridge.md."
-    )
-    listen: str = Field("127.0.0.1", description="The address `segue bridge serve` listens on.")
-    port: int = Field(8377, ge=0, le=65535, description="Its port; 0 takes a free one.")
-    hosts: tuple[str, ...] = Field(
-        (), description="Further names it may be called by, such as that of a tunnel."
-    )
-    token_env: str = Field(
-        "SEGUE_BRIDGE_TOKEN", description="The environment variable that holds the token of `bridge serve`."
-    )
-    webhook_secret_env: str = Field(
-        "CURSOR_WEBHOOK_SECRET",
-        description="The environment variable that holds the secret Cursor's webhooks are signed with.",
-    )
-    completion_url: Url | None = Field(
-        None, description="Where the end of every subagent is told, in the form of Cursor's webhooks."
-    )
-    completion_secret_env: str = Field(
-        "SEGUE_COMPLETION_SECRET", description="The environment variable with the secret that signs these."
-    )
+    def __post_init__(self) -> None:
+        try:
+            repos = tuple(pattern(entry) if isinstance(entry, str) else entry for entry in self.allow_repos)
+        except ValueError as error:
+            raise OptionError("allow_repos", str(error)) from None
+        force_setattr(self, "allow_repos", repos)
+        for name in ("relay_url", "completion_url"):
+            if url := getattr(self, name):
+                force_setattr(self, name, _check_address(name, url))
+        if self.time_zone != "UTC":
+            _check_zone(self.time_zone)

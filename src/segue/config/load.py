@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr, ValidationError
-
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
+from segue.domain.options import OptionError, Secret, option_values, read_options
 
 PREFIX = "SEGUE_"
 NOT_SETTINGS = {
@@ -21,14 +20,14 @@ NOT_SETTINGS = {
     *("SEGUE_RELAY_TOKEN", "SEGUE_BRIDGE_TOKEN", "SEGUE_COMPLETION_SECRET"),
     *("SEGUE_SUPERVISOR", "SEGUE_CONFIG", "SEGUE_TRACEBACK", "SEGUE_BINARY", "SEGUE_PORTABLE"),
 }
-"""Variables that Segue gives to agents or reads elsewhere."""
+"""Variables that Segue sets for agents or reads elsewhere."""
 
 NOT_SETTINGS_PREFIX = "SEGUE_SIM_"
-"""Variables for the stand-ins of `segue sim`."""
+"""Variables of the simulators in `segue sim`."""
 
 PATHS = {"state_dir", "source", "repo", "agents.scripted.script", "bridge.relay_token_file"}
 PATHS |= {"relay.certfile", "relay.keyfile"}
-"""Settings that name a file: relative to the file they stand in."""
+"""Settings that name a file: relative to the configuration file that sets them."""
 
 SYNONYMS = {
     "agent_cmd": "agents.cursor.agent_cmd",
@@ -42,10 +41,15 @@ SYNONYMS = {
 }
 """Other names under which settings are accepted."""
 
+NAMED_TABLES = ("agents", "acp", "reviewers", "profiles", "flows")
+"""Tables whose keys are names: an environment variable spells their dashes as underscores."""
+
 Tree = dict[str, Any]
+Known = Callable[[str], Iterable[str]]
+"""Yields the names that exist for a table such as `agents`; for other tables, none."""
 
 _NOT_STORED = {"database_url", "notify.webhook.url", "repo", "source"}
-"""Not kept with the run: secrets, and what the run says itself."""
+"""Not stored with the run: secrets, and what the run knows itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +62,32 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """The settings, and for each value where it came from."""
 
     settings: Settings
     origins: Mapping[str, str] = field(default_factory=dict)
     overrides: Tree = field(default_factory=dict)
-    """What the environment and the command line said; stored with the run, without secrets."""
+    """The values of the environment and the command line; stored with the run, without secrets."""
 
     def origin(self, path: str) -> str:
-        """Where a value came from; a table answers for what it holds."""
+        """Return where a value came from; a table answers for its values."""
         found = self.origins.get(path)
         if found is None and "." in path:
             return self.origin(path.rsplit(".", 1)[0])
         return found or "default"
 
+    def where(self, path: str) -> str:
+        """Return the file or the environment variable that people must edit to change a value."""
+        return _locate(path, self.origins)
+
     def rows(self) -> list[tuple[str, Any, str]]:
-        """Every value with its dotted name and origin, secrets masked."""
-        return [(path, value, self.origin(path)) for path, value in _leaves(self.settings.model_dump())]
+        """Return every value with its dotted name and origin, secrets masked."""
+        return [(path, value, self.origin(path)) for path, value in _leaves(option_values(self.settings))]
+
+
+def _know_none(_table: str) -> Iterable[str]:
+    return ()
 
 
 def load(
@@ -85,8 +97,12 @@ def load(
     command_line: Tree | None = None,
     stored: Tree | None = None,
     environ: Mapping[str, str] | None = None,
-) -> Loaded:
-    """Read all layers and check them; `start` is where the search for the project file begins."""
+    known: Known = _know_none,
+) -> LoadedSettings:
+    """Read and check all layers; `start` is where the search for the project file begins.
+
+    `known` tells which agents and reviewers exist: a table for another one is an error.
+    """
     environ = os.environ if environ is None else environ
     env_layer, line_layer = _environment(environ), _without_none(command_line or {})
     layers = [
@@ -101,11 +117,60 @@ def load(
     for layer in layers:
         for name, value in _leaves(layer.values):
             path = SYNONYMS.get(name, name)
-            _put(merged, path, _anchored(path, value, layer.base))
+            if layer.origin == "environment":
+                path = _spell(path, merged, known)
+            _put(merged, path, _anchor(path, value, layer.base))
             origins[path] = layer.origin
             if layer in layers[-3:] and path not in _NOT_STORED:
-                _put(overrides, path, _anchored(path, value, layer.base))
-    return Loaded(_validated(merged, origins), origins, overrides)
+                _put(overrides, path, _anchor(path, value, layer.base))
+    loaded = LoadedSettings(_validate(merged, origins), origins, overrides)
+    _refuse_unknown_names(loaded, known)
+    return loaded
+
+
+def _spell(path: str, merged: Tree, known: Known) -> str:
+    """Return the path with the dashes of a known name: `agents.cursor_cloud` → `agents.cursor-cloud`."""
+    table, *rest = path.split(".")
+    if table not in NAMED_TABLES or not rest or "_" not in rest[0]:
+        return path
+    names = (*_keys(merged, table), *(_keys(merged, "acp") if table == "agents" else ()), *known(table))
+    if rest[0] not in names:
+        rest[0] = next((name for name in names if name.replace("-", "_") == rest[0]), rest[0])
+    return ".".join((table, *rest))
+
+
+def _keys(merged: Tree, table: str) -> tuple[str, ...]:
+    found = merged.get(table)
+    return tuple(found) if isinstance(found, dict) else ()
+
+
+def _refuse_unknown_names(loaded: LoadedSettings, known: Known) -> None:
+    settings = loaded.settings
+    for table, names in (("agents", settings.agents), ("reviewers", settings.reviewers)):
+        for name in names:
+            if table == "agents" and name in settings.acp:
+                continue
+            seen = []
+            for existing in known(table):
+                if existing == name:
+                    break
+                seen.append(existing)
+            else:
+                _refuse(table, name, [*seen, *(settings.acp if table == "agents" else ())], loaded)
+
+
+def _refuse(table: str, name: str, existing: list[str], loaded: LoadedSettings) -> None:
+    from difflib import get_close_matches
+
+    if not existing:  # nobody knows which names there are
+        return
+    near = get_close_matches(name, existing, n=1)
+    hint = f"; did you mean {table}.{near[0]}?" if near else ""
+    path = f"{table}.{name}"
+    raise UsageError(
+        f"{path}: there is no {table[:-1]} of this name{hint} (from {loaded.where(path)})",
+        hint=f"Known {table}: {', '.join(sorted(existing))}",
+    )
 
 
 def _files(start: Path, config: Path | None, environ: Mapping[str, str]) -> list[Layer]:
@@ -121,40 +186,40 @@ def _files(start: Path, config: Path | None, environ: Mapping[str, str]) -> list
 
 
 def user_file() -> Path:
-    """The file for settings that hold in every project."""
+    """Return the file for settings that apply to every project."""
     import platformdirs
 
     try:
         return platformdirs.user_config_path("segue") / "config.toml"
     except RuntimeError as error:  # neither HOME nor an entry of the user
         raise UsageError(
-            f"There is no home folder: {error}.", hint="Set HOME to a folder of yours."
+            f"There is no home folder: {error}.", hint="Set HOME to one of your folders."
         ) from None
 
 
 def project_file(start: Path) -> Path | None:
-    """The nearest `segue.toml`, or `pyproject.toml` with a `[tool.segue]` table, at `start` or above.
+    """Return the nearest `segue.toml`, or `pyproject.toml` with a `[tool.segue]` table, at `start` or above.
 
-    Above the repository only files of this user count: settings name programs to run, and a shared
-    folder such as /tmp may hold a file that somebody else has put there.
+    Above the repository only this user's files are read: settings name programs to run, and in a shared
+    folder such as /tmp somebody else may have put one.
     """
     outside = False
     for folder in (start, *start.parents):
-        found = _settings_in(folder)
-        if found is not None and not (outside and _foreign(found)):
+        found = _find_in(folder)
+        if found is not None and not (outside and _is_foreign(found)):
             return found
         outside = outside or (folder / ".git").exists()
     return None
 
 
-def _settings_in(folder: Path) -> Path | None:
+def _find_in(folder: Path) -> Path | None:
     if (folder / "segue.toml").is_file():
         return folder / "segue.toml"
     pyproject = folder / "pyproject.toml"
     return pyproject if pyproject.is_file() and b"[tool.segue" in pyproject.read_bytes() else None
 
 
-def _foreign(path: Path) -> bool:
+def _is_foreign(path: Path) -> bool:
     return hasattr(os, "getuid") and path.stat().st_uid not in (os.getuid(), 0)
 
 
@@ -173,24 +238,24 @@ def _environment(environ: Mapping[str, str]) -> Tree:
     for name, text in environ.items():
         ours = name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS_PREFIX)
         if ours and name not in NOT_SETTINGS and text != "":
-            _put(values, name[len(PREFIX) :].lower().replace("__", "."), _parsed(name, text))
+            _put(values, name[len(PREFIX) :].lower().replace("__", "."), _parse(name, text))
     return values
 
 
 def environment_of(values: Tree) -> dict[str, str]:
-    """Settings as the variables that another Segue reads them from."""
-    return {PREFIX + path.upper().replace(".", "__"): _written(value) for path, value in _leaves(values)}
+    """Return settings as the environment variables that another Segue reads them from."""
+    return {PREFIX + _variable(path): _write(value) for path, value in _leaves(values)}
 
 
-def _written(value: Any) -> str:
-    """A value as `_parsed` reads it: JSON's lists and texts are TOML's too."""
+def _write(value: Any) -> str:
+    """Return a value as `_parse` reads it: JSON's lists and texts are TOML's too."""
     if isinstance(value, list):
         return json.dumps(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _parsed(name: str, text: str) -> Any:
-    """Lists and tables are written as in TOML; everything else is text, which the types convert."""
+def _parse(name: str, text: str) -> Any:
+    """Parse lists and tables as TOML; everything else is text, which `read_options` converts."""
     if not text.startswith(("[", "{")):
         return text
     try:
@@ -222,46 +287,37 @@ def _put(tree: Tree, path: str, value: Any) -> None:
     tree[key] = value
 
 
-def _anchored(path: str, value: Any, base: Path | None) -> Any:
+def _anchor(path: str, value: Any, base: Path | None) -> Any:
     is_path = path in PATHS or (path == "database_url" and "://" not in str(value))
     if is_path and base is not None and isinstance(value, str | Path) and str(value):
         return str(base / Path(value).expanduser())
     return value
 
 
-def _validated(merged: Tree, origins: Mapping[str, str]) -> Settings:
+def _validate(merged: Tree, origins: Mapping[str, str]) -> Settings:
     try:
-        return Settings.model_validate(merged)
-    except ValidationError as error:
-        raise UsageError("\n".join(_problem(detail, origins) for detail in error.errors())) from None
+        return read_options(Settings, merged)
+    except OptionError as error:
+        raise UsageError(f"{error.path}: {error.message} (from {_locate(error.path, origins)})") from None
 
 
-def _problem(detail: Any, origins: Mapping[str, str]) -> str:
-    path = ".".join(str(part) for part in detail["loc"])
-    origin = next((origins[p] for p in (path, *_inner(path, origins)) if p in origins), "default")
-    if detail["type"] == "extra_forbidden":
-        return f"Unknown setting {path} (from {_where(origin, path)}).{_nearest(path)}"
-    return f"{path}: {detail['msg']} (from {_where(origin, path)})"
+def _locate(path: str, origins: Mapping[str, str]) -> str:
+    """Return the origin of a value, a table or an element of a list; a variable by its full name."""
+    name = path.partition("[")[0]
+    related = (known for known in origins if known.startswith(f"{name}.") or name.startswith(f"{known}."))
+    found = name if name in origins else next(related, name)
+    origin = origins.get(found, "default")
+    return PREFIX + _variable(found) if origin == "environment" else origin
 
 
-def _inner(path: str, origins: Mapping[str, str]) -> list[str]:
-    return [known for known in origins if known.startswith(f"{path}.") or path.startswith(f"{known}.")]
+def _variable(path: str) -> str:
+    return path.upper().replace(".", "__").replace("-", "_")
 
 
-def _where(origin: str, path: str) -> str:
-    return PREFIX + path.upper().replace(".", "__") if origin == "environment" else origin
-
-
-def _nearest(path: str) -> str:
-    from difflib import get_close_matches
-
-    known = [name for name, _ in _leaves(Settings().model_dump())]  # type: ignore[call-arg]
-    near = get_close_matches(path, known, n=1)
-    return f" Did you mean {near[0]}?" if near else ""
-
-
-def shown(value: Any) -> str:
-    """A value as people see it: secrets masked."""
-    if isinstance(value, SecretStr):
+def show(value: Any) -> str:
+    """Return a value as people see it: lists as in TOML, secrets masked."""
+    if isinstance(value, Secret):
         return "[secret]"
+    if isinstance(value, tuple | list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
     return "" if value is None else str(value)

@@ -1,37 +1,39 @@
-"""The settings of the models that Segue serves: the table `[provider]`."""
+"""The table `[provider]`: how agents are served as models."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta
+
+from segue.domain.options import Count, Options, Text
 
 
-class ModelAlias(BaseModel):
+class ModelAlias(Options, frozen=True):
     """One entry of `[[provider.models]]`: a name of your own for a model."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: Annotated[Text, Meta(description="The name that clients ask for.")]
+    model: Annotated[Text, Meta(description="The model behind it, such as `claude-cli/opus`.")]
+    params: Annotated[
+        dict[str, Any],
+        Meta(description="More `litellm_params`, such as `api_base` or prices per token."),
+    ] = {}
 
-    name: str = Field(min_length=1, description="The name that clients ask for.")
-    model: str = Field(min_length=1, description="What stands behind it, such as `claude-cli/opus`.")
-    params: dict[str, Any] = Field(
-        default_factory=dict, description="Further `litellm_params`, such as `api_base` or prices per token."
-    )
 
-
-class ProviderSettings(BaseModel):
+class ProviderSettings(Options, frozen=True):
     """How agents are served as models."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    processes: int = Field(
-        8, ge=1, description="Agents that may work at the same time as models; further calls wait."
-    )
-    record: bool = Field(True, description="Keep a trace of every call as events of a run; see `segue logs`.")
-    depth: int = Field(4, ge=1, description="How deep profiles may be nested.")
-    output_bytes: int = Field(
-        64 * 1024**2, ge=1024, description="Bytes one agent may print for an answer before it is ended."
-    )
-    models: tuple[ModelAlias, ...] = Field(
-        (), description="Names of your own for models, for the proxy and for profiles."
-    )
+    processes: Annotated[
+        Count, Meta(description="Agents that may work as models at the same time; more calls wait.")
+    ] = 8
+    record: Annotated[
+        bool, Meta(description="Store a trace of every call as events of a run; see `segue logs`.")
+    ] = True
+    depth: Annotated[Count, Meta(description="How deep profiles may be nested.")] = 4
+    output_bytes: Annotated[
+        int, Meta(ge=1024, description="Bytes one agent may print for an answer before it is stopped.")
+    ] = 64 * 1024**2
+    models: Annotated[
+        tuple[ModelAlias, ...],
+        Meta(description="Names of your own for models, for the proxy and for profiles."),
+    ] = ()

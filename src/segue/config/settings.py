@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from msgspec import Meta
 
 from segue.config.bridge import BridgeSettings
 from segue.config.provider import ProviderSettings
@@ -13,6 +13,7 @@ from segue.domain.budget import Budget
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
 from segue.domain.job import Limits
+from segue.domain.options import Amount, Commands, Count, OptionError, Options, Seconds, Secret, Text
 from segue.domain.plan import BuildPhase
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
@@ -22,249 +23,295 @@ from segue.reviewers.triage import DismissRule
 from segue.searchers.options import SearchSettings
 
 
-class LimitSettings(BaseModel):
+class AgentNames(str):
+    """`NAME`, `NAME:MODEL`, or several in the order in which they are tried: a list, or text with commas."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read_option(cls, value: Any) -> Self:
+        """Read text or a list of texts."""
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            raise ValueError('expected an agent such as "claude:opus", or a list of agents')
+        return cls(",".join(names))
+
+    @staticmethod
+    def option_schema() -> dict[str, Any]:
+        """Return the JSON Schema of one agent or several."""
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
+class LimitSettings(Options, frozen=True):
     """What a launch and a whole run may use."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    phase_timeout: float = Field(1800, gt=0, description="Seconds one launch of an agent may take.")
-    idle_timeout: float = Field(900, gt=0, description="Seconds an agent may print nothing.")
-    run_timeout: float | None = Field(None, gt=0, description="Seconds the whole run may take.")
-    kill_grace: float = Field(
-        3, ge=0, description="Seconds between the rungs of the ladder: interrupt, terminate, kill."
+    phase_timeout: Annotated[Seconds, Meta(description="Seconds one launch of an agent may take.")] = 1800
+    idle_timeout: Annotated[Seconds, Meta(description="Seconds an agent may print nothing.")] = 900
+    run_timeout: Annotated[Seconds | None, Meta(description="Seconds the whole run may take.")] = None
+    kill_grace: Annotated[
+        float, Meta(ge=0, description="Seconds to wait after interrupt, then after terminate, before kill.")
+    ] = 3
+    attempts: Annotated[
+        Count, Meta(description="Launches per phase of a task before the task needs a human.")
+    ] = 1
+    resolutions: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="How often a task that fails verification is sent back to the agent; "
+            "2 if unset, 5 in the flow `build`."
+        ),
+    ] = None
+    replans: Annotated[
+        int, Meta(ge=0, description="How often a plan made by an agent may be revised in one run.")
+    ] = 10
+    launches: Annotated[Count | None, Meta(description="Launches per run.")] = None
+    tokens: Annotated[Count | None, Meta(description="Tokens per run; needs an agent that reports them.")] = (
+        None
     )
-    attempts: int = Field(1, ge=1, description="Launches per phase of a task before it needs a human.")
-    resolutions: int | None = Field(
-        None,
-        ge=0,
-        description="How often a task that fails verification is sent back to the agent; 2 if unset, 5 in "
-        "the flow `build`.",
+    cost_usd: Annotated[
+        Amount | None, Meta(description="US dollars per run; needs an agent that reports cost.")
+    ] = None
+    output_bytes: Annotated[Count, Meta(description="Bytes one launch may print before it is stopped.")] = (
+        2 * 1024**3
     )
-    replans: int = Field(
-        10, ge=0, description="How often a plan that an agent made may be looked at again in one run."
-    )
-    launches: int | None = Field(None, ge=1, description="Launches per run.")
-    tokens: int | None = Field(None, ge=1, description="Tokens per run; needs an agent that reports them.")
-    cost_usd: float | None = Field(
-        None, gt=0, description="US dollars per run; needs an agent that reports cost."
-    )
-    output_bytes: int = Field(2 * 1024**3, ge=1, description="Bytes one launch may print before it is ended.")
-    kept_bytes: int = Field(
-        1024**2, ge=1024, description="Bytes of each output stream kept as events; the rest is counted."
-    )
+    kept_bytes: Annotated[
+        int, Meta(ge=1024, description="Bytes of each output stream kept as events; the rest is counted.")
+    ] = 1024**2
 
     def launch(self) -> Limits:
-        """The limits of one launch."""
+        """Return the limits of one launch."""
         return Limits(
             self.phase_timeout, self.idle_timeout, self.kill_grace, self.output_bytes, self.kept_bytes
         )
 
     def budget(self) -> Budget:
-        """The caps of a whole run."""
+        """Return the limits of a whole run."""
         return Budget(self.launches, self.tokens, self.cost_usd)
 
 
-class ReviewSettings(BaseModel):
-    """Who reviews what the agent did, and what follows."""
+class ReviewSettings(Options, frozen=True):
+    """Who reviews the agent's changes, and what happens with the findings."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    reviewer: str | None = Field(
-        None, description="`stet`, `ruff`, `semgrep`, `command` or `none`; stet if it is found, when unset."
+    reviewer: Annotated[
+        str | None,
+        Meta(description="`stet`, `ruff`, `semgrep`, `command` or `none`; if unset, stet if it is found."),
+    ] = None
+    max_address_rounds: Annotated[
+        int, Meta(ge=0, description="How often the agent is asked to address findings.")
+    ] = 5
+    on_findings_remaining: Annotated[
+        Literal["warn", "fail"],
+        Meta(description="What to do with a task that still has findings after the last round."),
+    ] = "warn"
+    on_review_failure: Annotated[
+        Literal["fail", "retry_once", "skip"], Meta(description="What to do when the reviewer itself fails.")
+    ] = "fail"
+    min_severity: Annotated[Severity, Meta(description="Ignore findings that are less severe.")] = (
+        Severity.INFO
     )
-    max_address_rounds: int = Field(
-        5, ge=0, description="How often the agent is sent back to address findings."
-    )
-    on_findings_remaining: Literal["warn", "fail"] = Field(
-        "warn", description="What becomes of a task whose findings remain after the last round."
-    )
-    on_review_failure: Literal["fail", "retry_once", "skip"] = Field(
-        "fail", description="What becomes of a task whose reviewer fails."
-    )
-    min_severity: Severity = Field(Severity.INFO, description="Milder findings are left out.")
-    dismiss: tuple[DismissRule, ...] = Field(
-        (), description="Findings that are dismissed without asking the agent."
-    )
+    dismiss: Annotated[
+        tuple[DismissRule, ...], Meta(description="Findings to dismiss without asking the agent.")
+    ] = ()
 
 
-def _listed(value: Any) -> Any:
-    return ",".join(value) if isinstance(value, list) and all(isinstance(v, str) for v in value) else value
+class RoleSettings(Options, frozen=True):
+    """Which agent has which role: `NAME`, `NAME:MODEL`, or a list; the first that can work does."""
+
+    plan: Annotated[AgentNames | None, Meta(description="Who plans.")] = None
+    execute: Annotated[
+        AgentNames | None, Meta(description="Who does the work, and fixes it when it is sent back.")
+    ] = None
+    address: Annotated[
+        AgentNames | None, Meta(description="Who addresses review findings; `execute` if unset.")
+    ] = None
+    verify: Annotated[AgentNames | None, Meta(description="Who judges, when an agent does.")] = None
+    research: Annotated[
+        AgentNames | None, Meta(description="Who searches the web, when no search service does.")
+    ] = None
 
 
-Agents = Annotated[str | None, BeforeValidator(_listed)]
-"""`NAME`, `NAME:MODEL`, or several in the order in which they are tried."""
-
-
-class RoleSettings(BaseModel):
-    """Who plays which role: `NAME`, `NAME:MODEL`, or a list of which the first that can work does."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    plan: Agents = Field(None, description="Who plans.")
-    execute: Agents = Field(None, description="Who does the work, and mends it when it is sent back.")
-    address: Agents = Field(None, description="Who addresses review findings; `execute` if unset.")
-    verify: Agents = Field(None, description="Who judges, when an agent does.")
-    research: Agents = Field(None, description="Who searches the web, when no search service does.")
-
-
-class FinalSettings(BaseModel):
+class FinalSettings(Options, frozen=True):
     """Commands run once after the last task; their output is stored and reported."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    review: tuple[tuple[str, ...], ...] = Field((), description="Commands of the final review.")
-    audit: tuple[tuple[str, ...], ...] = Field((), description="Commands of the final audit.")
-    timeout: float = Field(3600, gt=0, description="Seconds one of these commands may take.")
+    review: Annotated[Commands, Meta(description="Commands of the final review.")] = Commands()
+    audit: Annotated[Commands, Meta(description="Commands of the final audit.")] = Commands()
+    timeout: Annotated[Seconds, Meta(description="Seconds one of these commands may take.")] = 3600
 
 
-class LogSettings(BaseModel):
+class LogSettings(Options, frozen=True):
     """The structured log; prompts appear in it as length and hash only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    file: str | None = Field(None, description="Where the log goes; `-` is stderr; none if unset.")
-    format: Literal["json", "text"] = Field("json", description="JSON lines or text.")
+    file: Annotated[str | None, Meta(description="The log file; `-` is stderr; no log if unset.")] = None
+    format: Annotated[Literal["json", "text"], Meta(description="JSON lines or text.")] = "json"
 
 
-class DiagnosticSettings(BaseModel):
-    """The commands that a judge may have run to find out more."""
+class DiagnosticSettings(Options, frozen=True):
+    """The commands that a judge may ask for to find out more."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    allow: Annotated[
+        tuple[str, ...],
+        Meta(description="The beginnings of allowed commands; `*` stands for one plain word."),
+    ] = ALLOWED
+    timeout: Annotated[Seconds, Meta(description="Seconds one of these commands may take.")] = 300
+    output_bytes: Annotated[
+        int, Meta(ge=1024, description="Bytes of their output to keep: the end, where errors are.")
+    ] = 32 * 1024
 
-    allow: tuple[str, ...] = Field(
-        ALLOWED, description="What allowed commands begin with; `*` stands for one plain word."
-    )
-    timeout: float = Field(300, gt=0, description="Seconds one of these commands may take.")
-    output_bytes: int = Field(
-        32 * 1024, ge=1024, description="Bytes of their output that are kept: the end, where errors stand."
-    )
-
-    @field_validator("allow")
-    @classmethod
-    def _can_be_split(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for rule in value:
-            if parse(rule)[0] == "*":
-                raise ValueError("`*` cannot stand for the program")
-        return value
+    def __post_init__(self) -> None:
+        for rule in self.allow if self.allow is not ALLOWED else ():
+            try:
+                program = parse(rule)[0]
+            except ValueError as error:
+                raise OptionError("allow", str(error)) from None
+            if program == "*":
+                raise OptionError("allow", "`*` cannot stand for the program")
 
 
-class GcSettings(BaseModel):
+class GcSettings(Options, frozen=True):
     """What `segue gc` removes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    keep_days: float = Field(
-        30, ge=0, description="Days for which the files of a run that is done or failed are kept."
-    )
+    keep_days: Annotated[
+        float, Meta(ge=0, description="Days to keep the files of a run that is done or failed.")
+    ] = 30
 
 
-class StoreSettings(BaseModel):
-    """How runs get along with their database."""
+class StoreSettings(Options, frozen=True):
+    """How runs deal with their database."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    patience: float = Field(
-        300,
-        ge=0,
-        description="Seconds a run goes on while its Postgres database is away; what happens is buffered.",
-    )
+    patience: Annotated[
+        float,
+        Meta(ge=0, description="Seconds a run continues while Postgres is unreachable; events are buffered."),
+    ] = 300
 
 
-class Settings(BaseModel):
+class FlowSettings(Options, frozen=True):
+    """A flow of your own: the table `[flows.NAME]`."""
+
+    phases: Annotated[
+        tuple[Text, ...], Meta(min_length=1, description="The phases of each task, in their order.")
+    ]
+
+
+class Settings(Options, frozen=True):
     """All settings."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    agent: Agents = Field(
-        None, description="Who does the work: see `segue agent list`; further ones take over when it cannot."
+    agent: Annotated[
+        AgentNames | None,
+        Meta(
+            description="Who does the work: see `segue agent list`; others take over when the first cannot."
+        ),
+    ] = None
+    model: Annotated[str | None, Meta(description="The agent's model; its own default if unset.")] = None
+    flow: Annotated[
+        str | None,
+        Meta(
+            description="The phases of each task: `execute`, `review`, `plan`, `spec`, `build`, or one of "
+            "your own; the usual one for the source and the agent if unset."
+        ),
+    ] = None
+    source: Annotated[
+        Path | None, Meta(description="The plan or Spec Kit folder that `segue run` uses when none is named.")
+    ] = None
+    repo: Annotated[Path | None, Meta(description="The repository to work in when none is named.")] = None
+    commit: Annotated[
+        Literal["task", "phase", "never"], Meta(description="When Segue commits the agent's changes.")
+    ] = "task"
+    allow_dirty: Annotated[bool, Meta(description="Start even if the work tree has uncommitted changes.")] = (
+        False
     )
-    model: str | None = Field(None, description="The model the agent should use; its own default if unset.")
-    flow: str | None = Field(
-        None,
-        description="How each task is carried: `execute`, `review`, `plan`, `spec`, `build`; the usual one "
-        "if unset.",
+    worktree: Annotated[
+        bool, Meta(description="Give each run a git worktree of its own; yours is not touched.")
+    ] = False
+    worktree_end: Annotated[
+        Literal["keep", "merge"],
+        Meta(
+            description="What to do with the branch of such a run when it is done: keep it, or merge it into "
+            "yours if there is no conflict."
+        ),
+    ] = "keep"
+    allow_no_change: Annotated[bool, Meta(description="Let a task succeed without changing anything.")] = (
+        False
     )
-    source: Path | None = Field(
-        None, description="The plan or Spec Kit folder that `segue run` takes when none is named."
-    )
-    repo: Path | None = Field(None, description="The repository to work in when none is named.")
-    commit: Literal["task", "phase", "never"] = Field(
-        "task", description="When Segue commits what the agent changed."
-    )
-    allow_dirty: bool = Field(False, description="Start although the work tree has uncommitted changes.")
-    worktree: bool = Field(
-        False, description="Work in a git worktree of the run's own; yours is not touched."
-    )
-    worktree_end: Literal["keep", "merge"] = Field(
-        "keep",
-        description="What becomes of the branch of such a run when it is done: it stays, or it is merged "
-        "into yours if that goes without a conflict.",
-    )
-    allow_no_change: bool = Field(False, description="A task may succeed without changing anything.")
-    plan_format: Literal["strict", "lenient"] = Field(
-        "strict", description="`lenient` also reads headings such as `### Task 3: Title`."
-    )
-    verify: Literal["task", "strict"] = Field(
-        "task",
-        description="`strict` judges every task of a story by all of its scenarios; `task` does so at the "
-        "story's last open task.",
-    )
-    judged_by: Literal["llm", "agent", "checks"] | None = Field(
-        None,
-        description="Who decides whether a task is done: a model, an agent in the role `verify` (each with "
-        "the checks), or the checks alone; an agent in the flow `build`, else a model, if unset.",
-    )
-    checks: tuple[tuple[str, ...], ...] = Field(
-        (), description='Commands whose failure keeps a task from being done, e.g. `[["pytest", "-q"]]`.'
-    )
-    smoke: dict[BuildPhase, tuple[tuple[str, ...], ...]] = Field(
-        default_factory=dict,
-        description="Further checks for the steps of a build phase: `setup`, `schema`, `backend`, "
-        "`frontend`, `testing`, `deployment`.",
-    )
-    replan: Literal["caveats", "always", "never"] = Field(
-        "caveats", description="When the rest of a plan that an agent made is looked at again after a step."
-    )
-    plan_changed: Literal["ask", "keep", "restart"] = Field(
-        "ask", description="What to do when the plan has changed since a task of it was completed."
-    )
-    continue_with_remaining_tasks: bool = Field(
-        False, description="Go on with the next task when one needs a human."
-    )
-    max_consecutive_task_failures: int | None = Field(
-        None, ge=1, description="Stop after so many failed tasks in a row, even when going on is allowed."
-    )
-    state_dir: Path | None = Field(
-        None, description="Where Segue keeps its files; the user's state folder if unset."
-    )
-    database_url: SecretStr | None = Field(
-        None, description="`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."
-    )
-    roles: RoleSettings = RoleSettings()  # type: ignore[call-arg]
-    store: StoreSettings = StoreSettings()  # type: ignore[call-arg]
-    gc: GcSettings = GcSettings()  # type: ignore[call-arg]
-    limits: LimitSettings = LimitSettings()  # type: ignore[call-arg]
-    review: ReviewSettings = ReviewSettings()  # type: ignore[call-arg]
-    judge: JudgeSettings = JudgeSettings()  # type: ignore[call-arg]
-    final: FinalSettings = FinalSettings()  # type: ignore[call-arg]
-    log: LogSettings = LogSettings()  # type: ignore[call-arg]
-    rls: RlsOptions = RlsOptions()  # type: ignore[call-arg]
-    search: SearchSettings = SearchSettings()  # type: ignore[call-arg]
-    diagnostics: DiagnosticSettings = DiagnosticSettings()  # type: ignore[call-arg]
-    provider: ProviderSettings = ProviderSettings()  # type: ignore[call-arg]
-    notify: NotifySettings = NotifySettings()  # type: ignore[call-arg]
-    relay: RelaySettings = RelaySettings()  # type: ignore[call-arg]
-    bridge: BridgeSettings = BridgeSettings()  # type: ignore[call-arg]
-    reviewers: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Options per reviewer: see docs/reviewing.md."
-    )
-    profiles: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Models made of several models: see docs/litellm.md."
-    )
-    agents: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Options per agent: see `segue agent schema NAME`."
-    )
-    acp: dict[str, dict[str, Any]] = Field(
-        default_factory=dict,
-        description="Further agents that speak the Agent Client Protocol: see docs/agents.md.",
-    )
+    plan_format: Annotated[
+        Literal["strict", "lenient"],
+        Meta(description="`lenient` also reads headings such as `### Task 3: Title`."),
+    ] = "strict"
+    verify: Annotated[
+        Literal["task", "strict"],
+        Meta(
+            description="`strict` judges every task of a story by all of its scenarios; `task` does so at "
+            "the story's last open task."
+        ),
+    ] = "task"
+    judged_by: Annotated[
+        Literal["llm", "agent", "checks"] | None,
+        Meta(
+            description="Who decides whether a task is done: a model, an agent in the role `verify` (each "
+            "with the checks), or the checks alone. If unset: an agent in the flow `build`, else a model."
+        ),
+    ] = None
+    checks: Annotated[
+        Commands,
+        Meta(description='Commands that must succeed before a task is done, e.g. `["pytest -q"]`.'),
+    ] = Commands()
+    smoke: Annotated[
+        dict[BuildPhase, Commands],
+        Meta(
+            description="More checks for the steps of a build phase: `setup`, `schema`, `backend`, "
+            "`frontend`, `testing`, `deployment`."
+        ),
+    ] = {}
+    replan: Annotated[
+        Literal["caveats", "always", "never"],
+        Meta(description="When to revise the rest of a plan made by an agent, after each step."),
+    ] = "caveats"
+    plan_changed: Annotated[
+        Literal["ask", "keep", "restart"],
+        Meta(description="What to do when the plan has changed since one of its tasks was completed."),
+    ] = "ask"
+    continue_with_remaining_tasks: Annotated[
+        bool, Meta(description="Continue with the next task when one needs a human.")
+    ] = False
+    max_consecutive_task_failures: Annotated[
+        Count | None,
+        Meta(description="Stop after this many failed tasks in a row, even if the run may continue."),
+    ] = None
+    state_dir: Annotated[
+        Path | None, Meta(description="Where Segue keeps its files; the user's state folder if unset.")
+    ] = None
+    database_url: Annotated[
+        Secret | None,
+        Meta(description="`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."),
+    ] = None
+    roles: RoleSettings = RoleSettings()
+    store: StoreSettings = StoreSettings()
+    gc: GcSettings = GcSettings()
+    limits: LimitSettings = LimitSettings()
+    review: ReviewSettings = ReviewSettings()
+    judge: JudgeSettings = JudgeSettings()
+    final: FinalSettings = FinalSettings()
+    log: LogSettings = LogSettings()
+    rls: RlsOptions = RlsOptions()
+    search: SearchSettings = SearchSettings()
+    diagnostics: DiagnosticSettings = DiagnosticSettings()
+    provider: ProviderSettings = ProviderSettings()
+    notify: NotifySettings = NotifySettings()
+    relay: RelaySettings = RelaySettings()
+    bridge: BridgeSettings = BridgeSettings()
+    flows: Annotated[
+        dict[str, FlowSettings], Meta(description="Flows of your own, each a list of phases.")
+    ] = {}
+    reviewers: Annotated[
+        dict[str, dict[str, Any]], Meta(description="Options per reviewer: see docs/reviewing.md.")
+    ] = {}
+    profiles: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(description="Models composed of several models: see docs/litellm.md."),
+    ] = {}
+    agents: Annotated[
+        dict[str, dict[str, Any]], Meta(description="Options per agent: see `segue agent schema NAME`.")
+    ] = {}
+    acp: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(description="More agents that speak the Agent Client Protocol: see docs/agents.md."),
+    ] = {}

@@ -3,72 +3,79 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-
 from segue.config.settings import Settings
+from segue.domain.options import OptionField, option_fields
 
 _HEAD = """\
 # Settings of Segue for this project. Every line shows a default or an example: remove the `# ` to change it.
-# `segue config show` prints what holds and where it comes from.
+# `segue config show` prints every value and where it comes from.
 """
 _AGENTS = """
 # [agents.command]
-# argv = ["./agent.sh"]                 # any program: the prompt comes on stdin, it runs in the repository
+# argv = ["./agent.sh"]                 # any program: it reads the prompt on stdin and runs in the repository
 """
 _USERS_OWN = {"relay"}
-"""Tables that count in the user's own file only: see docs/relay.md."""
+"""Tables that are read from the user's own file only: see docs/relay.md."""
 
-_EXAMPLES = {
-    "agent": "scripted",
-    "model": "",
+EXAMPLES = {
+    "agent": "claude",
+    "model": "opus",
     "flow": "plan",
     "source": "plan.md",
     "repo": ".",
+    "judged_by": "agent",
+    "max_consecutive_task_failures": 3,
     "state_dir": ".segue",
     "database_url": "postgresql://…",
-    "reviewer": "stet",
-    "file": "segue.log",
-    "judged_by": "agent",
-    "plan": "claude:opus",
-    "execute": "cursor,claude",
-    "address": "claude",
-    "verify": "codex",
-    "research": "claude",
-    "resolutions": 5,
-    "service": "searxng",
-    "base_url": "http://127.0.0.1:8080",
-    "api_key_env": "BRAVE_API_KEY",
-    "subagent": "cursor-cloud",
-    "relay_url": "http://127.0.0.1:8765",
-    "relay_token_file": "relay.token",
-    "completion_url": "https://example.com/done",
-    "url": "https://hooks.slack.com/services/…",
+    "checks": ["pytest -q"],
+    "roles.plan": "claude:opus",
+    "roles.execute": ["cursor", "claude"],
+    "roles.address": "claude",
+    "roles.verify": "codex",
+    "roles.research": "claude",
+    "limits.run_timeout": 14400,
+    "limits.resolutions": 5,
+    "limits.launches": 100,
+    "limits.tokens": 5_000_000,
+    "limits.cost_usd": 20,
+    "review.reviewer": "stet",
+    "final.review": ["stet start main"],
+    "final.audit": ["npm audit"],
+    "log.file": "segue.log",
+    "rls.database_url": "postgresql://…",
+    "search.service": "searxng",
+    "search.base_url": "http://127.0.0.1:8080",
+    "search.api_key_env": "BRAVE_API_KEY",
+    "notify.webhook.url": "https://hooks.slack.com/services/…",
+    "bridge.subagent": "cursor-cloud",
+    "bridge.cost_usd": 10,
+    "bridge.relay_url": "http://127.0.0.1:8754",
+    "bridge.relay_token_file": "relay.token",
+    "bridge.completion_url": "https://example.com/done",
 }
+"""Examples for settings that are unset or empty by default."""
 
 
 def template() -> str:
-    """The file's text."""
-    fields = Settings.model_fields
-    lines = [_HEAD, *(_line(name, info) for name, info in fields.items() if info.default_factory is None)]
-    for name, info in fields.items():
-        if _is_table(info) and name not in _USERS_OWN:
-            lines += ["", f"# [{name}]", *_table(type(info.default))]
-    return "\n".join(line for line in lines if line is not None) + "\n" + _AGENTS
+    """Return the text of the file."""
+    return "\n".join([_HEAD, *_write_table(Settings, "")]) + "\n" + _AGENTS
 
 
-def _table(model: type[BaseModel]) -> list[str | None]:
-    return [_line(name, info) for name, info in model.model_fields.items()]
+def _write_table(kind: type[Any], prefix: str) -> Iterator[str]:
+    """Yield the lines of a table: its values first, then the tables inside it."""
+    fields = option_fields(kind)
+    for field in fields:
+        if not field.is_table and not isinstance(field.default, dict):
+            yield _write_line(field, prefix)
+    for field in fields:
+        if field.is_table and field.name not in _USERS_OWN:
+            yield from ("", f"# [{prefix}{field.name}]")
+            yield from _write_table(field.type, f"{prefix}{field.name}.")
 
 
-def _is_table(info: FieldInfo) -> bool:
-    return isinstance(info.default, BaseModel)
-
-
-def _line(name: str, info: FieldInfo) -> str | None:
-    if _is_table(info):
-        return None
-    value: Any = info.default if info.default is not None else _EXAMPLES.get(name, 10)
-    return f"# {name} = {json.dumps(value, ensure_ascii=False)}".ljust(40) + f"# {info.description}"
+def _write_line(field: OptionField, prefix: str) -> str:
+    value = EXAMPLES.get(prefix + field.name, field.default)
+    return f"# {field.name} = {json.dumps(value, ensure_ascii=False)}".ljust(40) + f"# {field.description}"

@@ -1,4 +1,4 @@
-"""Commands that users write in the configuration: placeholders filled in, strings split without a shell."""
+"""Commands that users write in the configuration: fills in placeholders and splits text without a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OPERATORS = frozenset("();<>|&")
 
 
 def fill(argument: str, values: Mapping[str, str]) -> str:
-    """The argument with its placeholders replaced; `{{` and `}}` stand for braces. Never splits it."""
+    """Replace the placeholders of an argument; `{{` and `}}` stand for braces. It stays one argument."""
     parts = []
     for literal, name, spec, conversion in string.Formatter().parse(argument):
         parts.append(literal)
@@ -26,11 +26,11 @@ def fill(argument: str, values: Mapping[str, str]) -> str:
 
 
 def split(command: str) -> list[str]:
-    """The words of a command. What only a shell understands is refused: no shell is ever asked."""
+    """Split a command into words; raises ValueError for what only a shell understands."""
     if any(map(_needs_shell, _raw_words(command))) or "\n" in command.strip():
         raise ValueError(
-            f"{command!r} needs a shell, and Segue never uses one: write a list of commands, "
-            'such as [["stet", "start", "{base}"], ["stet", "run"]], or name a script'
+            f"{command!r} needs a shell, and Segue never uses one: write a list of commands "
+            'such as ["npm ci", "npm test"], or put it into a script'
         )
     words = shlex.split(command)
     if not words:
@@ -39,7 +39,7 @@ def split(command: str) -> list[str]:
 
 
 def _raw_words(command: str) -> list[str]:
-    """The words with their quotes, so that a quoted `|` can be told from an operator."""
+    """Return the words with their quotes, so that a quoted `|` is not mistaken for an operator."""
     lexer = shlex.shlex(command, posix=False, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 
 import msgspec
+from msgspec import Meta
+
+from segue.domain.argv import split
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of every table of options. Declare each field with `Annotated[type, Meta(description=…)]`."""
+    """Base of every table of options. Declare each field with `Annotated[type, Meta(description=…)]`.
+
+    Constraints belong to the type itself: `Annotated[Seconds | None, Meta(description=…)]`. A type of your
+    own has a class method `read_option(value)` that raises ValueError, and `option_schema()`.
+    """
+
+
+Count = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(gt=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Text = Annotated[str, Meta(min_length=1)]
+WebAddress = Annotated[
+    str,
+    Meta(
+        pattern=r"^https?://[^\s/]\S*$", extra={"expected": "an address that begins with https:// or http://"}
+    ),
+]
 
 
 class Secret:
@@ -21,6 +41,18 @@ class Secret:
 
     def __init__(self, value: str) -> None:
         self._value = value
+
+    @classmethod
+    def read_option(cls, value: Any) -> Secret:
+        """Wrap text; the value is not quoted when it is something else."""
+        if not isinstance(value, str):
+            raise TypeError("expected text")
+        return cls(value)
+
+    @staticmethod
+    def option_schema() -> dict[str, Any]:
+        """Return the JSON Schema of a secret."""
+        return {"type": "string", "writeOnly": True}
 
     def reveal(self) -> str:
         """Return the value itself."""
@@ -38,6 +70,49 @@ class Secret:
     __str__ = __repr__
 
 
+class Argv(tuple[str, ...]):
+    """A program and its arguments: a list of words, or text that is split as a shell would, without one."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read_option(cls, value: Any) -> Self:
+        """Read a list or text; raises ValueError when there is no program."""
+        words = split(value) if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+            raise ValueError('expected a command: ["pytest", "-q"] or "pytest -q"')
+        if not words or not words[0]:
+            raise ValueError("the first word names the program and cannot be empty")
+        if any("\0" in word for word in words):
+            raise ValueError("an argument cannot contain a null character")
+        return cls(words)
+
+    @staticmethod
+    def option_schema() -> dict[str, Any]:
+        """Return the JSON Schema of a command."""
+        words = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        return {"anyOf": [{"type": "string"}, words]}
+
+
+class Commands(tuple[Argv, ...]):
+    """Commands that run one after the other: a list of them, or the text of a single one."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read_option(cls, value: Any) -> Self:
+        """Read a list of commands, or one command written as text."""
+        listed = [value] if isinstance(value, str) else value
+        if not isinstance(listed, list | tuple):
+            raise TypeError('expected a list of commands such as ["pytest -q", "ruff check ."]')
+        return cls(map(Argv.read_option, listed))
+
+    @staticmethod
+    def option_schema() -> dict[str, Any]:
+        """Return the JSON Schema of commands."""
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": Argv.option_schema()}]}
+
+
 class OptionError(ValueError):
     """One option is wrong: `path` is its dotted name within the table, `message` says what is wrong."""
 
@@ -48,7 +123,6 @@ class OptionError(ValueError):
 
 
 T = TypeVar("T")
-_FIELD = re.compile(r"Object (?:(?P<missing>missing required)|contains unknown) field `(?P<name>.*)`")
 
 
 def read_options(kind: type[T], values: Mapping[str, Any]) -> T:
@@ -58,37 +132,84 @@ def read_options(kind: type[T], values: Mapping[str, Any]) -> T:
     that raises OptionError names the option itself; other ValueErrors are about the whole table.
     """
     try:
-        return msgspec.convert(dict(values), kind, strict=False, dec_hook=_decode)
-    except msgspec.ValidationError as error:
-        raise _locate(error) from None
+        read: T = convert(kind, dict(values))
+    except msgspec.ValidationError:
+        from segue.domain.mistakes import find_mistake  # only when there is one: start-up counts
+
+        raise find_mistake(kind, values) from None
+    return read
 
 
-def _locate(error: msgspec.ValidationError) -> OptionError:
-    message, _, place = str(error).partition(" - at `$")
-    table, name = place.rstrip("`").lstrip("."), ""
-    if isinstance(error.__cause__, OptionError):
-        name, message = error.__cause__.path, error.__cause__.message
-    elif found := _FIELD.fullmatch(message):
-        name, message = found["name"], "is required" if found["missing"] else "is not an option"
-    return OptionError(".".join(filter(None, (table, name))), message)
+def convert(kind: Any, value: Any) -> Any:
+    """Convert plain data to a type; raises msgspec.ValidationError."""
+    return msgspec.convert(value, kind, strict=False, dec_hook=_decode)
 
 
 def _decode(kind: type[Any], value: Any) -> Any:
-    if kind is Path and isinstance(value, str):
+    if hasattr(kind, "read_option"):
+        return kind.read_option(value)
+    if kind is Path and isinstance(value, str | Path):
         return Path(value)
-    if kind is Secret and isinstance(value, str):
-        return Secret(value)
-    raise ValueError(f"Expected a string, got {type(value).__name__}")
+    raise ValueError("expected text")
+
+
+@dataclass(frozen=True, slots=True)
+class OptionField:
+    """One option of a table, as people are told about it."""
+
+    name: str
+    type: Any
+    default: Any
+    required: bool
+    description: str
+
+    @property
+    def is_table(self) -> bool:
+        """True if the option is a table of options of its own."""
+        return isinstance(self.type, type) and issubclass(self.type, msgspec.Struct)
+
+
+def option_fields(kind: type[Any]) -> list[OptionField]:
+    """Return the options of a table in the order of their declaration."""
+    return [_describe(field) for field in msgspec.structs.fields(kind)]
+
+
+def _describe(field: msgspec.structs.FieldInfo) -> OptionField:
+    default = field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        default = field.default_factory()
+    metas = get_args(field.type)[1:] if get_origin(field.type) is Annotated else ()
+    texts = [meta.description for meta in metas if isinstance(meta, Meta) and meta.description]
+    return OptionField(
+        field.encode_name,
+        field.type,
+        None if default is msgspec.NODEFAULT else default,
+        field.required,
+        texts[-1] if texts else "",
+    )
+
+
+def option_values(options: msgspec.Struct) -> dict[str, Any]:
+    """Return the options as nested dicts; all other values stay as they are."""
+    found = {name: getattr(options, name) for name in options.__struct_fields__}
+    return {
+        name: option_values(value) if isinstance(value, msgspec.Struct) else value
+        for name, value in found.items()
+    }
 
 
 def options_schema(kind: type[Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a table."""
-    return msgspec.json.schema(kind, schema_hook=_schema)
+    """Return the JSON Schema of a table; its own properties are at the top."""
+    schema = msgspec.json.schema(kind, schema_hook=_schema)
+    name = schema.pop("$ref").rpartition("/")[2]
+    inner = schema["$defs"]
+    return {**inner.pop(name), **({"$defs": inner} if inner else {})}
 
 
 def _schema(kind: type[Any]) -> dict[str, Any]:
+    if hasattr(kind, "option_schema"):
+        schema: dict[str, Any] = kind.option_schema()
+        return schema
     if kind is Path:
         return {"type": "string", "format": "path"}
-    if kind is Secret:
-        return {"type": "string", "writeOnly": True}
     raise NotImplementedError(kind)

@@ -12,7 +12,7 @@ from segue.domain.criterion import CriterionVerdict
 class Result(StrEnum):
     """Did the attempt do what was asked?"""
 
-    PASS = "PASS"  # noqa: S105 - not a password
+    PASS = "PASS"
     FAIL = "FAIL"
     PARTIAL = "PARTIAL"
 

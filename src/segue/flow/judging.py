@@ -21,7 +21,7 @@ from segue.flow.evidence import verdict_of as verdict_after
 from segue.flow.launch import Conclusion, Launch, launched, recorded, seen_before
 from segue.flow.phases.plan import as_seen, edited_meanwhile, tree_before
 from segue.flow.state import Carried
-from segue.judges.answer import Unusable, read_answer
+from segue.judges.answer import UnusableAnswer, read_answer
 from segue.judges.verdict import verdict_of
 from segue.ports import Judge, StepFacts, StepResult
 from segue.prompts.judge import criteria_of, judge_prompt
@@ -81,7 +81,7 @@ async def _by_agent(
                     answer = read_answer(outcome.text, keys, diagnostics is not None)
                     verdict = without_secrets(verdict_of(answer, evidence), kit.redact)
                     return Conclusion(verdict, None, checks)
-                except Unusable as problem:
+                except UnusableAnswer as problem:
                     failure = Failure(FailureKind.NO_RESULT, f"The verdict cannot be used: {problem}")
             return Conclusion(verdict_after(failure, changed=False), failure, checks)
 

@@ -1,4 +1,7 @@
-"""Reads a model's answer: one JSON object, whatever stands around it, with one entry per criterion."""
+"""Reads a judge's answer: one JSON object with one entry per criterion, whatever text surrounds it.
+
+`schema_of` describes the answer to the model, `read_answer` reads it or raises UnusableAnswer.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import msgspec
 
 from segue.domain.json_text import the_object
 from segue.domain.verdict import Action
@@ -16,26 +19,22 @@ CHOICES = [action for action in Action if action is not Action.STOP]
 """The actions a judge may ask for."""
 
 
-class Unusable(Exception):
-    """The answer cannot be used; the text says what is wrong, for the model to mend it."""
+class UnusableAnswer(Exception):
+    """The answer cannot be used; the text tells the model what to correct."""
 
 
-class Entry(BaseModel):
-    """What the model says about one criterion."""
-
-    model_config = ConfigDict(strict=True, frozen=True, str_strip_whitespace=True)
+class CriterionAnswer(msgspec.Struct, frozen=True):
+    """The model's answer for one criterion."""
 
     key: str
     met: bool
     evidence: str | None = None
 
 
-class Answer(BaseModel):
-    """What the model says. A result it may claim as well is not read."""
+class JudgeAnswer(msgspec.Struct, frozen=True):
+    """The model's answer. If it also claims a result, that is ignored."""
 
-    model_config = ConfigDict(strict=True, frozen=True, str_strip_whitespace=True)
-
-    criteria: list[Entry]
+    criteria: list[CriterionAnswer]
     reasoning: str | None = None
     action: str | None = None
     request: str | None = None
@@ -43,7 +42,7 @@ class Answer(BaseModel):
 
 
 def schema_of(keys: Sequence[str], actions: bool = False) -> dict[str, Any]:
-    """The form of an answer as JSON Schema, as strict as endpoints allow."""
+    """Return the JSON Schema of an answer, as strict as endpoints allow."""
     entry = {"key": {"type": "string", "enum": sorted(set(keys))}, "met": {"type": "boolean"}}
     entries = {"type": "array", "items": _object({**entry, "evidence": {"type": "string"}})}
     asked = {"criteria": entries, "reasoning": {"type": "string"}}
@@ -63,39 +62,49 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_answer(text: str, keys: Sequence[str], actions: bool = False) -> Answer:
-    """The answer, its entries in the order of the keys; raises Unusable."""
+def read_answer(text: str, keys: Sequence[str], actions: bool = False) -> JudgeAnswer:
+    """Return the answer with its entries in the order of the keys; raises UnusableAnswer."""
     if len(text) > _LONGEST:
-        raise Unusable("The answer is too long.")
+        raise UnusableAnswer("The answer is too long.")
     found = the_object(text, "criteria")
     if isinstance(found, str):
-        raise Unusable(found)
+        raise UnusableAnswer(found)
     if not actions:  # a model may offer more than it was asked for
         found = {name: found[name] for name in ("criteria", "reasoning") if name in found}
     try:
-        answer = Answer.model_validate(found)
-    except ValidationError as error:
-        raise Unusable(_wrong(error)) from None
-    _complete(answer.criteria, keys)
+        answer = msgspec.convert(_strip(found), JudgeAnswer)
+    except msgspec.ValidationError as error:
+        raise UnusableAnswer(_describe(error)) from None
+    _check_complete(answer.criteria, keys)
     if actions and answer.action not in [str(action) for action in CHOICES]:
-        raise Unusable(f"The action {answer.action!r} is not one of {', '.join(CHOICES)}.")
+        raise UnusableAnswer(f"The action {answer.action!r} is not one of {', '.join(CHOICES)}.")
     order = {key: place for place, key in enumerate(keys)}
-    return answer.model_copy(update={"criteria": sorted(answer.criteria, key=lambda entry: order[entry.key])})
+    ordered = sorted(answer.criteria, key=lambda entry: order[entry.key])
+    return msgspec.structs.replace(answer, criteria=ordered)
 
 
-def _complete(entries: Sequence[Entry], keys: Sequence[str]) -> None:
+def _strip(value: Any) -> Any:
+    """Return JSON data without blanks around its texts."""
+    if isinstance(value, dict):
+        return {key: _strip(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_strip(inner) for inner in value]
+    return value.strip() if isinstance(value, str) else value
+
+
+def _check_complete(entries: Sequence[CriterionAnswer], keys: Sequence[str]) -> None:
     asked, given = Counter(keys), Counter(entry.key for entry in entries)
     problems = []
     if missing := asked - given:
         problems.append(f"There is no entry for: {', '.join(missing)}.")
     if further := given - asked:
-        problems.append(f"{further.total()} entries have a key that was not asked for, or not so often.")
+        problems.append(f"{further.total()} entries have a key that was not asked for, or repeat one.")
     if bare := [entry.key for entry in entries if entry.met and not entry.evidence]:
         problems.append(f"Met without a quote: {', '.join(bare)}.")
     if problems:
-        raise Unusable(" ".join(problems))
+        raise UnusableAnswer(" ".join(problems))
 
 
-def _wrong(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}."
+def _describe(error: msgspec.ValidationError) -> str:
+    message, _, place = str(error).partition(" - at `$.")
+    return f"{place.rstrip('`')}: {message}." if place else f"{message}."

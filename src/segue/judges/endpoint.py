@@ -8,7 +8,7 @@ from typing import Any
 
 from segue.judges.options import JudgeSettings
 from segue.judges.trouble import Unavailable, trouble
-from segue.system.http.client import Answer, Http, HttpError, Policy
+from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 
 Message = dict[str, str]
 """One turn of the conversation: `role` and `content`."""
@@ -41,16 +41,16 @@ async def ask_endpoint(
     `clean` takes secrets out of the endpoint's own words: some quote the key they reject.
     """
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    policy = Policy(timeout=options.timeout, attempts=1)
+    policy = HttpPolicy(timeout=options.timeout, attempts=1)
     try:
-        async with Http(options.base_url, headers, policy) as http:
+        async with HttpClient(options.base_url, headers, policy) as http:
             answer = await http.request("POST", "/chat/completions", body=question.body(options.model))
     except HttpError as error:
         raise Unavailable(str(error)) from None
     return _said(answer, clean)
 
 
-def _said(answer: Answer, clean: Callable[[str], str]) -> str:
+def _said(answer: HttpResponse, clean: Callable[[str], str]) -> str:
     try:
         body = answer.json()
     except ValueError:

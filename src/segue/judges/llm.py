@@ -13,7 +13,7 @@ from segue.domain.errors import CredentialsError
 from segue.domain.evidence import Evidence
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
-from segue.judges.answer import Answer, Unusable, read_answer, schema_of
+from segue.judges.answer import JudgeAnswer, UnusableAnswer, read_answer, schema_of
 from segue.judges.endpoint import Message, Question, ask_endpoint
 from segue.judges.options import JudgeSettings
 from segue.judges.trouble import KEPT, Refused, failed, patiently
@@ -71,18 +71,18 @@ class LlmJudge:
         answer = await self._answer({"role": "user", "content": asked.text}, keys)
         return verdict_of(answer, evidence, most)
 
-    async def _answer(self, question: Message, keys: Sequence[str]) -> Answer:
+    async def _answer(self, question: Message, keys: Sequence[str]) -> JudgeAnswer:
         """What the model says, asked a second time when the first answer cannot be used."""
         first = self._clean(await self._ask((question,), keys))
         try:
             return read_answer(first, keys, self._chooses)
-        except Unusable as problem:
+        except UnusableAnswer as problem:
             again = {"role": "user", "content": judge_again_prompt(str(problem)).text}
         said = {"role": "assistant", "content": first or "(nothing)"}
         second = self._clean(await self._ask((question, said, again), keys))
         try:
             return read_answer(second, keys, self._chooses)
-        except Unusable as problem:
+        except UnusableAnswer as problem:
             raise failed(
                 f"The judge {self._options.model} gave no usable answer, asked twice: {problem}",
                 "Run `segue resume` to ask again, or set judge.model to a stronger model",

@@ -1,36 +1,33 @@
-"""The settings of the judge that asks a language model."""
+"""The table `[judge]`: the language model that judges."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from msgspec import Meta
+
+from segue.domain.options import Options, Seconds, Text, WebAddress
 
 
-class JudgeSettings(BaseModel):
+class JudgeSettings(Options, frozen=True):
     """The table `[judge]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    model: str = Field(
-        "gpt-4o-mini",
-        min_length=1,
-        description="The model that judges; `litellm/NAME` goes through LiteLLM.",
+    model: Annotated[
+        Text, Meta(description="The model that judges; `litellm/NAME` is called through LiteLLM.")
+    ] = "gpt-4o-mini"
+    base_url: Annotated[WebAddress, Meta(description="The address of the OpenAI-compatible endpoint.")] = (
+        "https://api.openai.com/v1"
     )
-    base_url: str = Field(
-        "https://api.openai.com/v1",
-        pattern=r"^https?://[^/]",
-        description="Where the OpenAI-compatible endpoint is.",
-    )
-    api_key_env: str = Field(
-        "OPENAI_API_KEY",
-        description="The environment variable that holds the key; empty for an endpoint that wants none.",
-    )
-    timeout: float = Field(120, gt=0, description="Seconds one answer of the model may take.")
-    max_wait: float = Field(
-        600, ge=0, description="Seconds to wait out rate limits and outages of the judge, per question."
-    )
-    max_evidence_bytes: int = Field(
-        200_000, ge=1000, description="Bytes of evidence the model is shown; the largest files are left out."
-    )
-    structured: bool = Field(
-        True, description="Ask for structured output; an endpoint that refuses it is asked without."
-    )
+    api_key_env: Annotated[
+        str, Meta(description="The environment variable with the key; empty if the endpoint needs none.")
+    ] = "OPENAI_API_KEY"
+    timeout: Annotated[Seconds, Meta(description="Seconds one answer of the model may take.")] = 120
+    max_wait: Annotated[
+        float, Meta(ge=0, description="Seconds to wait out rate limits and outages, per question.")
+    ] = 600
+    max_evidence_bytes: Annotated[
+        int, Meta(ge=1000, description="Bytes of evidence to show the model; the largest files are left out.")
+    ] = 200_000
+    structured: Annotated[
+        bool, Meta(description="Ask for structured output; retry without it if the endpoint refuses.")
+    ] = True

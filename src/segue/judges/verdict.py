@@ -8,7 +8,7 @@ from dataclasses import replace
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import Evidence
 from segue.domain.verdict import Action, Result, Verdict
-from segue.judges.answer import Answer, Entry
+from segue.judges.answer import CriterionAnswer, JudgeAnswer
 from segue.judges.checks import combined, result_of
 from segue.judges.quotes import Quotable
 from segue.prompts.judge import MAX_BYTES, quotable
@@ -16,7 +16,7 @@ from segue.prompts.judge import MAX_BYTES, quotable
 _MADE_UP = "the quoted evidence occurs neither in the diff nor in the checks"
 
 
-def verdict_of(answer: Answer, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:
+def verdict_of(answer: JudgeAnswer, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:
     """All must agree: what the model can quote, and every check."""
     seen = Quotable(quotable(evidence, max_bytes))
     verdict = combined(_verdict([_checked(entry, seen) for entry in answer.criteria]), evidence.checks)
@@ -36,7 +36,7 @@ def _settled(result: Result, wish: Action | None) -> Action:
     return Action.RETRY if wish in (None, Action.PROCEED) else wish
 
 
-def _checked(entry: Entry, seen: Quotable) -> CriterionVerdict:
+def _checked(entry: CriterionAnswer, seen: Quotable) -> CriterionVerdict:
     """A made-up quote is no evidence."""
     words = entry.evidence or ""
     if entry.met and not seen.holds(words):

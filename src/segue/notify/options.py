@@ -1,97 +1,95 @@
-"""The settings of the notifiers: the table `[notify]`."""
+"""The table `[notify]`: which notifications are sent, and how."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from msgspec import Meta
 
+from segue.domain.options import OptionError, Options, Seconds, Secret
 from segue.notify.notification import Kind
 
 _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]+@[^\s@<>,;:\"()\[\]\\]+")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-class TerminalSettings(BaseModel):
+class TerminalSettings(Options, frozen=True):
     """The table `[notify.terminal]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    enabled: bool = Field(False, description="Ring the bell and write a line on stderr.")
+    enabled: Annotated[bool, Meta(description="Ring the bell and write a line to stderr.")] = False
 
 
-class DesktopSettings(BaseModel):
+class DesktopSettings(Options, frozen=True):
     """The table `[notify.desktop]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    enabled: bool = Field(False, description="Show a notification of the desktop.")
-    timeout: float = Field(10, gt=0, description="Seconds the desktop's program may take.")
+    enabled: Annotated[bool, Meta(description="Show a desktop notification.")] = False
+    timeout: Annotated[Seconds, Meta(description="Seconds the desktop's program may take.")] = 10
 
 
-class WebhookSettings(BaseModel):
+class WebhookSettings(Options, frozen=True):
     """The table `[notify.webhook]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    url: Annotated[
+        Secret | None, Meta(description="Where to post notifications as JSON; none are posted if unset.")
+    ] = None
+    secret_env: Annotated[
+        str, Meta(description="The environment variable with the key that signs them; unsigned if empty.")
+    ] = ""
+    attempts: Annotated[int, Meta(ge=1, le=20, description="How often to try to post one notification.")] = 4
+    timeout: Annotated[Seconds, Meta(description="Seconds for one notification, all attempts together.")] = 20
 
-    url: SecretStr | None = Field(None, description="Where notices are posted as JSON; none if unset.")
-    secret_env: str = Field(
-        "", description="The environment variable with the key that signs each notice; unsigned if empty."
-    )
-    attempts: int = Field(4, ge=1, le=20, description="How often one notice is tried.")
-    timeout: float = Field(20, gt=0, description="Seconds for one notice, all attempts together.")
-
-    @field_validator("url")
-    @classmethod
-    def _is_http(cls, url: SecretStr | None) -> SecretStr | None:
+    def __post_init__(self) -> None:
         # The message must not quote the address: for Slack and others it is the secret itself.
-        if url is not None and not re.fullmatch(r"https?://[^\s/][^\s]*", url.get_secret_value()):
-            raise ValueError("must begin with https:// or http:// and hold no blanks")
-        return url
+        if self.url is not None and not re.fullmatch(r"https?://[^\s/][^\s]*", self.url.reveal()):
+            raise OptionError("url", "must begin with https:// or http:// and contain no blanks")
 
 
-class EmailSettings(BaseModel):
+class EmailSettings(Options, frozen=True):
     """The table `[notify.email]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: str = Field("", pattern=r"^\S*$", description="The SMTP server; no mail is sent if empty.")
-    port: int = Field(587, ge=1, le=65535, description="Its port: usually 587 for starttls, 465 for ssl.")
-    security: Literal["starttls", "ssl", "none"] = Field(
-        "starttls", description="`starttls`, `ssl`, or `none` for a server on this machine."
+    host: Annotated[
+        str,
+        Meta(
+            pattern=r"^\S*$",
+            extra={"expected": "a host name"},
+            description="The SMTP server; no mail is sent if empty.",
+        ),
+    ] = ""
+    port: Annotated[
+        int, Meta(ge=1, le=65535, description="Its port: usually 587 for starttls, 465 for ssl.")
+    ] = 587
+    security: Annotated[
+        Literal["starttls", "ssl", "none"],
+        Meta(description="`starttls`, `ssl`, or `none` for a server on this machine."),
+    ] = "starttls"
+    user: Annotated[str, Meta(description="The user to log in as; no login if empty.")] = ""
+    password_env: Annotated[str, Meta(description="The environment variable with the password.")] = (
+        "SMTP_PASSWORD"
     )
-    user: str = Field("", description="The name to log in with; no login if empty.")
-    password_env: str = Field(
-        "SMTP_PASSWORD", description="The environment variable that holds the password."
-    )
-    sender: str = Field("", description="The address mails come from.")
-    to: tuple[str, ...] = Field((), description="The addresses mails go to.")
-    timeout: float = Field(20, gt=0, description="Seconds for one mail.")
+    sender: Annotated[str, Meta(description="The address mails are sent from.")] = ""
+    to: Annotated[tuple[str, ...], Meta(description="The addresses mails are sent to.")] = ()
+    timeout: Annotated[Seconds, Meta(description="Seconds for one mail.")] = 20
 
-    @model_validator(mode="after")
-    def _is_whole(self) -> EmailSettings:
+    def __post_init__(self) -> None:
         if not self.host:
-            return self
+            return
         if not self.to:
-            raise ValueError("to names nobody")
+            raise OptionError("to", "names nobody")
         for address in (self.sender, *self.to):
             if not _ADDRESS.fullmatch(address):
-                raise ValueError(f"{address!r} is no address such as me@example.org")
+                raise ValueError(f"{address!r} is not an address such as me@example.org")
         if self.user and self.security == "none" and self.host not in _LOOPBACK:
-            raise ValueError("a password is not sent without encryption: use starttls or ssl")
-        return self
+            raise OptionError("security", "a password is not sent without encryption: use starttls or ssl")
 
 
-class NotifySettings(BaseModel):
-    """The table `[notify]`: what people are told, and how."""
+class NotifySettings(Options, frozen=True):
+    """The table `[notify]`: which notifications are sent, and how."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    on: tuple[Kind, ...] = Field(
-        ("needs_human", "run_finished", "parked", "reminder"), description="What is told."
+    on: Annotated[tuple[Kind, ...], Meta(description="What to notify about.")] = (
+        *("needs_human", "run_finished", "parked", "reminder"),
     )
-    terminal: TerminalSettings = TerminalSettings()  # type: ignore[call-arg]
-    desktop: DesktopSettings = DesktopSettings()  # type: ignore[call-arg]
-    webhook: WebhookSettings = WebhookSettings()  # type: ignore[call-arg]
-    email: EmailSettings = EmailSettings()  # type: ignore[call-arg]
+    terminal: TerminalSettings = TerminalSettings()
+    desktop: DesktopSettings = DesktopSettings()
+    webhook: WebhookSettings = WebhookSettings()
+    email: EmailSettings = EmailSettings()

@@ -14,7 +14,7 @@ from typing import Any
 
 from segue.notify.notification import Notification, Notifier, NotifyError
 from segue.notify.options import WebhookSettings
-from segue.system.http.client import Http, HttpError, Policy
+from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 SIGNATURE = "X-Segue-Signature"
 DELIVERY = "X-Segue-Delivery"
@@ -50,11 +50,13 @@ def make_notifier(options: WebhookSettings) -> Notifier:
         content = build_payload(notification, delivery, time.time())
         headers = {DELIVERY: delivery, **_signature_header(options, content)}
         assert options.url is not None
-        policy = Policy(timeout=options.timeout, attempts=options.attempts, pause=_PAUSE, max_bytes=64 * 1024)
+        policy = HttpPolicy(
+            timeout=options.timeout, attempts=options.attempts, pause=_PAUSE, max_bytes=64 * 1024
+        )
         deadline = asyncio.get_running_loop().time() + options.timeout
         try:
             # The whole address is the base, so that no error message can quote a part of it.
-            async with Http(options.url.get_secret_value(), {}, policy) as http:
+            async with HttpClient(options.url.reveal(), {}, policy) as http:
                 answer = await http.request(
                     "POST", "", body=content, headers=headers, repeatable=True, deadline=deadline
                 )

@@ -4,78 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from msgspec import Meta
 
 from segue.domain.errors import UsageError
+from segue.domain.options import OptionError, Options, Text, read_options
 
 PREFIX = "composite/profile/"
-"""What stands before the name of a profile when it is used as a model."""
-
-Node = Annotated[str, Field(min_length=1)]
+"""The prefix of a profile's name when it is used as a model."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Single(_Strict):
+class Single(Options, frozen=True, tag_field="kind", tag="single"):
     """One model under a name of its own."""
 
-    kind: Literal["single"]
-    model: Node = Field(description="The model that answers.")
+    model: Annotated[Text, Meta(description="The model that answers.")]
 
     def nodes(self) -> tuple[str, ...]:
-        """The models it is made of."""
+        """Return the models it is made of."""
         return (self.model,)
 
 
-class Fallback(_Strict):
+class Fallback(Options, frozen=True, tag_field="kind", tag="fallback"):
     """The first model that answers."""
 
-    kind: Literal["fallback"]
-    models: tuple[Node, ...] = Field(min_length=1, description="The models, in the order they are tried.")
+    models: Annotated[
+        tuple[Text, ...], Meta(min_length=1, description="The models, in the order they are tried.")
+    ]
 
     def nodes(self) -> tuple[str, ...]:
-        """The models it is made of."""
+        """Return the models it is made of."""
         return self.models
 
 
-class FanOut(_Strict):
-    """All models at once; a judge or the majority decides whose answer counts."""
+class FanOut(Options, frozen=True, tag_field="kind", tag="fan_out"):
+    """All models at once; a judge or the majority decides which answer counts."""
 
-    kind: Literal["fan_out"]
-    models: tuple[Node, ...] = Field(min_length=2, description="The models that answer at the same time.")
-    judge: Node | None = Field(
-        default=None, description="The model that chooses among the answers; unset, the most frequent wins."
-    )
+    models: Annotated[
+        tuple[Text, ...], Meta(min_length=2, description="The models that answer at the same time.")
+    ]
+    judge: Annotated[
+        Text | None, Meta(description="The model that picks an answer; if unset, the most frequent wins.")
+    ] = None
 
     def nodes(self) -> tuple[str, ...]:
-        """The models it is made of."""
+        """Return the models it is made of."""
         return (*self.models, self.judge) if self.judge else self.models
 
 
-class Revise(_Strict):
+class Revise(Options, frozen=True, tag_field="kind", tag="revise"):
     """A draft, its critique and a better answer."""
 
-    kind: Literal["revise"]
-    draft: Node = Field(description="The model that answers first.")
-    critique: Node = Field(description="The model that criticises the answer.")
-    revise: Node | None = Field(
-        default=None, description="The model that writes the answer again; the one of the draft if unset."
-    )
-    rounds: int = Field(default=1, ge=1, le=5, description="How often the answer is criticised and revised.")
+    draft: Annotated[Text, Meta(description="The model that answers first.")]
+    critique: Annotated[Text, Meta(description="The model that criticises the answer.")]
+    revise: Annotated[
+        Text | None, Meta(description="The model that rewrites the answer; that of the draft if unset.")
+    ] = None
+    rounds: Annotated[
+        int, Meta(ge=1, le=5, description="How often the answer is criticised and revised.")
+    ] = 1
 
     def nodes(self) -> tuple[str, ...]:
-        """The models it is made of."""
+        """Return the models it is made of."""
         return (self.draft, self.critique, self.revise or self.draft)
 
 
 Profile: TypeAlias = Single | Fallback | FanOut | Revise
-KINDS: tuple[type[BaseModel], ...] = (Single, Fallback, FanOut, Revise)
-
-_ADAPTER: TypeAdapter[Profile] = TypeAdapter(Annotated[Profile, Field(discriminator="kind")])
+KINDS: tuple[type[Options], ...] = (Single, Fallback, FanOut, Revise)
 
 
 def read_profiles(
@@ -93,11 +88,10 @@ def read_profiles(
 
 def _read(name: str, table: Mapping[str, Any]) -> Profile:
     try:
-        return _ADAPTER.validate_python(dict(table))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(["profiles", name, *(str(part) for part in first["loc"][1:])])
-        raise UsageError(f"{place}: {first['msg']}", hint="See docs/litellm.md") from None
+        return read_options(Profile, table)  # type: ignore[arg-type]
+    except OptionError as error:
+        place = ".".join(filter(None, ("profiles", name, error.path)))
+        raise UsageError(f"{place}: {error.message}", hint="See docs/litellm.md") from None
 
 
 def _descend(

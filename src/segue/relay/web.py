@@ -15,7 +15,16 @@ from segue.relay.audit import Audit
 from segue.relay.options import RelaySettings
 from segue.relay.service import ActionRequest, ActionService
 from segue.relay.tokens import TokenFile
-from segue.system.http.guard import LOOPBACK_HOSTS, App, Guard, Message, Receive, Scope, Send, answer
+from segue.system.http.guard import (
+    LOOPBACK_HOSTS,
+    AsgiApp,
+    Message,
+    Receive,
+    RequestGuard,
+    Scope,
+    Send,
+    answer,
+)
 
 MAX_BODY = 64 * 1024
 _MAX_KEY = 255
@@ -50,7 +59,7 @@ def make_relay_app(
         ],
         middleware=[
             Middleware(TokenMiddleware, tokens=tokens, audit=audit),
-            Middleware(Guard, token=None, hosts=hosts, max_body=MAX_BODY),
+            Middleware(RequestGuard, token=None, hosts=hosts, max_body=MAX_BODY),
         ],
     )
 
@@ -58,7 +67,7 @@ def make_relay_app(
 class TokenMiddleware:
     """Checks the token before anything is read, and logs every request that is refused further in."""
 
-    def __init__(self, app: App, tokens: TokenFile, audit: Audit) -> None:
+    def __init__(self, app: AsgiApp, tokens: TokenFile, audit: Audit) -> None:
         self._app = app
         self._tokens = tokens
         self._audit = audit

@@ -1,104 +1,96 @@
-"""The settings of the reviewers, and the tools that need none because they are known by name."""
+"""The options of the reviewers, and the known tools that need none."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from msgspec import Meta
 
-from segue.domain.argv import fill, split
+from segue.domain.argv import fill
 from segue.domain.finding import Severity
+from segue.domain.options import Argv, Commands, OptionError, Options, Seconds, Text, read_options
 from segue.reviewers.formats.read import Format
 from segue.reviewers.tool import PLACEHOLDERS
 
 _REPLACED = "Replaced in it: {base}, {head}, {repo}, {task}; a brace is {{ or }}."
 
 
-def _words(value: Any) -> Any:
-    return split(value) if isinstance(value, str) else value
+def _check_placeholders(name: str, argv: Argv | None) -> None:
+    try:
+        for argument in argv or ():
+            fill(argument, dict.fromkeys(PLACEHOLDERS, ""))
+    except ValueError as error:
+        raise OptionError(name, str(error)) from None
 
 
-def _command(argv: list[str]) -> list[str]:
-    if not argv or not argv[0]:
-        raise ValueError("the first element names the program and cannot be empty")
-    for argument in argv:
-        if "\0" in argument:
-            raise ValueError("an argument cannot hold a null character")
-        fill(argument, dict.fromkeys(PLACEHOLDERS, ""))
-    return argv
-
-
-def _sequence(value: Any) -> Any:
-    """One wrapper given as a string is a sequence of one command."""
-    return [value] if isinstance(value, str) else value
-
-
-def _some(commands: list[list[str]]) -> list[list[str]]:
-    if not commands:
-        raise ValueError("needs at least one command")
-    return commands
-
-
-Argv = Annotated[list[str], BeforeValidator(_words), AfterValidator(_command)]
-"""A program and its arguments. A string is split as a shell would, but may not need one."""
-
-Sequence = Annotated[list[Argv], BeforeValidator(_sequence), AfterValidator(_some)]
-"""Commands that run one after the other."""
-
-
-class StetOptions(BaseModel):
+class StetOptions(Options, frozen=True):
     """The table `[reviewers.stet]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    cmd: Annotated[Text, Meta(description="The program: a name on PATH, or a path.")] = "stet"
+    timeout: Annotated[
+        Seconds,
+        Meta(description="Seconds one review may take. stet asks its model once per changed hunk."),
+    ] = 1800
+    finish: Annotated[
+        Literal["task", "run", "never"],
+        Meta(description="When to finish stet's review: after each task, at the end of the run, or never."),
+    ] = "task"
+    commands: Annotated[
+        Commands | None,
+        Meta(
+            description="Run these instead of `stet start` and `stet run`: all of them when a review begins, "
+            "the last one again after each address round. " + _REPLACED
+        ),
+    ] = None
+    pass_env: Annotated[
+        tuple[str, ...],
+        Meta(description="Environment variables stet may see, besides STET_* and the harmless ones."),
+    ] = ()
+    env: Annotated[dict[str, str], Meta(description="Environment variables to set for stet.")] = {}
 
-    cmd: str = Field(default="stet", min_length=1, description="The program: a name on PATH, or a path.")
-    timeout: float = Field(
-        default=1800,
-        gt=0,
-        description="Seconds one review may take. stet asks its model once per changed hunk.",
-    )
-    finish: Literal["task", "run", "never"] = Field(
-        default="task",
-        description="When stet's review is finished: after each task, once at the end, or by you.",
-    )
-    commands: Sequence | None = Field(
-        default=None,
-        description="Run these instead of `stet start` and `stet run`: all of them when a review begins, "
-        "the last one again after each address round. " + _REPLACED,
-    )
-    pass_env: list[str] = Field(
-        default=[], description="Environment variables stet may see, beside STET_* and the harmless ones."
-    )
-    env: dict[str, str] = Field(default={}, description="Environment variables to set for stet.")
+    def __post_init__(self) -> None:
+        if self.commands is not None and not self.commands:
+            raise OptionError("commands", "needs at least one command")
+        for command in self.commands or ():
+            _check_placeholders("commands", command)
 
 
-class CommandReviewOptions(BaseModel):
+class CommandReviewOptions(Options, frozen=True):
     """The table `[reviewers.command]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    argv: Annotated[Argv, Meta(description="The program and its arguments. " + _REPLACED)]
+    format: Annotated[
+        Format, Meta(description="What it prints: sarif, ruff, semgrep, jsonlines, stet or exit-code.")
+    ]
+    again: Annotated[Argv | None, Meta(description="The command after an address round; argv if unset.")] = (
+        None
+    )
+    finish: Annotated[
+        Argv | None, Meta(description="The command to run when the review of a task has ended.")
+    ] = None
+    needs_commit: Annotated[bool, Meta(description="It sees commits only, so Segue must commit first.")] = (
+        False
+    )
+    scope: Annotated[
+        Literal["changed", "all"],
+        Meta(description="`changed`: ignore findings in files the task has not touched. `all`: keep them."),
+    ] = "changed"
+    ok_codes: Annotated[tuple[int, ...], Meta(description="Exit codes that mean success.")] = (0,)
+    findings_codes: Annotated[
+        tuple[int, ...],
+        Meta(description="Exit codes that mean success with findings. All others are failures."),
+    ] = (1,)
+    timeout: Annotated[Seconds, Meta(description="Seconds it may take.")] = 1800
+    min_severity: Annotated[
+        Severity,
+        Meta(description="Ignore findings less severe than this: error, warning, info, nitpick."),
+    ] = Severity.INFO
+    pass_env: Annotated[tuple[str, ...], Meta(description="Environment variables the program may see.")] = ()
+    env: Annotated[dict[str, str], Meta(description="Environment variables to set for the program.")] = {}
 
-    argv: Argv = Field(description="The program and its arguments. " + _REPLACED)
-    again: Argv | None = Field(default=None, description="What runs after an address round; argv if unset.")
-    finish: Argv | None = Field(default=None, description="What runs when the review of a task has ended.")
-    format: Format = Field(description="What it prints: sarif, ruff, semgrep, jsonlines, stet or exit-code.")
-    needs_commit: bool = Field(
-        default=False, description="It sees commits only, so Segue must commit before it."
-    )
-    scope: Literal["changed", "all"] = Field(
-        default="changed",
-        description="`changed`: findings in files the task has not touched are left out. `all`: they count.",
-    )
-    ok_codes: list[int] = Field(default=[0], description="Exit codes that mean: it worked.")
-    findings_codes: list[int] = Field(
-        default=[1], description="Exit codes that mean: it worked, and found something. Others are failures."
-    )
-    timeout: float = Field(default=1800, gt=0, description="Seconds it may take.")
-    min_severity: Severity = Field(
-        default=Severity.INFO,
-        description="Findings less severe than this are left out: error, warning, info, nitpick.",
-    )
-    pass_env: list[str] = Field(default=[], description="Environment variables the program may see.")
-    env: dict[str, str] = Field(default={}, description="Environment variables to set for the program.")
+    def __post_init__(self) -> None:
+        for name in ("argv", "again", "finish"):
+            _check_placeholders(name, getattr(self, name))
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -120,9 +112,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "findings_codes": [],
     },
 }
-"""Options of the command reviewer by the tool's name; `stet` without what `StetReviewer` does for it."""
+"""Options of the command reviewer by the tool's name; `stet` here lacks what `StetReviewer` adds."""
 
 
 def preset(name: str, changes: dict[str, Any] | None = None) -> CommandReviewOptions:
-    """The options of a known tool, changed where the user says so."""
-    return CommandReviewOptions.model_validate({**PRESETS[name], **(changes or {})})
+    """Return the options of a known tool, with the user's changes."""
+    return read_options(CommandReviewOptions, {**PRESETS[name], **(changes or {})})

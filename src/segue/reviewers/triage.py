@@ -1,4 +1,4 @@
-"""Which findings are addressed, and which are set aside by rules the user wrote, with the reason."""
+"""Triage: dismisses findings by the user's rules; the rest is addressed."""
 
 from __future__ import annotations
 
@@ -6,50 +6,49 @@ import fnmatch
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from msgspec import Meta
 
 from segue.domain.finding import DismissReason, Finding, Severity
+from segue.domain.options import OptionError, Options, Text
 
 _REGEX = "re:"
 
 
-class DismissRule(BaseModel):
+class DismissRule(Options, frozen=True):
     """One element of `review.dismiss`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    pattern: Annotated[
+        Text,
+        Meta(
+            description="Matched against `file: rule: message`: a shell-style pattern for all of it "
+            "(`tests/*: *: *`), or `re:` and a regular expression to search for."
+        ),
+    ]
+    reason: Annotated[
+        DismissReason,
+        Meta(description="false_positive, already_correct, wrong_suggestion or out_of_scope."),
+    ] = DismissReason.FALSE_POSITIVE
 
-    pattern: str = Field(
-        min_length=1,
-        description="Tried on `file: rule: message`: a shell-style pattern for the whole of it "
-        "(`tests/*: *: *`), or `re:` and a regular expression that is searched in it.",
-    )
-    reason: DismissReason = Field(
-        default=DismissReason.FALSE_POSITIVE,
-        description="false_positive, already_correct, wrong_suggestion or out_of_scope.",
-    )
-
-    @field_validator("pattern")
-    @classmethod
-    def _is_valid(cls, pattern: str) -> str:
+    def __post_init__(self) -> None:
         try:
-            _compiled(pattern)
+            _compile(self.pattern)
         except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
-        return pattern
+            raise OptionError("pattern", f"{self.pattern!r} is not a regular expression: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Triage:
-    """The findings that are addressed, and those that are not, with the reason."""
+    """The findings to address, and the dismissed ones with the reason."""
 
     kept: tuple[Finding, ...]
     dismissed: tuple[tuple[Finding, DismissReason], ...]
 
 
 def triage(findings: Iterable[Finding], rules: Sequence[DismissRule]) -> Triage:
-    """Sort the findings; the first rule that fits decides."""
-    tests = [(_compiled(rule.pattern), rule.reason) for rule in rules]
+    """Apply the rules to the findings; the first that matches decides."""
+    tests = [(_compile(rule.pattern), rule.reason) for rule in rules]
     kept: list[Finding] = []
     dismissed: list[tuple[Finding, DismissReason]] = []
     for finding in findings:
@@ -63,16 +62,16 @@ def triage(findings: Iterable[Finding], rules: Sequence[DismissRule]) -> Triage:
 
 
 def subject_of(finding: Finding) -> str:
-    """What patterns are tried on: one line, however the message is wrapped."""
+    """Return the line that patterns are matched against, however the message is wrapped."""
     return f"{finding.file}: {finding.rule}: {' '.join(finding.message.split())}"
 
 
 def at_least(findings: Iterable[Finding], severity: Severity) -> tuple[Finding, ...]:
-    """The findings that are as bad as this, or worse."""
+    """Return the findings of this severity or worse."""
     return tuple(finding for finding in findings if finding.severity.rank <= severity.rank)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     if pattern.startswith(_REGEX):
         return re.compile(pattern.removeprefix(_REGEX))
     # The translation is anchored at its end only.

@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import msgspec
+from msgspec import Meta
 
 from segue.config.load import environment_of
 from segue.domain.errors import UsageError
+from segue.domain.options import Count, OptionError, Options, Text, read_options
 from segue.domain.role import Part, parts_of
 from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.runtime.wiring import App, is_prompt
 from segue.system import identity
-from segue.system.background import run_segue
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
+from segue.system.program import run_segue
 
 _ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial has shown what it can: one that needs a human has failed, and counts."""
@@ -32,27 +34,24 @@ _LONGEST = 100_000
 """Bytes of a prompt: it is an argument of a command."""
 
 
-class Experiment(BaseModel):
+class Experiment(Options, frozen=True):
     """An experiment file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    prompts: list[Annotated[str, Field(min_length=1)]] = Field(
-        min_length=1, description="What is to be built, one sentence or more each."
-    )
-    agents: list[str] = Field(min_length=1, description="`NAME` or `NAME:MODEL`.")
-    trials: int = Field(1, ge=1, le=1000, description="How often each agent builds each prompt.")
-    at_once: int = Field(1, ge=1, description="Runs side by side in all.")
-    limits: dict[str, Annotated[int, Field(ge=1)]] = Field(
-        default={}, description="Runs side by side per agent."
-    )
-    folder: Path | None = Field(
-        default=None, description="Where the repositories are made; FILE.runs beside the file if unset."
-    )
-    template: Path | None = Field(
-        default=None, description="A repository every trial starts from; an empty one if unset."
-    )
-    settings: dict[str, Any] = Field(default={}, description="Settings of every run, as in segue.toml.")
+    prompts: Annotated[
+        tuple[Text, ...], Meta(min_length=1, description="What to build, one sentence or more each.")
+    ]
+    agents: Annotated[tuple[str, ...], Meta(min_length=1, description="`NAME` or `NAME:MODEL`.")]
+    trials: Annotated[int, Meta(ge=1, le=1000, description="How often each agent builds each prompt.")] = 1
+    at_once: Annotated[Count, Meta(description="Runs at the same time, in all.")] = 1
+    limits: Annotated[dict[str, Count], Meta(description="Runs at the same time, per agent.")] = {}
+    folder: Annotated[
+        Path | None,
+        Meta(description="Where the repositories are created; FILE.runs beside the file if unset."),
+    ] = None
+    template: Annotated[
+        Path | None, Meta(description="A repository that every trial starts from; an empty one if unset.")
+    ] = None
+    settings: Annotated[dict[str, Any], Meta(description="Settings of every run, as in segue.toml.")] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +91,15 @@ Told = Callable[[str, Trial, Run | None], None]
 def read(path: Path) -> Experiment:
     """Read and check an experiment file; relative paths in it are relative to the file."""
     try:
-        found = Experiment.model_validate(tomllib.loads(path.read_text("utf-8")))
+        found = read_options(Experiment, tomllib.loads(path.read_text("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{path}: {place}: {first['msg']}", hint="See docs/experiments.md") from None
+    except OptionError as error:
+        raise UsageError(f"{path}: {error}", hint="See docs/experiments.md") from None
     base = path.absolute().parent
     folder = base / (found.folder or f"{path.stem}.runs")
     template = base / found.template if found.template else None
-    return found.model_copy(update={"folder": folder, "template": template})
+    return msgspec.structs.replace(found, folder=folder, template=template)
 
 
 def trials(experiment: Experiment) -> Iterator[Trial]:

@@ -68,8 +68,7 @@ def make_reviewing(app: App, flow: str, repo: Path, cloud: bool) -> Reviewing | 
 
 
 def _make_reviewer(app: App, name: str, repo: Path) -> Reviewer:
-    from pydantic import ValidationError
-
+    from segue.domain.options import OptionError, read_options
     from segue.reviewers.command import CommandReviewer
     from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions, preset
     from segue.reviewers.stet.reviewer import StetReviewer
@@ -78,12 +77,12 @@ def _make_reviewer(app: App, name: str, repo: Path) -> Reviewer:
     try:
         if name == "stet":
             state = app.state_dir / "stet" / hashlib.sha256(str(repo).encode()).hexdigest()[:16]
-            return StetReviewer(StetOptions.model_validate(values), repo, redactor, state)
+            return StetReviewer(read_options(StetOptions, values), repo, redactor, state)
         if name == "command":
-            return CommandReviewer(CommandReviewOptions.model_validate(values), repo, redactor)
+            return CommandReviewer(read_options(CommandReviewOptions, values), repo, redactor)
         if name in PRESETS:
             return CommandReviewer(preset(name, values), repo, redactor, name)
-    except ValidationError as error:
+    except OptionError as error:
         raise wrong_option(error, f"reviewers.{name}", app.loaded, "See docs/reviewing.md") from None
     known = ", ".join(sorted({*PRESETS, "command", "none"}))
     raise UsageError(f"There is no reviewer {name!r}.", hint=f"Known reviewers: {known}")

@@ -22,7 +22,7 @@ from segue.runtime.wiring import App
 from segue.sources.plan.source import PlanFile
 from segue.sources.prompt import PromptSource
 from segue.system import identity
-from segue.system.git.worktree import Farewell
+from segue.system.git.worktree import WorktreeResult
 from segue.system.interrupts import on_interrupt
 from segue.system.process.processes import Processes, capture, child_environment, end_orphans
 
@@ -38,7 +38,7 @@ class Ended:
     done: int
     error: SegueError | None = None
     final: tuple[FinalReport, ...] = ()
-    farewell: Farewell | None = None
+    farewell: WorktreeResult | None = None
     """What became of the run's own work tree, when it is done."""
 
     @property
@@ -62,10 +62,10 @@ async def _watched(ready: Prepared, store: Store, journal: Journal) -> Ended:
     before = _done(journal)
     error: SegueError | None = None
     final: list[FinalReport] = []
-    farewell: Farewell | None = None
+    farewell: WorktreeResult | None = None
     try:
         final = await _until_stopped(ready, store, journal)
-        farewell = await _part(ready, journal)
+        farewell = await _finish(ready, journal)
     except LeaseLost as lost:
         return Ended(ready.run.id, RunState.RUNNING, 0, lost)
     except SegueError as caught:
@@ -80,12 +80,12 @@ async def _watched(ready: Prepared, store: Store, journal: Journal) -> Ended:
     return Ended(ready.run.id, state, _done(journal) - before, error, tuple(final), farewell)
 
 
-async def _part(ready: Prepared, journal: Journal) -> Farewell | None:
+async def _finish(ready: Prepared, journal: Journal) -> WorktreeResult | None:
     """Merge or keep what a run has done in a work tree of its own."""
     if ready.tree is None:
         return None
     merge = ready.app.loaded.settings.worktree_end == "merge"
-    farewell = await ready.tree.part(ready.spec.onto, merge, ready.lock.release)
+    farewell = await ready.tree.finish(ready.spec.onto, merge, ready.lock.release)
     await journal.emit(Event(EventType.NOTICE, {"text": farewell.words}))
     return farewell
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from segue.config.load import Loaded, load
+from segue.config.load import LoadedSettings, load
 from segue.domain.errors import UsageError
+from segue.domain.options import OptionError, read_options
 from segue.domain.role import Part, Role, parts_of
 from segue.flow.context import FLOWS
 from segue.ports import Agent, Store
@@ -20,8 +22,6 @@ from segue.system.files import private_folder
 from segue.system.redact import Redactor, secrets_of
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-
     from segue.config.settings import Settings
     from segue.sources.prompt import PromptSource
     from segue.sources.speckit.source import SpecKit
@@ -52,7 +52,7 @@ def agent_class(name: str, settings: Settings | None = None) -> Any:
         from segue.agents.acp.agent import AcpKind
         from segue.agents.acp.profiles import Profile
 
-        return AcpKind(name, Profile.model_validate(settings.acp[name]))
+        return AcpKind(name, read_table(Profile, settings.acp[name]))
     where = AGENTS.get(name) or _entry_points().get(name)
     if where is None:
         known = ", ".join(agent_names(settings))
@@ -72,7 +72,31 @@ def agent_names(settings: Settings | None = None) -> list[str]:
     return sorted({*AGENTS, *_entry_points(), *(settings.acp if settings else ())})
 
 
-def _check_profiles(loaded: Loaded) -> None:
+def _known_names(table: str) -> Iterator[str]:
+    """Yield the names a table of settings may have, the built-in ones first: plug-ins are slow to find."""
+    if table == "agents":
+        yield from AGENTS
+        yield from _entry_points()
+    elif table == "reviewers":
+        from segue.reviewers.options import PRESETS
+
+        yield from (*PRESETS, "command")
+
+
+def read_table(kind: Any, values: dict[str, Any]) -> Any:
+    """Check the options of a variant; raises OptionError."""
+    if not hasattr(kind, "model_validate"):
+        return read_options(kind, values)
+    from pydantic import ValidationError
+
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise OptionError(".".join(map(str, first["loc"])), first["msg"]) from None
+
+
+def _check_profiles(loaded: LoadedSettings) -> None:
     for name, table in loaded.settings.acp.items():
         from segue.agents.acp.profiles import check_profile
 
@@ -81,15 +105,13 @@ def _check_profiles(loaded: Loaded) -> None:
         check_profile(name, table, loaded.origin(next(inside, path)), name in {*AGENTS, *_entry_points()})
 
 
-def make_agent(name: str, loaded: Loaded, processes: Processes, redactor: Redactor) -> Agent:
+def make_agent(name: str, loaded: LoadedSettings, processes: Processes, redactor: Redactor) -> Agent:
     """Build an agent from its options."""
-    from pydantic import ValidationError
-
     kind = agent_class(name, loaded.settings)
     values = loaded.settings.agents.get(name, {})
     try:
-        options = kind.Options.model_validate(values)
-    except ValidationError as error:
+        options = read_table(kind.Options, values)
+    except OptionError as error:
         raise wrong_option(error, f"agents.{name}", loaded, f"See: segue agent schema {name}") from None
     agent: Agent = kind(options, processes, redactor)
     return agent
@@ -99,7 +121,7 @@ def make_agent(name: str, loaded: Loaded, processes: Processes, redactor: Redact
 class App:
     """The settings of one command, and the parts made from them."""
 
-    loaded: Loaded
+    loaded: LoadedSettings
     repo: Path
     """Where the user stands or points; not yet checked to be a repository."""
     config: Path | None = None
@@ -116,7 +138,7 @@ class App:
         """Read the settings that hold for a repository."""
         start = (repo or Path.cwd()).absolute()
         named = config.absolute() if config else None
-        loaded = load(start, config=named, command_line=command_line, stored=stored)
+        loaded = load(start, config=named, command_line=command_line, stored=stored, known=_known_names)
         _check_profiles(loaded)
         return cls(loaded, start if repo else (loaded.settings.repo or start), named)
 
@@ -132,7 +154,7 @@ class App:
     def database(self) -> str:
         """The database's URL or path."""
         url = self.loaded.settings.database_url
-        return url.get_secret_value() if url else str(self.state_dir / "segue.db")
+        return url.reveal() if url else str(self.state_dir / "segue.db")
 
     def store(self, read_only: bool = False) -> Store:
         """Open the database."""
@@ -239,11 +261,10 @@ def _is_feature(given: str, has_features: bool) -> bool:
     return has_features and not path.suffix and not path.exists()
 
 
-def wrong_option(error: ValidationError, table: str, loaded: Loaded, hint: str) -> UsageError:
+def wrong_option(error: OptionError, table: str, loaded: LoadedSettings, hint: str) -> UsageError:
     """Say which option of a part is wrong, and where it was set."""
-    first = error.errors()[0]
-    path = ".".join([table, *(str(part) for part in first["loc"])])
-    return UsageError(f"{path}: {first['msg']} (from {loaded.origin(path)})", hint=hint)
+    path = f"{table}.{error.path}" if error.path else table
+    return UsageError(f"{path}: {error.message} (from {loaded.where(path)})", hint=hint)
 
 
 def own_folder(path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from segue.domain.errors import SearchFailed
 from segue.searchers.options import SearchSettings
-from segue.system.http.client import Answer, Http, HttpError, Policy
+from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 
 KEPT = "the work so far; the task can be tried again without a search"
 
@@ -48,13 +48,13 @@ def cleaned_query(service: Service, query: str) -> str:
 
 async def ask(
     service: Service, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Any = None
-) -> Answer:
+) -> HttpResponse:
     """What the service answers once it is not busy; raises SearchFailed when that takes too long."""
     options = service.options
-    policy = Policy(timeout=options.timeout, max_bytes=_MAX_BYTES, attempts=4, pause=0.5)
+    policy = HttpPolicy(timeout=options.timeout, max_bytes=_MAX_BYTES, attempts=4, pause=0.5)
     deadline = asyncio.get_running_loop().time() + options.max_wait + options.timeout
     try:
-        async with Http(service.base_url, service.headers, policy) as http:
+        async with HttpClient(service.base_url, service.headers, policy) as http:
             return await _until_well(http, method, path, query, body, deadline)
     except HttpError as error:
         raise service.failed(
@@ -63,7 +63,7 @@ async def ask(
         ) from None
 
 
-def document(service: Service, answer: Answer) -> dict[str, Any]:
+def document(service: Service, answer: HttpResponse) -> dict[str, Any]:
     """The answer as a JSON object; raises SearchFailed for a refusal and for anything else."""
     if answer.status != 200:
         raise refusal(service, answer)
@@ -79,7 +79,7 @@ def document(service: Service, answer: Answer) -> dict[str, Any]:
     return found
 
 
-def refusal(service: Service, answer: Answer) -> SearchFailed:
+def refusal(service: Service, answer: HttpResponse) -> SearchFailed:
     """What a status means for a person."""
     said = f"HTTP {answer.status}: {words_of(answer)}".removesuffix(": ")
     if answer.status in (401, 403):
@@ -95,7 +95,7 @@ def refusal(service: Service, answer: Answer) -> SearchFailed:
     return service.failed(f"the service refused the search ({said})", "Check search.base_url")
 
 
-def words_of(answer: Answer) -> str:
+def words_of(answer: HttpResponse) -> str:
     """What the service itself says about a refusal."""
     try:
         found: Any = answer.json()
@@ -110,8 +110,8 @@ def words_of(answer: Answer) -> str:
 
 
 async def _until_well(
-    http: Http, method: str, path: str, query: Mapping[str, str] | None, body: Any, deadline: float
-) -> Answer:
+    http: HttpClient, method: str, path: str, query: Mapping[str, str] | None, body: Any, deadline: float
+) -> HttpResponse:
     """Our HTTP tries again by itself, but not after a plain 500; a search does no harm twice."""
     for pause in (0.5, 1.0, 0.0):
         answer = await http.request(method, path, query=query, body=body, repeatable=True, deadline=deadline)

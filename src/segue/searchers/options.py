@@ -1,33 +1,33 @@
-"""The settings of the web search."""
+"""The table `[search]`: the web search."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta
+
+from segue.domain.options import Options, Seconds, WebAddress
 
 Service = Literal["searxng", "brave", "tavily"]
 
 
-class SearchSettings(BaseModel):
+class SearchSettings(Options, frozen=True):
     """The table `[search]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    service: Service | None = Field(
-        None, description="`searxng`, `brave` or `tavily`; a research agent searches when unset."
-    )
-    base_url: str | None = Field(
-        None,
-        pattern=r"^https?://[^/]",
-        description="Where the service is; required for `searxng`, the vendor's own address otherwise.",
-    )
-    api_key_env: str | None = Field(
-        None,
-        description="The variable that holds the key; `BRAVE_API_KEY` or `TAVILY_API_KEY` if unset.",
-    )
-    max_results: int = Field(5, ge=1, le=20, description="Results taken from one search.")
-    timeout: float = Field(20, gt=0, description="Seconds one answer of the service may take.")
-    max_wait: float = Field(
-        60, ge=0, description="Seconds to wait out rate limits and outages of the service, per search."
-    )
+    service: Annotated[
+        Service | None,
+        Meta(description="`searxng`, `brave` or `tavily`; if unset, a research agent searches."),
+    ] = None
+    base_url: Annotated[
+        WebAddress | None,
+        Meta(description="The service's address; required for `searxng`, else the vendor's own if unset."),
+    ] = None
+    api_key_env: Annotated[
+        str | None,
+        Meta(description="The variable with the key; `BRAVE_API_KEY` or `TAVILY_API_KEY` if unset."),
+    ] = None
+    max_results: Annotated[int, Meta(ge=1, le=20, description="Results to take from one search.")] = 5
+    timeout: Annotated[Seconds, Meta(description="Seconds one answer of the service may take.")] = 20
+    max_wait: Annotated[
+        float, Meta(ge=0, description="Seconds to wait out rate limits and outages, per search.")
+    ] = 60

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from segue.domain.errors import LeaseLost, Locked, UsageError
-from segue.store.database import Database
+from segue.store.database import Database, Row, ask, transact
 from segue.store.rows import process_of
 from segue.system import identity
 
 LEASE_MS = 30_000
 HEARTBEAT_SECONDS = 10.0
+_HOLDERS = "SELECT n, owner, lease, {now} FROM orchestrator_slots WHERE backend = ?"
 
 
 def new_owner() -> str:
@@ -84,6 +85,47 @@ def release(database: Database, run_id: str, owner: str) -> None:
         *(run_id, owner),
     )
     database.announce()
+
+
+def take_slot(database: Database, backend: str, limit: int, owner: str, run_id: str) -> bool | None:
+    """Take a free slot; None while all are held."""
+    if len(_held(ask(database, _HOLDERS, backend))) >= limit:
+        return None  # looking is free; only a chance of success is worth the write lock
+
+    def attempt(_again: bool) -> bool | None:
+        database.lock(f"slots {backend}")
+        rows = database.execute(_HOLDERS, backend)
+        held = _held(rows)
+        if owner in held.values():
+            return True
+        if len(held) >= limit:
+            return None
+        for n, *_ in rows:
+            if n not in held:
+                database.execute("DELETE FROM orchestrator_slots WHERE backend = ? AND n = ?", backend, n)
+        free = next(n for n in range(1, limit + 1) if n not in held)
+        database.execute(
+            "INSERT INTO orchestrator_slots (backend, n, owner, lease, run_id)"
+            " VALUES (?, ?, ?, {now} + ?, ?)",
+            *(backend, free, owner, LEASE_MS, run_id),
+        )
+        return True
+
+    return transact(database, attempt)
+
+
+def release_slot(database: Database, owner: str) -> None:
+    """Give a slot back, if it is held."""
+
+    def attempt(_again: bool) -> None:
+        database.execute("DELETE FROM orchestrator_slots WHERE owner = ?", owner)
+        database.announce()
+
+    transact(database, attempt)
+
+
+def _held(rows: list[Row]) -> dict[int, str]:
+    return {n: owner for n, owner, lease, now in rows if not is_gone(owner, lease, now)}
 
 
 def _locked(run_id: str, process: str, claimed: int) -> Locked:

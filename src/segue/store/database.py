@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from segue.domain.errors import StoreError
 from segue.store.address import is_postgres, sqlite_path
+from segue.store.encoding import escape, unescape
 
 if TYPE_CHECKING:
     import asyncio
@@ -123,3 +124,13 @@ def _persist(database: Database, attempt: Callable[[bool], T]) -> T:
             again = True
             time.sleep(pause)
     return attempt(True)
+
+
+def escape_values(values: Sequence[object]) -> Row:
+    """Return values as a database can store them: see `encoding.escape`."""
+    return tuple(escape(value) if isinstance(value, str) else value for value in values)
+
+
+def unescape_row(row: Row) -> Row:
+    """Return a row as it was before `escape_values`."""
+    return tuple(unescape(value) if isinstance(value, str) else value for value in row)

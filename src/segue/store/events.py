@@ -12,10 +12,9 @@ from segue.ports import Observer
 from segue.store.claim import fence
 from segue.store.database import Executes, Row
 from segue.store.encoding import encode, escape
-from segue.store.outage import Outage
 from segue.store.rows import EVENT, now
-from segue.store.spool import Recorder, Spool, keep_prompts, replay
-from segue.store.writer import Writer
+from segue.store.spool import Spool, StatementRecorder, keep_prompts, replay
+from segue.store.writer import Outage, Writer
 
 Change = Callable[[Executes], object]
 """Writes that go with events. They must bear being repeated, and get no answer."""
@@ -173,7 +172,7 @@ class EventLog:
 
     def _buffer(self, batch: Batch, changes: Sequence[Change]) -> None:
         assert self._spool is not None
-        recorder = Recorder()
+        recorder = StatementRecorder()
         for change in changes:
             change(recorder)
         if batch.rows or recorder.statements:

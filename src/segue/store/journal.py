@@ -18,12 +18,11 @@ from segue.domain.event import Event, EventType, Recorded
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.ports import Observer, Reconcile, StepFacts, StepResult, Work
 from segue.store import signals, steps
-from segue.store.claim import new_owner, release
+from segue.store.claim import new_owner, release, release_slot, take_slot
 from segue.store.encoding import decode, encode
 from segue.store.events import EventLog
-from segue.store.keeper import Keeper
 from segue.store.rows import encode_spec, now
-from segue.store.slots import release_slot, take_slot
+from segue.store.runtime import StoreRuntime
 from segue.store.spool import Spool
 
 _NAP_SECONDS = 10.0
@@ -38,7 +37,7 @@ class SqlJournal:
 
     def __init__(
         self,
-        keeper: Keeper,
+        keeper: StoreRuntime,
         run: Run,
         owner: str,
         loaded: steps.Loaded,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 
 from segue.domain.errors import StoreError
 from segue.store.database import Database
@@ -13,6 +14,7 @@ VERSION = 3
 
 TABLE = "orchestrator_migrations"
 CREATE = f"CREATE TABLE IF NOT EXISTS {TABLE} (version integer PRIMARY KEY, name text, applied bigint)"
+_WORD = re.compile(r"\{(number|instant) ([\w.]+)([\w ]*)\}")
 
 
 def version_of(database: Database) -> int:
@@ -72,3 +74,22 @@ def apply(database: Database, name: str) -> str:
     applied = int(time.time() * 1000)
     database.execute(f"INSERT INTO {TABLE} VALUES (?, ?, ?)", number_of(name), name, applied)  # noqa: S608
     return name
+
+
+def words(statement: str, number: Callable[[str, list[str]], str], instant: Callable[[str], str]) -> str:
+    """The statement with `{number column key …}` and `{instant column}` put into words."""
+
+    def put(match: re.Match[str]) -> str:
+        return instant(match[2]) if match[1] == "instant" else number(match[2], match[3].split())
+
+    return _WORD.sub(put, statement)
+
+
+def in_postgres(statement: str) -> str:
+    """The statement in Postgres' words."""
+    return words(statement, _number, lambda column: f"to_timestamp({column} / 1000.0)")
+
+
+def _number(column: str, path: list[str]) -> str:
+    place = "->".join([column, *(f"'{key}'" for key in path)])
+    return f"CASE WHEN jsonb_typeof({place}) = 'number' THEN CAST({place} #>> '{{}}' AS numeric) END"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import StoreError
 from segue.store.address import for_driver, is_pooled, masked
-from segue.store.database import RETRY_PAUSES, Disconnected, Row
-from segue.store.dialect import in_postgres
-from segue.store.encoding import escape, unescape
+from segue.store.database import RETRY_PAUSES, Disconnected, Row, escape_values, unescape_row
+from segue.store.migrate import in_postgres
 
 if TYPE_CHECKING:
     import asyncio
@@ -53,14 +52,14 @@ class Postgres:
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
         with self._troubles():
-            cursor = self._live().execute(_translate(sql), _escaped(values))
+            cursor = self._live().execute(_translate(sql), escape_values(values))
             rows = cursor.fetchall() if cursor.description else []
-        return [_unescaped(row) for row in rows]
+        return [unescape_row(row) for row in rows]
 
     def change(self, sql: str, *values: object) -> int:
         """Run one statement and return the number of rows it changed."""
         with self._troubles():
-            return self._live().execute(_translate(sql), _escaped(values)).rowcount
+            return self._live().execute(_translate(sql), escape_values(values)).rowcount
 
     def append(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows with COPY."""
@@ -74,16 +73,16 @@ class Postgres:
         with self.transaction(), self._connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION READ ONLY")
             # To stream is to send one statement only: another one behind it could end the transaction.
-            rows = list(cursor.stream(_placeholders(sql), _escaped(tuple(values))))
+            rows = list(cursor.stream(_placeholders(sql), escape_values(values)))
             names = [column.name for column in cursor.description or ()]
-        return names, [tuple(map(_plain, _unescaped(row))) for row in rows]
+        return names, [tuple(map(_plain, unescape_row(row))) for row in rows]
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches, held by the server."""
         with self.transaction(), self._connection.cursor("segue_stream") as cursor:
-            cursor.execute(_translate(sql), _escaped(values))
+            cursor.execute(_translate(sql), escape_values(values))
             while rows := cursor.fetchmany(size):
-                yield [_unescaped(row) for row in rows]
+                yield [unescape_row(row) for row in rows]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -211,14 +210,6 @@ def _driver() -> Any:
 
 def _first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
-
-
-def _escaped(values: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(escape(value) if isinstance(value, str) else value for value in values)
-
-
-def _unescaped(row: Row) -> Row:
-    return tuple(unescape(value) if isinstance(value, str) else value for value in row)
 
 
 def _plain(value: object) -> object:

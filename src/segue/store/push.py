@@ -10,8 +10,8 @@ from segue.domain.errors import Locked, StoreError, UsageError
 from segue.domain.event import EventType
 from segue.store import rows
 from segue.store.claim import claim, is_gone, new_owner, release, renew
-from segue.store.database import Database, Row, ask, transact
-from segue.store.encoding import decode, escape
+from segue.store.database import Database, Row, ask, escape_values, transact
+from segue.store.encoding import decode
 
 BATCH_ROWS = 1000
 BATCH_BYTES = 4 * 1024**2
@@ -106,7 +106,7 @@ def batches(source: Database, sql: str, *values: object) -> Iterator[list[Row]]:
     batch: list[Row] = []
     size = 0
     for found in source.stream(sql, 1, *values):
-        batch += [tuple(escape(value) if isinstance(value, str) else value for value in row) for row in found]
+        batch += [escape_values(row) for row in found]
         size += sum(len(value) for value in batch[-1] if isinstance(value, str))
         if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
             yield batch

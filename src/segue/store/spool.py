@@ -21,7 +21,7 @@ _SUFFIX = ".spool"
 Statement = tuple[str, Sequence[object]]
 
 
-class Recorder:
+class StatementRecorder:
     """Takes statements down that a database would have executed."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Recorder:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SpoolEntry:
     """What one transaction would have written."""
 
     n: int
@@ -61,8 +61,8 @@ class Spool:
         if not self._count:
             lines.append({"spool": uuid.uuid4().hex, "run": self.run_id})
         self._count += 1
-        entry = Entry(self._count, after, events, prompts, statements)
-        self._append([*lines, {name: getattr(entry, name) for name in Entry.__slots__}])
+        entry = SpoolEntry(self._count, after, events, prompts, statements)
+        self._append([*lines, {name: getattr(entry, name) for name in SpoolEntry.__slots__}])
 
     def release(self, owner: str) -> None:
         """Note that the run is not driven any more, although the database still says so."""
@@ -87,13 +87,13 @@ class Spool:
         """Whether anything is waiting to be replayed."""
         return self.path.exists()
 
-    def read(self) -> Iterator[tuple[str, Entry]]:
+    def read(self) -> Iterator[tuple[str, SpoolEntry]]:
         """The entries, with the buffer's name."""
         name = ""
         for line in self._lines():
             name = line.get("spool", name)
             if "n" in line:
-                yield name, Entry(**{**line, "events": [tuple(row) for row in line["events"]]})
+                yield name, SpoolEntry(**{**line, "events": [tuple(row) for row in line["events"]]})
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         """A last line that was cut off was never promised to anybody."""
@@ -142,7 +142,7 @@ class _Diverged(Exception):
 
 
 def _replay(
-    database: Database, run_id: str, owner: str, lease_ms: int, name: str, entry: Entry, _again: bool
+    database: Database, run_id: str, owner: str, lease_ms: int, name: str, entry: SpoolEntry, _again: bool
 ) -> None:
     fence(database, run_id, owner, lease_ms)
     [(replayed,)] = database.execute("SELECT replayed FROM orchestrator_runs WHERE id = ?", run_id)
@@ -159,7 +159,7 @@ def _replay(
     database.announce()
 
 
-def _missing(database: Database, run_id: str, entry: Entry) -> Sequence[Row]:
+def _missing(database: Database, run_id: str, entry: SpoolEntry) -> Sequence[Row]:
     """The events that are not there yet: a commit may have gone through although nobody heard of it."""
     sql = "SELECT seq, ts, type FROM orchestrator_events WHERE run_id = ? AND seq >= ? ORDER BY seq"
     found = database.execute(sql, run_id, entry.after)

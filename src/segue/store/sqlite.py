@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.errors import StoreError
-from segue.store.database import RETRY_PAUSES, Row
-from segue.store.dialect import words
-from segue.store.encoding import escape, unescape
+from segue.store.database import RETRY_PAUSES, Row, escape_values, unescape_row
+from segue.store.migrate import words
 
 if TYPE_CHECKING:
     import asyncio
@@ -60,13 +59,13 @@ class Sqlite:
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
         with self._troubles():
-            rows: list[Row] = self._connection.execute(_translate(sql), _escaped(values)).fetchall()
-        return [_unescaped(row) for row in rows]
+            rows: list[Row] = self._connection.execute(_translate(sql), escape_values(values)).fetchall()
+        return [unescape_row(row) for row in rows]
 
     def change(self, sql: str, *values: object) -> int:
         """Run one statement and return the number of rows it changed."""
         with self._troubles():
-            return self._connection.execute(_translate(sql), _escaped(values)).rowcount
+            return self._connection.execute(_translate(sql), escape_values(values)).rowcount
 
     def append(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows, many to a statement: after each one the thread has to win Python's lock back."""
@@ -84,18 +83,18 @@ class Sqlite:
         with self._troubles():
             self._connection.execute("PRAGMA query_only = ON")
             try:
-                cursor = self._connection.execute(sql, _escaped(tuple(values)))
+                cursor = self._connection.execute(sql, escape_values(values))
                 rows: list[Row] = cursor.fetchall()
             finally:
                 self._connection.execute("PRAGMA query_only = OFF")
-        return [column[0] for column in cursor.description or ()], [_unescaped(row) for row in rows]
+        return [column[0] for column in cursor.description or ()], [unescape_row(row) for row in rows]
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
         with self._troubles():
-            cursor = self._connection.execute(_translate(sql), _escaped(values))
+            cursor = self._connection.execute(_translate(sql), escape_values(values))
             while rows := cursor.fetchmany(size):
-                yield [_unescaped(row) for row in rows]
+                yield [unescape_row(row) for row in rows]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -228,14 +227,6 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-
-
-def _escaped(values: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(escape(value) if isinstance(value, str) else value for value in values)
-
-
-def _unescaped(row: Row) -> Row:
-    return tuple(unescape(value) if isinstance(value, str) else value for value in row)
 
 
 @cache

@@ -22,7 +22,7 @@ from segue.store.database import Database, Row, ask, look, open_database, transa
 from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
 
 if TYPE_CHECKING:
-    from segue.store.keeper import Keeper
+    from segue.store.runtime import StoreRuntime
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class SqlStore:
         self._spools = spools if is_postgres(address) and patience > 0 else None
         self._patience = patience if self._spools else 0.0
         self._read_only = read_only
-        self._keeper: Keeper | None = None
+        self._keeper: StoreRuntime | None = None
         self._lock = threading.Lock()
         self._database = self._readable() if read_only else self._writable()
         self._seen: int | None = None
@@ -282,10 +282,10 @@ class SqlStore:
         with self._lock:
             return transact(self._database, work)
 
-    def _enter(self) -> Keeper:
+    def _enter(self) -> StoreRuntime:
         import asyncio
 
-        from segue.store.keeper import Keeper
+        from segue.store.runtime import StoreRuntime
 
         if self._read_only:
             raise StoreError(f"The database {self.name} is open for reading only.")
@@ -294,11 +294,11 @@ class SqlStore:
             self._keeper = None
         if self._keeper is None:
             again = partial(open_database, self._address)
-            self._keeper = Keeper(open_database(self._address), again, self._patience)
+            self._keeper = StoreRuntime(open_database(self._address), again, self._patience)
         self._keeper.users += 1
         return self._keeper
 
-    async def _leave(self, keeper: Keeper) -> None:
+    async def _leave(self, keeper: StoreRuntime) -> None:
         keeper.users -= 1
         if keeper.users == 0 and self._keeper is keeper:
             self._keeper = None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from segue.store.dialect import in_postgres
-from segue.store.migrate import CREATE, TABLE, number_of, scripts, statements
+from segue.store.migrate import CREATE, TABLE, in_postgres, number_of, scripts, statements
 from segue.system.files import write_atomic
 
 FOLDER = Path("supabase") / "migrations"

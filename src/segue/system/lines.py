@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class OutputLine:
     """One line of text; `cut` is the number of bytes dropped beyond the cap."""
 
     text: str
     cut: int = 0
 
 
-class Lines:
+class LineFramer:
     """Turns bytes into lines, keeping at most `cap` bytes of each."""
 
     def __init__(self, cap: int) -> None:
@@ -22,7 +22,7 @@ class Lines:
         self._cut = 0
         self._pending_return = False
 
-    def feed(self, data: bytes) -> list[Line]:
+    def feed(self, data: bytes) -> list[OutputLine]:
         """The lines that these bytes complete."""
         *ends, rest = data.split(b"\n")
         lines = []
@@ -32,7 +32,7 @@ class Lines:
         self._keep(rest)
         return lines
 
-    def close(self) -> list[Line]:
+    def close(self) -> list[OutputLine]:
         """What is left without a line end; the framer is empty afterwards."""
         if not self._kept and not self._cut and not self._pending_return:
             return []
@@ -52,12 +52,12 @@ class Lines:
         self._kept += data[:room]
         self._cut += max(0, len(data) - room)
 
-    def _finish(self) -> Line:
+    def _finish(self) -> OutputLine:
         kept = _whole_characters(bytes(self._kept)) if self._cut else bytes(self._kept)
         cut = self._cut + len(self._kept) - len(kept)
         text = kept.decode("utf-8", "replace")
         self._kept, self._cut, self._pending_return = bytearray(), 0, False
-        return Line(f"{text}…[{cut} bytes cut]" if cut else text, cut)
+        return OutputLine(f"{text}…[{cut} bytes cut]" if cut else text, cut)
 
 
 def _whole_characters(data: bytes) -> bytes:

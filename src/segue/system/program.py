@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import importlib.util
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+
+from segue.system.process.group import own_group
 
 _RUN = (
     "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep);"
@@ -52,3 +58,44 @@ def own_environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict
     # A one-file build unpacks itself into a folder that is deleted when it ends; the copy needs its own.
     reset = {"PYINSTALLER_RESET_ENVIRONMENT": "1"} if frozen() else {}
     return {**os.environ, **reset, **variables}
+
+
+def start_in_background(
+    arguments: Sequence[str], *, log: Path, cwd: Path, variables: Mapping[str, str]
+) -> int:
+    """Start `segue ARGUMENTS`, its output in the log; return its pid."""
+    with log.open("ab") as file:
+        child = subprocess.Popen(
+            [*segue_command(), *arguments],
+            cwd=cwd,
+            env=own_environment(variables),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            **own_group(hidden=True),
+        )
+    child.returncode = 0  # it outlives us on purpose: nobody waits for it
+    return child.pid
+
+
+async def run_segue(arguments: Sequence[str], *, log: Path, cwd: Path, variables: Mapping[str, str]) -> int:
+    """Run `segue ARGUMENTS` to its end, its output in the log; return its exit code.
+
+    When the wait is cancelled, it is interrupted as by Ctrl-C, so that it saves its state.
+    """
+    with log.open("ab") as file:
+        child = await asyncio.create_subprocess_exec(
+            *[*segue_command(), *arguments],
+            cwd=cwd,
+            env=own_environment(variables),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+        )
+    try:
+        return await child.wait()
+    except asyncio.CancelledError:
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(signal.SIGINT)
+        await child.wait()
+        raise

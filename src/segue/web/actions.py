@@ -13,7 +13,7 @@ from segue.runtime.overrides import decide
 from segue.runtime.session import stop_run
 from segue.runtime.wiring import App
 from segue.store.projections import state_of
-from segue.system.background import start_in_background
+from segue.system.program import start_in_background
 from segue.web import queries as facts
 from segue.web.pages import Act, Done
 

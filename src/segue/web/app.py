@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from segue.runtime.wiring import App
-from segue.system.http.guard import LOOPBACK_HOSTS, Guard
-from segue.system.http.guard import App as Asgi
+from segue.system.http.guard import LOOPBACK_HOSTS, AsgiApp, RequestGuard
 from segue.web.answers import Answers, draw, spoken, stranger
 from segue.web.assets import assets
 from segue.web.auth import ENTRY, Door, Keys
@@ -31,7 +30,7 @@ Endpoint = Callable[["Request"], Coroutine[Any, Any, "Response"]]
 class Web:
     """The app, and what whoever serves it needs: links that let people in, and a way to end its streams."""
 
-    asgi: Asgi
+    asgi: AsgiApp
     keys: Keys
     live: Live
     answers: Answers
@@ -47,7 +46,7 @@ def web_app(app: App, token: str, hosts: Sequence[str] = ()) -> Web:
     keys, live = Keys(token), Live(app)
     answers = Answers(app, live)
     door = Door(_routes(app, keys, live, answers), keys, stranger)
-    guarded = Guard(door, None, (*LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True)
+    guarded = RequestGuard(door, None, (*LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True)
     return Web(guarded, keys, live, answers)
 
 

@@ -10,7 +10,7 @@ import hmac
 import secrets
 from http.cookies import CookieError, SimpleCookie
 
-from segue.system.http.guard import App, Message, Receive, Scope, Send, has_token
+from segue.system.http.guard import AsgiApp, Message, Receive, Scope, Send, has_token
 
 ENTRY = "/enter"
 _OPEN = ("/static/", "/health")
@@ -67,7 +67,7 @@ class Keys:
 class Door:
     """Wraps the app: lets those in who are known, and gives every answer its safety headers."""
 
-    def __init__(self, app: App, keys: Keys, stranger: App) -> None:
+    def __init__(self, app: AsgiApp, keys: Keys, stranger: AsgiApp) -> None:
         """`stranger` answers whoever is not let in."""
         self._app = app
         self._keys = keys

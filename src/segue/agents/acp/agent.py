@@ -31,7 +31,7 @@ from segue.domain.event import Event, EventType
 from segue.domain.job import Job, Mode
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.files import write_atomic
-from segue.system.probe import probe
+from segue.system.process.capture import probe
 from segue.system.process.processes import Command, Processes, child_environment
 from segue.system.program import part_command
 from segue.system.redact import Redactor

@@ -27,7 +27,7 @@ from segue.domain.errors import CredentialsError
 from segue.domain.event import Event
 from segue.domain.job import Job, Mode
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.probe import probe
+from segue.system.process.capture import probe
 from segue.system.process.processes import Command, Processes, child_environment
 from segue.system.redact import Redactor
 

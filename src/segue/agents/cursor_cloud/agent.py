@@ -26,7 +26,7 @@ from segue.domain.job import Job, Mode
 from segue.domain.repository import canonical
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.git.repository import Repository
-from segue.system.http.client import LOOPBACK, Policy
+from segue.system.http.client import LOOPBACK, HttpPolicy
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
@@ -90,7 +90,7 @@ class CursorCloudAgent:
         self._options = options
         self._processes = processes
         self._redactor = redactor
-        policy = Policy(options.max_connections, options.max_streams, pause=options.retry_pause)
+        policy = HttpPolicy(options.max_connections, options.max_streams, pause=options.retry_pause)
         streams = options.max_streams if options.stream else 0
         self._lines = Lines(Terms(options.base_url, options.api_version, streams, policy))
 

@@ -13,7 +13,7 @@ from segue.agents.cursor_cloud.api import TURN, Branch, Order, Place, Used, View
 from segue.agents.cursor_cloud.errors import CloudError, bad_answer, refusal, unreachable
 from segue.agents.cursor_cloud.sse import Frame, SseParser
 from segue.agents.cursor_cloud.status import normalised
-from segue.system.http.client import Answer, Http, HttpError, instant
+from segue.system.http.client import HttpClient, HttpError, HttpResponse, parse_date
 
 
 class CloudV1:
@@ -23,7 +23,7 @@ class CloudV1:
     streams = True
     tells_cancelled = True
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: HttpClient) -> None:
         self._http = http
 
     def owns(self, place: Place) -> bool:
@@ -141,7 +141,7 @@ class CloudV1:
         )
 
 
-async def ask(http: Http, method: str, path: str, deadline: float, **more: Any) -> Answer:
+async def ask(http: HttpClient, method: str, path: str, deadline: float, **more: Any) -> HttpResponse:
     """One request; everything but a success is raised."""
     try:
         answer = await http.request(method, path, deadline=deadline, **more)
@@ -152,7 +152,7 @@ async def ask(http: Http, method: str, path: str, deadline: float, **more: Any) 
     return answer
 
 
-def content(answer: Answer) -> Mapping[str, Any]:
+def content(answer: HttpResponse) -> Mapping[str, Any]:
     """The object in an answer."""
     try:
         found = answer.json()
@@ -163,9 +163,9 @@ def content(answer: Answer) -> Mapping[str, Any]:
     return found
 
 
-def age(answer: Answer, created: Any) -> float | None:
+def age(answer: HttpResponse, created: Any) -> float | None:
     """Seconds since something was created, by the server's own clock; ours may be wrong."""
-    now = instant(answer.headers.get("date", ""))
+    now = parse_date(answer.headers.get("date", ""))
     try:
         then = datetime.fromisoformat(created)
     except (TypeError, ValueError):
@@ -186,7 +186,7 @@ def _run_path(place: Place) -> str:
     return f"{_path(place.agent)}/runs/{quote(place.run, safe='')}"
 
 
-def _id(answer: Answer, found: Mapping[str, Any], what: str) -> str:
+def _id(answer: HttpResponse, found: Mapping[str, Any], what: str) -> str:
     name = found.get("id")
     if not isinstance(name, str) or not name:
         raise bad_answer(answer, f"no id of a {what}")

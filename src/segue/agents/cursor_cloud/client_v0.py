@@ -16,7 +16,7 @@ from segue.agents.cursor_cloud.client import age, ask, content
 from segue.agents.cursor_cloud.errors import CloudError
 from segue.agents.cursor_cloud.sse import Frame
 from segue.agents.cursor_cloud.status import Status, normalised
-from segue.system.http.client import Http
+from segue.system.http.client import HttpClient
 
 _PAGES = 5
 _PAGE = "100"
@@ -31,7 +31,7 @@ class CloudV0:
     streams = False
     tells_cancelled = False
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: HttpClient) -> None:
         self._http = http
 
     def owns(self, place: Place) -> bool:

@@ -12,7 +12,7 @@ from segue import __version__
 from segue.agents.cursor_cloud.api import CloudApi
 from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudV0
-from segue.system.http.client import Http, Policy
+from segue.system.http.client import HttpClient, HttpPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Terms:
     version: str
     streams: int
     """How many runs may be streamed at once; 0: none."""
-    policy: Policy
+    policy: HttpPolicy
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Lines:
     async def _opened(self, key: str) -> Line:
         terms = self._terms
         stack = AsyncExitStack()
-        http = Http(terms.base_url, _headers(terms.version, key), terms.policy)
+        http = HttpClient(terms.base_url, _headers(terms.version, key), terms.policy)
         await stack.enter_async_context(http)
         api: CloudApi = CloudV1(http) if terms.version == "v1" else CloudV0(http)
         slots = asyncio.Semaphore(terms.streams) if terms.streams else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from segue.agents.cursor.tools import clip, table
-from segue.system.http.client import Answer, HttpError
+from segue.system.http.client import HttpError, HttpResponse
 
 _MESSAGE_CHARS = 500
 _BY_STATUS = {
@@ -68,7 +68,7 @@ class CloudError(Exception):
         return self.status >= 500 or self.code == "agent_id_conflict"
 
 
-def refusal(answer: Answer) -> CloudError:
+def refusal(answer: HttpResponse) -> CloudError:
     """What an answer that is not 2xx says."""
     try:
         code, message = _said(answer.json())
@@ -93,7 +93,7 @@ def unreachable(error: HttpError) -> CloudError:
     return CloudError(UNREACHABLE, f"no answer from the API: {error}", sent=error.sent)
 
 
-def bad_answer(answer: Answer, what: str) -> CloudError:
+def bad_answer(answer: HttpResponse, what: str) -> CloudError:
     """The API agreed, but its answer cannot be understood."""
     return CloudError(BAD_ANSWER, f"the API's answer cannot be understood: {what}", status=answer.status)
 

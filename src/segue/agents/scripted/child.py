@@ -54,15 +54,15 @@ def main(arguments: list[str]) -> int:
 
 
 def _entry(script: str, names: dict[str, str]) -> dict[str, Any] | None:
-    """The first entry that fits this launch."""
-    import tomllib  # takes a while, and most launches have no script
+    """Return the first entry that matches this launch."""
+    from segue.sim.script import BadScript, Deck, equals, read_script  # most launches have no script
 
-    entries: list[dict[str, Any]] = tomllib.loads(Path(script).read_text("utf-8")).get("on", [])
+    try:
+        entries: list[dict[str, Any]] = read_script(Path(script)).get("on", [])
+    except BadScript as error:
+        raise ScriptError(str(error)) from None
     facts = {**names, "phase": os.environ.get("SEGUE_PHASE", "execute")}
-    for entry in entries:
-        if all(str(entry.get(selector, fact)) == fact for selector, fact in facts.items()):
-            return entry
-    return None
+    return Deck(entries).pick({selector: equals(fact) for selector, fact in facts.items()})
 
 
 def _note(names: dict[str, str], prompt: bytes) -> dict[str, Any]:

@@ -111,7 +111,7 @@ class _Work:
             return
         from psycopg.conninfo import conninfo_to_dict
 
-        given = conninfo_to_dict(url.get_secret_value())
+        given = conninfo_to_dict(url.reveal())
         parameters = {name: value for name, value in given.items() if value is not None}
         yield Server({"connect_timeout": 10, **parameters}, own=False)
 

@@ -1,26 +1,29 @@
-"""The settings of the row level security check."""
+"""The table `[rls]`: the row level security check."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from msgspec import Meta
+
+from segue.domain.options import Options, Seconds, Secret
 
 
-class RlsOptions(BaseModel):
+class RlsOptions(Options, frozen=True):
     """The table `[rls]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    enabled: Literal["auto", "on", "off"] = Field(
-        "auto",
-        description="`auto`: if there are `supabase/migrations` and a Postgres; `on`: a failure without one.",
-    )
-    database_url: SecretStr | None = Field(
-        None,
-        description="A Postgres server for the scratch database; a throw-away server is started if unset.",
-    )
-    schemas: tuple[str, ...] = Field(
-        ("public",), min_length=1, description="The schemas that the project's API exposes."
-    )
-    timeout: float = Field(120, gt=0, description="Seconds the whole check may take.")
+    enabled: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(
+            description="`auto`: check if there are `supabase/migrations` and a Postgres; `on`: fail "
+            "without a Postgres."
+        ),
+    ] = "auto"
+    database_url: Annotated[
+        Secret | None,
+        Meta(description="A Postgres server for the scratch database; a temporary one is started if unset."),
+    ] = None
+    schemas: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="The schemas that the project's API exposes.")
+    ] = ("public",)
+    timeout: Annotated[Seconds, Meta(description="Seconds the whole check may take.")] = 120

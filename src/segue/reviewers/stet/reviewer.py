@@ -202,7 +202,7 @@ class StetReviewer:
         return replace(review, findings=await in_changed_hunks(self._repo, session.baseline, review.findings))
 
     async def _custom(self, subject: ReviewSubject, again: bool) -> Review:
-        commands = self._options.commands or []
+        commands = self._options.commands or ()
         said = Said(0)
         for argv in commands[-1:] if again else commands:
             said = await self._checked(await self._tool.run(filled(argv, subject)), argv[0])

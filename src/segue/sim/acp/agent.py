@@ -1,7 +1,7 @@
 """A stand-in for agents that speak the Agent Client Protocol: their modes, permissions, sessions and defects.
 
-It needs the standard library alone, so that it starts fast, and edits real files. `segue sim bin` puts it on
-the PATH under the names of those agents; docs/simulators.md has its script and its faults.
+It imports only the standard library, so that it starts fast, and edits real files. `segue sim bin` puts it on
+the PATH under the names of those agents; docs/simulators.md describes its script and its faults.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from segue.sim.acp.script import FLAVOURS, Flavour, Script, Unplayable, load
+from segue.sim.acp.script import FLAVOURS, WORDS, Flavour
+from segue.sim.script import BadScript, ProgramScript
 
 _LONG = 10 * 1024 * 1024
 _AUTH_REQUIRED = -32000
 _NOT_FOUND = -32601
-_WRONG = -32602
+_INVALID_PARAMS = -32602
 
 
-class Cancelled(Exception):
-    """The client wants the turn to end."""
+class TurnCancelled(Exception):
+    """The client cancels the turn."""
 
 
-class Wrong(Exception):
-    """A request is answered with this error."""
+class AcpError(Exception):
+    """The error that answers a request."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -38,26 +39,26 @@ class Wrong(Exception):
 
 
 def main(flavour: str, arguments: list[str], home: Path) -> int:
-    """Be the agent of this flavour; `home` is where launches are counted without a script."""
+    """Act as the agent of this flavour; without a script, launches are counted in `home`."""
     if "--version" in arguments:
         sys.stdout.write(FLAVOURS[flavour].version + "\n")
         return 0
     try:
-        return Launch(FLAVOURS[flavour], load(home), arguments).run()
-    except Unplayable as error:
-        sys.stderr.write(f"{error}\n")
+        return AcpAgentProcess(FLAVOURS[flavour], ProgramScript.load(WORDS, home), arguments).run()
+    except BadScript as error:
+        sys.stderr.write(f"sim: {error}\n")
         return 2
 
 
-class Launch:
-    """One process: it reads requests until its input ends."""
+class AcpAgentProcess:
+    """One process, which answers requests until its input ends."""
 
-    def __init__(self, flavour: Flavour, script: Script, arguments: list[str]) -> None:
+    def __init__(self, flavour: Flavour, script: ProgramScript, arguments: list[str]) -> None:
         seen = sorted(name for name in os.environ if not name.startswith(("LC_", "XDG_")))
         facts = {"argv": arguments, "cwd": str(Path.cwd()), "env": seen, "home": os.environ.get("HOME", "")}
         self.flavour, self.script = flavour, script
-        self.number = script.note(type="launch", **facts)
-        self.faults = script.faults({})
+        self.number = sum(line["type"] == "launch" for line in script.state.append(type="launch", **facts))
+        self.faults = script.list_faults({})
         self.entry: Mapping[str, Any] = {}
         self.mode, self.model = flavour.starts_in, ""
         self.session, self.authenticated = "", False
@@ -77,7 +78,7 @@ class Launch:
             if "method" in message and "id" in message:
                 self._answer(message)
                 if message["method"] == "session/load" and "late_history" in self.faults:
-                    self._tell_past()
+                    self._replay_history()
         if "stay" in self.faults:
             _hang()
         return 0
@@ -99,7 +100,7 @@ class Launch:
             return
         try:
             _send({"id": message["id"], "result": handle({**params, "method": method})})
-        except Wrong as wrong:
+        except AcpError as wrong:
             _send({"id": message["id"], "error": wrong.error})
 
     def _initialize(self, _params: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,32 +114,33 @@ class Launch:
 
     def _authenticate(self, params: Mapping[str, Any]) -> dict[str, Any]:
         if "auth_fails" in self.faults or params["methodId"] != self.flavour.auth:
-            raise Wrong(_AUTH_REQUIRED, "Authentication failed: the key was not accepted")
+            raise AcpError(_AUTH_REQUIRED, "Authentication failed: the key was not accepted")
         self.authenticated = True
         return {}
 
     def _new(self, _params: Mapping[str, Any]) -> dict[str, Any]:
-        self._gate()
+        self._require_login()
         self.session = str(uuid.uuid4())
         return {"sessionId": self.session, **self._state()}
 
     def _load(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        self._gate()
-        if not self.script.prompts(params["sessionId"]):
-            raise Wrong(_WRONG, f"Session not found: {params['sessionId']}")
-        self.session = params["sessionId"]
+        self._require_login()
+        session = params["sessionId"]
+        if not any(line.get("session") == session for line in self.script.state.read()):
+            raise AcpError(_INVALID_PARAMS, f"Session not found: {session}")
+        self.session = session
         if params["method"] == "session/load" and "late_history" not in self.faults:
-            self._tell_past()
+            self._replay_history()
         return self._state()
 
-    def _tell_past(self) -> None:
-        self._update("user_message_chunk", content={"type": "text", "text": "what was asked before"})
+    def _replay_history(self) -> None:
+        self._update("user_message_chunk", content={"type": "text", "text": "an earlier question"})
         self._update("tool_call", toolCallId="old", kind="edit", title="Old", status="completed")
-        self._update("agent_message_chunk", content={"type": "text", "text": "what was said before"})
+        self._update("agent_message_chunk", content={"type": "text", "text": "an earlier answer"})
 
-    def _gate(self) -> None:
+    def _require_login(self) -> None:
         if self.faults & {"auth", "auth_fails"} and not self.authenticated:
-            raise Wrong(_AUTH_REQUIRED, "Authentication required")
+            raise AcpError(_AUTH_REQUIRED, "Authentication required")
 
     def _state(self) -> dict[str, Any]:
         if not self.flavour.by_option:
@@ -150,7 +152,7 @@ class Launch:
 
     def _set_mode(self, params: Mapping[str, Any]) -> dict[str, Any]:
         if params["modeId"] not in self.flavour.modes or self.flavour.by_option:
-            raise Wrong(_WRONG, f"Invalid mode: {params['modeId']}")
+            raise AcpError(_INVALID_PARAMS, f"Invalid mode: {params['modeId']}")
         self.mode = params["modeId"]
         self._update("current_mode_update", currentModeId=self.mode)
         return {}
@@ -161,7 +163,7 @@ class Launch:
         elif params["configId"] == "model" and params["value"] != "unknown":
             self.model = params["value"]
         else:
-            raise Wrong(_WRONG, f"Invalid value for {params['configId']}: {params['value']}")
+            raise AcpError(_INVALID_PARAMS, f"Invalid value for {params['configId']}: {params['value']}")
         return self._state()
 
     def _prompt(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,12 +171,12 @@ class Launch:
         data = prompt.encode("utf-8", "replace")
         digest = hashlib.sha256(data).hexdigest()
         facts = {"session": self.session, "mode": self.mode, "model": self.model, "bytes": len(data)}
-        self.script.note(type="prompt", sha256=digest, **facts)
-        self.entry = self.script.entry(self.number, self.mode, prompt)
-        self.faults = self.script.faults(self.entry)
+        self.script.state.append(type="prompt", sha256=digest, **facts)
+        self.entry = self.script.pick(self.number, self.mode, lambda: prompt)
+        self.faults = self.script.list_faults(self.entry)
         try:
             self._work(digest[:12])
-        except Cancelled:
+        except TurnCancelled:
             return {"stopReason": "cancelled"}
         if "cost" in self.entry:
             cost = {"amount": self.entry["cost"], "currency": "USD"}
@@ -201,7 +203,7 @@ class Launch:
             self._say(self.entry.get("say", "Done: I changed what the task asks for."))
 
     def _misbehave(self) -> None:
-        """Everything odd that comes before the work."""
+        """Do everything odd that comes before the work."""
         faults = self.faults
         if "long_line" in faults:
             self._update("agent_message_chunk", content={"type": "text", "text": "." * _LONG})
@@ -219,7 +221,7 @@ class Launch:
         self._break_off(faults)
 
     def _break_off(self, faults: set[str]) -> None:
-        """Everything after which there is no more work."""
+        """Do what ends the work before it has begun."""
         if "die" in faults:
             self._say("I will now")
             os._exit(1)
@@ -228,7 +230,7 @@ class Launch:
             _hang()
         if "error" in faults:
             error = {"code": 500, "message": "Internal error", **self.entry.get("error", {})}
-            raise Wrong(error["code"], error["message"], error.get("data"))
+            raise AcpError(error["code"], error["message"], error.get("data"))
         while "retry" in faults:
             where = "providerID=sim small=false agent=build"
             said = 'error.error="AI_APICallError: Service Unavailable"'
@@ -236,7 +238,7 @@ class Launch:
             sys.stderr.flush()
             time.sleep(0.05)
         while "hang" in faults:
-            self._heed(_read())
+            self._obey(_read())
 
     def _use_tools(self, digest: str) -> None:
         for path in self.entry.get("read", []):
@@ -249,17 +251,17 @@ class Launch:
                 _write(name, text)
 
     def _tool(self, kind: str, title: str, given: dict[str, Any], asks: bool = True) -> bool:
-        """Tell of a call, ask whether it may be, and tell how it ended."""
+        """Report a call, ask for permission, and report how it ended."""
         self.calls += 1
         call = {"toolCallId": f"call-{self.calls}", "kind": kind, "title": title, "rawInput": given}
-        free = "plan_writes" in self.faults or self.mode in ("yolo", "auto-approve")
-        asks = asks and not free
+        allowed = "plan_writes" in self.faults or self.mode in ("yolo", "auto-approve")
+        asks = asks and not allowed
         if (self.flavour.announces or not asks) and "late_tool" not in self.faults:
             self._update("tool_call", **call, status="pending")
-        if asks and not self._permitted(call):
+        if asks and not self._ask_permission(call):
             self._update("tool_call_update", toolCallId=call["toolCallId"], status="failed")
             if "reject_cancels" in self.faults:
-                raise Cancelled
+                raise TurnCancelled
             return False
         self._update("tool_call_update", toolCallId=call["toolCallId"], status="in_progress")
         content = [{"type": "content", "content": {"type": "text", "text": f"{title}: ok"}}]
@@ -267,7 +269,7 @@ class Launch:
         self._update("tool_call_update", **known, status="completed", content=content)
         return True
 
-    def _permitted(self, call: dict[str, Any]) -> bool:
+    def _ask_permission(self, call: dict[str, Any]) -> bool:
         options = [
             {"optionId": "always", "name": "Always", "kind": "allow_always"},
             {"optionId": "once", "name": "Once", "kind": "allow_once"},
@@ -275,9 +277,9 @@ class Launch:
         ]
         asked = {"sessionId": self.session, "toolCall": {**call, "status": "pending"}, "options": options}
         outcome = self._request("session/request_permission", asked)["result"]["outcome"]
-        self.script.note(type="permission", call=call["title"], outcome=outcome)
+        self.script.state.append(type="permission", call=call["title"], outcome=outcome)
         if outcome["outcome"] == "cancelled":
-            raise Cancelled
+            raise TurnCancelled
         return outcome["optionId"] in ("always", "once")
 
     def _request(self, method: str, params: dict[str, Any]) -> Mapping[str, Any]:
@@ -288,24 +290,24 @@ class Launch:
             message = _read()
             if message is not None and message.get("id") == name:
                 return message
-            self._heed(message)
+            self._obey(message)
 
-    def _heed(self, message: Mapping[str, Any] | None) -> None:
-        """What comes in the middle of a turn: the end of the input, or a cancellation."""
+    def _obey(self, message: Mapping[str, Any] | None) -> None:
+        """Handle what may come in the middle of a turn: the end of the input, or a cancellation."""
         if message is None:
             if "stay" in self.faults:
                 _hang()
             sys.exit(0)
         if message.get("method") == "session/cancel" and "ignore_cancel" not in self.faults:
-            raise Cancelled
+            raise TurnCancelled
 
     def _say(self, text: str) -> None:
         middle = len(text) // 2
         for piece in (text[:middle], text[middle:]):
             self._update("agent_message_chunk", content={"type": "text", "text": piece})
 
-    def _update(self, what: str, **facts: Any) -> None:
-        update = {"sessionUpdate": what, **facts}
+    def _update(self, name: str, **facts: Any) -> None:
+        update = {"sessionUpdate": name, **facts}
         _send({"method": "session/update", "params": {"sessionId": self.session, "update": update}})
 
 
@@ -326,7 +328,7 @@ def _write(name: str, text: str) -> None:
     root = Path.cwd().resolve()
     path = (root / name).resolve()
     if root not in path.parents or root / ".git" in (path, *path.parents):
-        raise Wrong(_WRONG, f"sim: {name!r} is not a file of the workspace")
+        raise AcpError(_INVALID_PARAMS, f"sim: {name!r} is not a file of the workspace")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8", newline="") as file:
         file.write(text)

@@ -1,16 +1,10 @@
-"""What the stand-in for agents that speak the Agent Client Protocol is told to do, and whom it plays."""
+"""The words of the script for agents that speak the Agent Client Protocol, and the agents it can play."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-SCRIPT = "SEGUE_SIM_ACP"
-FAULTS_NOW = "SEGUE_SIM_ACP_FAULTS"
+from segue.sim.script import ScriptWords
 
 FAULTS = {
     "mute": "never answers",
@@ -61,25 +55,24 @@ ACTIONS = {
     "error": "the error of the fault `error`: `code`, `message`, `data`; its message is that of `error_text`",
 }
 SETTINGS = {"faults": "what goes wrong in every launch", "on": "the entries"}
-
-
-class Unplayable(Exception):
-    """The script cannot be played."""
+WORDS = ScriptWords(
+    SETTINGS, SELECTORS, ACTIONS, FAULTS, "SEGUE_SIM_ACP", "SEGUE_SIM_ACP_FAULTS", ".segue-sim-acp.jsonl"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Flavour:
-    """How one vendor's agent differs from the others."""
+    """The modes and habits of one vendor's agent."""
 
     version: str
     modes: tuple[str, ...]
     starts_in: str
     plan: str | None
-    """The mode in which nothing is changed."""
+    """The mode in which it changes nothing."""
     by_option: bool = False
     """The mode is an option of the session."""
     announces: bool = True
-    """It tells of a tool call before it asks for permission."""
+    """It reports a tool call before it asks for permission."""
     resumes: bool = False
     auth: str = "login"
 
@@ -115,77 +108,3 @@ FLAVOURS = {
     "vibe": Flavour("vibe-acp 3.0.3", ("ask", "accept-edits", "auto-approve"), "accept-edits", None),
     "cursor": Flavour("2026.09.28-64d2043", ("agent", "plan", "ask"), "agent", "plan", auth="cursor_login"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """The settings and entries of a script, and the file that remembers what was played."""
-
-    settings: Mapping[str, Any]
-    state: Path
-
-    def note(self, **facts: Any) -> int:
-        """Write a JSON line into the state file, and say how many of this kind there are."""
-        # One write at the file's end: where it ends tells what came before, whoever else writes.
-        fd = os.open(self.state, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(fd, json.dumps(facts).encode() + b"\n")
-            end = os.lseek(fd, 0, os.SEEK_CUR)
-        finally:
-            os.close(fd)
-        lines = map(json.loads, self.state.read_bytes()[:end].splitlines())
-        return sum(line["type"] == facts["type"] for line in lines)
-
-    def prompts(self, session: str) -> int:
-        """How often a session was prompted."""
-        if not self.state.exists():
-            return 0
-        lines = map(json.loads, self.state.read_bytes().splitlines())
-        return sum(line["type"] == "prompt" and line["session"] == session for line in lines)
-
-    def entry(self, launch: int, mode: str, prompt: str) -> Mapping[str, Any]:
-        """The first entry that fits; an empty one when none does."""
-        facts = {"launch": str(launch), "mode": mode}
-        facts |= {name: os.environ.get(f"SEGUE_{name.upper()}", "") for name in ("task", "phase", "attempt")}
-        for entry in self.settings.get("on", []):
-            fits = all(str(entry.get(name, fact)) == fact for name, fact in facts.items())
-            if fits and entry.get("contains", "") in prompt:
-                found: Mapping[str, Any] = entry
-                return found
-        return {}
-
-    def faults(self, entry: Mapping[str, Any]) -> set[str]:
-        """What goes wrong now."""
-        now = os.environ.get(FAULTS_NOW, "").replace(",", " ").split()
-        found = {*now, *self.settings.get("faults", []), *entry.get("faults", [])}
-        _check(found, FAULTS, "fault")
-        return found
-
-
-def load(home: Path) -> Script:
-    """Read the script that the environment names; without one, launches are counted in `home`."""
-    named = os.environ.get(SCRIPT)
-    if not named:
-        return Script({}, home / ".segue-sim-acp.jsonl")
-    path = Path(named)
-    try:
-        text = path.read_text("utf-8")
-        settings = json.loads(text) if path.suffix == ".json" else _toml(text)
-    except (OSError, ValueError) as error:
-        raise Unplayable(f"sim: {path} cannot be read: {error}") from None
-    _check(settings, SETTINGS, "key")
-    for entry in settings.get("on", []):
-        _check(entry, SELECTORS | ACTIONS, "key")
-    return Script(settings, path.with_name(path.name + ".state"))
-
-
-def _toml(text: str) -> Any:
-    import tomllib  # takes a while, and most launches have no script
-
-    return tomllib.loads(text)
-
-
-def _check(names: Any, known: Mapping[str, str], what: str) -> None:
-    for name in names:
-        if name not in known:
-            raise Unplayable(f"sim: unknown {what} {name!r}; known: {', '.join(known)}")

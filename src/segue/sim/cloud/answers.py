@@ -1,4 +1,4 @@
-"""What the API answers when it refuses: statuses, codes, and the four shapes its error bodies have."""
+"""The API's refusals: statuses, codes, and the four shapes of error bodies."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from typing import Any, Literal
 
 from starlette.responses import JSONResponse, Response
 
-Shape = Literal["nested", "flat", "text", "overview"]
+ErrorShape = Literal["nested", "flat", "text", "overview"]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CloudErrorKind:
     """One error code: its HTTP status, its text, and the shape of its body."""
 
     status: int
     message: str
-    shape: Shape = "nested"
+    shape: ErrorShape = "nested"
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
-KINDS = {
-    "unauthorized": Kind(401, "Missing or malformed API key."),
-    "api_key_not_found": Kind(401, "API key not found."),
-    "plan_required": Kind(403, "Cloud agents need a paid plan."),
-    "role_forbidden": Kind(403, "Your role does not allow this."),
-    "feature_unavailable": Kind(403, "This feature is not available for your team."),
-    "integration_not_connected": Kind(
+ERROR_KINDS = {
+    "unauthorized": CloudErrorKind(401, "Missing or malformed API key."),
+    "api_key_not_found": CloudErrorKind(401, "API key not found."),
+    "plan_required": CloudErrorKind(403, "Cloud agents need a paid plan."),
+    "role_forbidden": CloudErrorKind(403, "Your role does not allow this."),
+    "feature_unavailable": CloudErrorKind(403, "This feature is not available for your team."),
+    "integration_not_connected": CloudErrorKind(
         403,
         "GitHub is not connected.",
         extra={"helpUrl": "https://cursor.com/dashboard?tab=integrations", "provider": "github"},
     ),
-    "validation_error": Kind(400, "Invalid request."),
-    "missing_body": Kind(400, "Request body is required."),
-    "invalid_last_event_id": Kind(400, "Last-Event-ID does not belong to this stream."),
-    "agent_not_found": Kind(404, "Agent not found."),
-    "run_not_found": Kind(404, "Run not found."),
-    "artifact_not_found": Kind(404, "Artifact not found."),
-    "not_found": Kind(404, "Not found."),
-    "agent_busy": Kind(409, "Agent already has an active run"),
-    "agent_archived": Kind(409, "Agent is archived. Unarchive it first."),
-    "agent_deleted": Kind(409, "Agent was deleted."),
-    "agent_id_conflict": Kind(409, "An agent with this agentId already exists."),
-    "run_not_cancellable": Kind(409, "Run is already in a terminal state."),
-    "stream_expired": Kind(410, "The stream is no longer retained."),
-    "rate_limit_exceeded": Kind(429, "Rate limit exceeded."),
-    "internal": Kind(500, "Error", "flat"),
-    "internal_error": Kind(500, "Internal error."),
-    "upstream_error": Kind(502, "An upstream service failed."),
-    "stream_unavailable": Kind(503, "The stream is not available right now."),
+    "validation_error": CloudErrorKind(400, "Invalid request."),
+    "missing_body": CloudErrorKind(400, "Request body is required."),
+    "invalid_last_event_id": CloudErrorKind(400, "Last-Event-ID does not belong to this stream."),
+    "agent_not_found": CloudErrorKind(404, "Agent not found."),
+    "run_not_found": CloudErrorKind(404, "Run not found."),
+    "artifact_not_found": CloudErrorKind(404, "Artifact not found."),
+    "not_found": CloudErrorKind(404, "Not found."),
+    "agent_busy": CloudErrorKind(409, "Agent already has an active run"),
+    "agent_archived": CloudErrorKind(409, "Agent is archived. Unarchive it first."),
+    "agent_deleted": CloudErrorKind(409, "Agent was deleted."),
+    "agent_id_conflict": CloudErrorKind(409, "An agent with this agentId already exists."),
+    "run_not_cancellable": CloudErrorKind(409, "Run is already in a terminal state."),
+    "stream_expired": CloudErrorKind(410, "The stream is no longer retained."),
+    "rate_limit_exceeded": CloudErrorKind(429, "Rate limit exceeded."),
+    "internal": CloudErrorKind(500, "Error", "flat"),
+    "internal_error": CloudErrorKind(500, "Internal error."),
+    "upstream_error": CloudErrorKind(502, "An upstream service failed."),
+    "stream_unavailable": CloudErrorKind(503, "The stream is not available right now."),
 }
-"""Every error code this API is known to use, with three of ours for what has no published code."""
+"""Every error code this API is known to use, and three of ours for errors without a published code."""
 
 
-class Refusal(Exception):
+class CloudRefusal(Exception):
     """An answer that is an error."""
 
     def __init__(
@@ -63,10 +63,10 @@ class Refusal(Exception):
         message: str = "",
         *,
         status: int = 0,
-        shape: Shape | None = None,
+        shape: ErrorShape | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        kind = KINDS.get(code, Kind(500, code))
+        kind = ERROR_KINDS.get(code, CloudErrorKind(500, code))
         super().__init__(message or kind.message)
         self.code = code
         self.message = message or kind.message
@@ -76,11 +76,11 @@ class Refusal(Exception):
         self.headers = dict(headers or {})
 
     def response(self) -> Response:
-        """The HTTP answer."""
+        """Build the HTTP answer."""
         return JSONResponse(self.body(), self.status, self.headers)
 
     def body(self) -> dict[str, Any]:
-        """The error in its shape."""
+        """Build the error in its shape."""
         match self.shape:
             case "flat":
                 return {"code": self.code, "message": self.message}

@@ -1,4 +1,4 @@
-"""Puts the cloud simulator together: the API, its gate, and the controls under `/_sim/`."""
+"""The cloud simulator as an app: the API, its gate, and the controls under `/_sim/`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -16,17 +15,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from segue.sim.cloud import account, v0, v1
-from segue.sim.cloud.answers import Refusal
-from segue.sim.cloud.gate import Gate
-from segue.sim.cloud.script import Entry, Fault, Script
+from segue.sim.cloud.answers import CloudRefusal
+from segue.sim.cloud.gate import CloudGate
+from segue.sim.cloud.script import CloudScript
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler
-from segue.sim.http.script import complaint
+from segue.sim.script import check_script
 
 
-def cloud_app(script: Script | None = None, repos: Mapping[str, Path] | None = None) -> Starlette:
-    """The simulator as an app; `repos`: addresses (https://github.com/me/app) to bare repositories."""
-    cloud = Cloud.make(script or Script(), repos or {})
+def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | None = None) -> Starlette:
+    """Build the app; `repos` maps addresses (https://github.com/me/app) to bare repositories."""
+    cloud = Cloud.make(script or CloudScript(), repos or {})
 
     def bind(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
@@ -40,71 +39,75 @@ def cloud_app(script: Script | None = None, repos: Mapping[str, Path] | None = N
         await cloud.close()
 
     return Starlette(
-        routes=[*v1.routes(bind), *v0.routes(bind), *account.routes(bind), *_controls(cloud, bind)],
-        middleware=[Middleware(Gate, cloud=cloud)],
-        exception_handlers={Refusal: _refused, HTTPException: _no_such_path},
+        routes=[
+            *v1.list_routes(bind),
+            *v0.list_routes(bind),
+            *account.list_routes(bind),
+            *_controls(cloud, bind),
+        ],
+        middleware=[Middleware(CloudGate, cloud=cloud)],
+        exception_handlers={CloudRefusal: _answer_refusal, HTTPException: _answer_unknown_path},
         lifespan=lifespan,
     )
 
 
-async def _refused(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
+async def _answer_refusal(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, CloudRefusal)
     return error.response()
 
 
-async def _no_such_path(_request: Request, error: Exception) -> Response:
+async def _answer_unknown_path(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return Refusal("not_found", error.detail, status=error.status_code).response()
+    return CloudRefusal("not_found", error.detail, status=error.status_code).response()
 
 
 async def _load(request: Request, cloud: Cloud) -> Response:
     """Play another script."""
-    try:
-        cloud.load(Script.model_validate_json(await request.body()))
-    except ValidationError as error:
-        raise Refusal("validation_error", complaint(error)) from None
+    cloud.load(await _read_script(request, ""))
     return JSONResponse({})
 
 
 async def _add_entries(request: Request, cloud: Cloud) -> Response:
-    """More entries, tried before those that are there."""
-    try:
-        entries = TypeAdapter(list[Entry]).validate_json(await request.body())
-    except ValidationError as error:
-        raise Refusal("validation_error", complaint(error)) from None
-    cloud.playbook.put_first(entries)
+    """Add entries that are tried before the others."""
+    cloud.deck.put_first((await _read_script(request, "on")).on)
     return JSONResponse({})
 
 
 async def _add_faults(request: Request, cloud: Cloud) -> Response:
-    """More faults, counted from now on."""
-    try:
-        cloud.faults.faults.extend(TypeAdapter(list[Fault]).validate_json(await request.body()))
-    except ValidationError as error:
-        raise Refusal("validation_error", complaint(error)) from None
+    """Add faults, counted from now on."""
+    cloud.faults.faults.extend((await _read_script(request, "faults")).faults)
     return JSONResponse({})
 
 
+async def _read_script(request: Request, key: str) -> CloudScript:
+    """Read a script, or the part of one with this key."""
+    try:
+        value = await request.json()
+        return check_script({key: value} if key else value, CloudScript)
+    except ValueError as error:
+        raise CloudRefusal("validation_error", str(error)) from None
+
+
 async def _release(request: Request, cloud: Cloud) -> Response:
-    """Let a run go on that the script holds."""
-    cloud.agent(request.path_params["agent"]).latest.released.set()
+    """Let an agent's run end that the script holds."""
+    cloud.find_agent(request.path_params["agent"]).latest.released.set()
     return JSONResponse({})
 
 
 async def _release_all(_request: Request, cloud: Cloud) -> Response:
-    """Let every run go on that the script holds."""
+    """Let all runs end that the script holds."""
     for agent in cloud.agents.values():
         agent.latest.released.set()
     return JSONResponse({})
 
 
-async def _state(_request: Request, cloud: Cloud) -> Response:
-    """How many agents there are, and how many have a run under way."""
-    return JSONResponse({"agents": len(cloud.agents), "active": cloud.active()})
+async def _show_state(_request: Request, cloud: Cloud) -> Response:
+    """Return how many agents there are, and how many are active."""
+    return JSONResponse({"agents": len(cloud.agents), "active": cloud.count_active()})
 
 
-async def _artifact(request: Request, cloud: Cloud) -> Response:
-    """What a download address gives."""
+async def _download(request: Request, cloud: Cloud) -> Response:
+    """Serve a download address."""
     found = cloud.downloads.get(request.path_params["token"])
     if found is None or found.expires <= time.time():
         return Response("<Error><Code>AccessDenied</Code></Error>", 403, media_type="application/xml")
@@ -116,11 +119,11 @@ def _controls(
 ) -> list[Route]:
     return [
         Route("/_sim/log", cloud.log.answer, methods=["GET", "DELETE"]),
-        Route("/_sim/state", bind(_state)),
+        Route("/_sim/state", bind(_show_state)),
         Route("/_sim/script", bind(_load), methods=["POST"]),
         Route("/_sim/on", bind(_add_entries), methods=["POST"]),
         Route("/_sim/faults", bind(_add_faults), methods=["POST"]),
         Route("/_sim/release", bind(_release_all), methods=["POST"]),
         Route("/_sim/agents/{agent}/release", bind(_release), methods=["POST"]),
-        Route("/_sim/artifacts/{token}", bind(_artifact)),
+        Route("/_sim/artifacts/{token}", bind(_download)),
     ]

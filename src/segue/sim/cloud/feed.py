@@ -1,105 +1,175 @@
-"""The event stream of a run: what was said, under which id, and how a reader follows or resumes it."""
+"""The event stream of a run: its events, their ids, and how a reader follows or resumes it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from segue.sim.cloud.answers import Refusal
+from segue.sim.cloud.answers import CloudRefusal
+from segue.sim.cloud.remote import Change
 
+_PIECE = 24
+_PUBLIC_NAMES = {"shell": "run_terminal_cmd", "read": "read_file", "write": "edit_file", "edit": "edit_file"}
 TERMINAL = frozenset({"FINISHED", "ERROR", "CANCELLED", "EXPIRED"})
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """One event. Without an id it is not part of what can be resumed."""
+class FeedEvent:
+    """One event. A reader cannot resume from an event without an id."""
 
     id: str
     event: str
     data: str
 
     def encode(self) -> bytes:
-        """The event on the wire: lines end with LF, one blank after each colon."""
+        """Encode the event: lines end with LF, one space after each colon."""
         head = f"id: {self.id}\n" if self.id else ""
         return f"{head}event: {self.event}\ndata: {self.data}\n\n".encode()
 
 
-def frame(event: str, data: dict[str, Any], id_: str = "") -> Frame:
-    """An event with JSON data."""
-    return Frame(id_, event, json.dumps(data, ensure_ascii=False))
+def make_event(event: str, data: dict[str, Any], id_: str = "") -> FeedEvent:
+    """Make an event with JSON data."""
+    return FeedEvent(id_, event, json.dumps(data, ensure_ascii=False))
 
 
 @dataclass(slots=True)
 class Feed:
-    """Everything a run has said so far, and a bell for those who wait for more."""
+    """All events of a run so far; readers wait for more."""
 
     run_id: str
     status: str = "CREATING"
-    frames: list[Frame] = field(default_factory=list)
+    events: list[FeedEvent] = field(default_factory=list)
     closed_at: float | None = None
-    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def say(self, *twins: tuple[str, dict[str, Any]]) -> None:
+    def add(self, *twins: tuple[str, dict[str, Any]]) -> None:
         """Add events that share one id: a simple one and its rich twin, or `result` and `done`."""
-        id_ = f"{int(time.time() * 1000)}-{len(self.frames)}"
-        self.frames.extend(frame(event, data, id_) for event, data in twins)
-        self._ring()
+        id_ = f"{int(time.time() * 1000)}-{len(self.events)}"
+        self.events.extend(make_event(event, data, id_) for event, data in twins)
+        self._wake()
 
-    def turn(self, status: str) -> None:
-        """Change the status that every reader is shown first."""
+    def set_status(self, status: str) -> None:
+        """Change the status that every reader sees first."""
         self.status = status
-        self._ring()
+        self._wake()
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End the stream."""
         self.closed_at = time.monotonic()
-        self._ring()
+        self._wake()
 
-    def position(self, last_id: str | None) -> int:
-        """Where a reader who has seen this id goes on; twins of it count as seen."""
+    def find_position(self, last_id: str | None) -> int:
+        """Return where a reader continues after this id; events with the same id count as read."""
         if last_id is None:
             return 0
-        for index in range(len(self.frames) - 1, -1, -1):
-            if self.frames[index].id == last_id:
+        for index in range(len(self.events) - 1, -1, -1):
+            if self.events[index].id == last_id:
                 return index + 1
-        raise Refusal("invalid_last_event_id")
+        raise CloudRefusal("invalid_last_event_id")
 
-    def expired(self, retention: float) -> bool:
-        """Whether it has ended too long ago to be read."""
+    def is_expired(self, retention: float) -> bool:
+        """Return whether the stream ended too long ago to be read."""
         return self.closed_at is not None and time.monotonic() - self.closed_at >= retention
 
-    async def follow(self, position: int, heartbeat: float) -> AsyncIterator[Frame]:
-        """The status, what was said since, and what will be said, until the end."""
+    async def follow(self, position: int, heartbeat: float) -> AsyncIterator[FeedEvent]:
+        """Yield the status and all events from the position on, until the end."""
         shown = ""
         while True:
             if self.status != shown:
                 shown = self.status
-                yield self.status_frame()
-            elif position < len(self.frames):
+                yield self.make_status_event()
+            elif position < len(self.events):
                 position += 1
-                yield self.frames[position - 1]
+                yield self.events[position - 1]
             elif self.closed_at is not None:
                 return
-            elif not await self._rung(heartbeat):
-                yield frame("heartbeat", {})
+            elif not await self._wait(heartbeat):
+                yield make_event("heartbeat", {})
 
-    def status_frame(self) -> Frame:
-        """The status as an event, without an id."""
-        return frame("status", {"runId": self.run_id, "status": self.status})
+    def make_status_event(self) -> FeedEvent:
+        """Make an event of the status, without an id."""
+        return make_event("status", {"runId": self.run_id, "status": self.status})
 
-    async def _rung(self, patience: float) -> bool:
-        bell = self._bell
+    async def _wait(self, patience: float) -> bool:
+        changed = self._changed
         try:
             async with asyncio.timeout(patience):
-                await bell.wait()
+                await changed.wait()
         except TimeoutError:
             return False
         return True
 
-    def _ring(self) -> None:
-        self._bell.set()
-        self._bell = asyncio.Event()
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def think(feed: Feed, text: str) -> None:
+    """Add thoughts in pieces."""
+    for piece in _split(text):
+        feed.add(
+            ("thinking", {"text": piece}), ("interaction_update", {"type": "thinking-delta", "text": piece})
+        )
+    if text:
+        feed.add(("interaction_update", {"type": "thinking-completed", "thinkingDurationMs": 10}))
+
+
+def say(feed: Feed, text: str) -> None:
+    """Add the reply in pieces."""
+    for piece in _split(text):
+        feed.add(
+            ("assistant", {"text": piece}), ("interaction_update", {"type": "text-delta", "text": piece})
+        )
+
+
+def use_tools(feed: Feed, tools: Sequence[Mapping[str, Any]], change: Change) -> None:
+    """Add the tool calls of the script, then one for every file that is written or deleted."""
+    for tool in tools:
+        _use_tool(feed, tool)
+    for path, data in change.write.items():
+        args = {"path": path, "fileText": data.decode()}
+        result = {"path": path, "linesCreated": data.count(b"\n"), "fileSize": len(data)}
+        _use_tool(feed, {"type": "write", "args": args, "result": result})
+    for path in change.delete:
+        _use_tool(feed, {"type": "delete", "name": "delete_file", "args": {"path": path}, "result": {}})
+
+
+def _use_tool(feed: Feed, tool: Mapping[str, Any]) -> None:
+    kind = tool.get("type", "shell")
+    name = tool.get("name", _PUBLIC_NAMES.get(kind, kind))
+    args, result = tool.get("args", {}), tool.get("result", {})
+    end = tool.get("status", "completed")
+    call = {"callId": f"toolu_{uuid.uuid4().hex}", "name": name}
+    rich = {"callId": call["callId"], "modelCallId": call["callId"]}
+    ok = end != "error"
+    outcome = {"status": "success", "value": result} if ok else {"status": "error", "error": result}
+    feed.add(
+        ("tool_call", {**call, "status": "running", "args": args}),
+        (
+            "interaction_update",
+            {"type": "tool-call-started", **rich, "toolCall": {"type": kind, "args": args}},
+        ),
+    )
+    feed.add(
+        (
+            "tool_call",
+            {**call, "status": end, "args": args, "result": {"success" if ok else "error": result}},
+        ),
+        (
+            "interaction_update",
+            {
+                "type": "tool-call-completed",
+                **rich,
+                "toolCall": {"type": kind, "args": args, "result": outcome},
+            },
+        ),
+    )
+
+
+def _split(text: str) -> list[str]:
+    return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]

@@ -1,4 +1,4 @@
-"""The gate every request passes: the log, faults, keys and rate limits."""
+"""The gate that every request passes: the log, faults, keys and rate limits."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from segue.sim.cloud.answers import KINDS, Refusal
-from segue.sim.cloud.script import STREAM_FAULTS, Fault
+from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal
+from segue.sim.cloud.script import STREAM_FAULTS, CloudFault
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.switches import SLOW_LISTS
-from segue.sim.http.log import Seen, from_a_web_page
+from segue.sim.request_log import LoggedRequest, refuse_web_page
 from segue.system.http.server import drop_connection
 
 _HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 
 
-class Gate:
+class CloudGate:
     """Middleware around the whole API; the simulator's own controls pass it without a key."""
 
     def __init__(self, app: ASGIApp, cloud: Cloud) -> None:
@@ -37,8 +37,8 @@ class Gate:
             return
         request = Request(scope, receive)
         scope["segue.fault"] = None
-        if from_a_web_page(request):
-            await Response("for programs on this machine alone", 403)(scope, receive, send)
+        if refusal := refuse_web_page(request):
+            await refusal(scope, receive, send)
         elif request.url.path.startswith("/_sim/"):
             await self._app(scope, receive, send)
         else:
@@ -46,35 +46,35 @@ class Gate:
 
     async def _api(self, request: Request, receive: Receive, send: Send) -> None:
         body = await request.body()
-        seen = self._cloud.log.add(request, body)
-        fault = self._cloud.faults.hit(request.method, request.url.path)
+        logged = self._cloud.log.add(request, body)
+        fault = self._cloud.faults.pick(request.method, request.url.path)
         headers = {"x-request-id": str(uuid.uuid4())}
-        replay, note = _Replay(body, receive), _Notes(send, seen, headers)
+        replay, record = _Replay(body, receive), _Recorder(send, logged, headers)
         if fault is not None:
-            seen.fault = fault.fault
+            logged.fault = fault.fault
             request.scope["segue.fault"] = fault
             await asyncio.sleep(fault.delay)
-            if await _spoil(fault, request, replay, note):
+            if await _spoil(fault, request, replay, record):
                 return
         try:
             headers |= self._admit(request)
-        except Refusal as refusal:
-            await refusal.response()(request.scope, replay, note)
+        except CloudRefusal as refusal:
+            await refusal.response()(request.scope, replay, record)
             return
         if fault is not None and fault.fault == "reset_after":
-            await self._app(request.scope, replay, _nowhere)
+            await self._app(request.scope, replay, _discard)
             await drop_connection(request.scope, receive, reset=True)
             return
-        await self._app(request.scope, replay, note)
+        await self._app(request.scope, replay, record)
 
     def _admit(self, request: Request) -> dict[str, str]:
-        """Check the key, count the request; gives the headers that tell about limits."""
-        key = _key(request.headers.get("authorization", ""))
+        """Check the key, count the request, and return the headers about rate limits."""
+        key = _read_key(request.headers.get("authorization", ""))
         script = self._cloud.script
         if not key:
-            raise Refusal("unauthorized")
+            raise CloudRefusal("unauthorized")
         if script.keys and key not in script.keys:
-            raise Refusal("api_key_not_found")
+            raise CloudRefusal("api_key_not_found")
         headers = self._cloud.limiter.count(key, "all", [(script.rate_limit, 60.0)])
         for pattern, windows in SLOW_LISTS.items():
             if script.slow_lists and re.fullmatch(pattern, request.url.path):
@@ -83,7 +83,7 @@ class Gate:
 
 
 class _Replay:
-    """Gives the body that was read already, then whatever else the client does."""
+    """Returns the body that was already read, then what the client sends."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
         self._body: bytes | None = body
@@ -96,25 +96,25 @@ class _Replay:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-class _Notes:
-    """Adds headers to the answer and its status to the log."""
+class _Recorder:
+    """Adds headers to the answer, and its status to the log."""
 
-    def __init__(self, send: Send, seen: Seen, headers: dict[str, str]) -> None:
+    def __init__(self, send: Send, logged: LoggedRequest, headers: dict[str, str]) -> None:
         self._send = send
-        self._seen = seen
-        self._headers = headers
+        self._logged = logged
+        self._build_headers = headers
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._seen.status = message["status"]
-            shown = MutableHeaders(scope=message)
-            for name, value in self._headers.items():
-                shown.setdefault(name, value)
+            self._logged.status = message["status"]
+            answered = MutableHeaders(scope=message)
+            for name, value in self._build_headers.items():
+                answered.setdefault(name, value)
         await self._send(message)
 
 
-async def _spoil(fault: Fault, request: Request, receive: Receive, send: Send) -> bool:
-    """Answer in place of the API; False when the fault lets the request through."""
+async def _spoil(fault: CloudFault, request: Request, receive: Receive, send: Send) -> bool:
+    """Answer instead of the API; False if the fault lets the request pass."""
     if fault.fault in ("slow", "reset_after", *STREAM_FAULTS):
         return False
     if fault.fault == "reset":
@@ -124,28 +124,28 @@ async def _spoil(fault: Fault, request: Request, receive: Receive, send: Send) -
     return True
 
 
-def _answer(fault: Fault) -> Response:
+def _answer(fault: CloudFault) -> Response:
     if fault.fault == "bad_gateway":
         return HTMLResponse(_HTML, fault.status or 502)
     if fault.fault == "not_json":
         return Response(b'{"items": [{"id": "bc-', fault.status or 200, media_type="application/json")
     headers = {"Retry-After": fault.retry_after} if fault.retry_after is not None else {}
-    refusal = Refusal(
+    refusal = CloudRefusal(
         fault.code or fault.fault,
-        fault.message or KINDS[fault.fault].message,
-        status=fault.status or KINDS[fault.fault].status,
-        shape=fault.shape or KINDS[fault.fault].shape,
+        fault.message or ERROR_KINDS[fault.fault].message,
+        status=fault.status or ERROR_KINDS[fault.fault].status,
+        shape=fault.shape or ERROR_KINDS[fault.fault].shape,
         headers=headers,
     )
     return refusal.response()
 
 
-async def _nowhere(_message: Message) -> None:
-    """An answer that never arrives."""
+async def _discard(_message: Message) -> None:
+    """Drop an answer that shall never arrive."""
 
 
-def _key(header: str) -> str:
-    """The key in either scheme; empty when there is none."""
+def _read_key(header: str) -> str:
+    """Return the key of either scheme, or nothing."""
     scheme, _, value = header.partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()

@@ -1,4 +1,4 @@
-"""Agents and their runs as the simulator keeps them, and as v1 and v0 show them."""
+"""Agents and their runs, as the simulator stores them and as v1 and v0 describe them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from segue.sim.cloud.feed import TERMINAL, Feed
 from segue.sim.cloud.remote import Remote
-from segue.sim.cloud.switches import Play
+from segue.sim.cloud.switches import CloudPlay
 
 NO_USAGE = {
     "inputTokens": 0,
@@ -30,15 +30,15 @@ class Checkout:
     ref: str | None
     branch: str
     new_branch: bool
-    """Whether the branch is its own and must not be there before its first push."""
+    """True if the branch is the agent's own and must not exist before its first push."""
     base: str | None
-    asked: dict[str, Any]
+    request: dict[str, Any]
     pushed: list[str | None] = field(default_factory=list)
-    """Branches as they are reported; None for one that is reported without its name."""
+    """The reported branches; None for one that is reported without its name."""
     pr: str | None = None
 
-    def branches(self) -> list[dict[str, Any]]:
-        """What was pushed, as the API reports it."""
+    def list_branches(self) -> list[dict[str, Any]]:
+        """List what was pushed, as the API reports it."""
         found = []
         for name in self.pushed:
             entry = {"repoUrl": self.url} | ({"branch": name} if name else {})
@@ -48,20 +48,20 @@ class Checkout:
 
 @dataclass(slots=True)
 class Webhook:
-    """Who wants to be told when a run ends."""
+    """The address that is notified when a run ends."""
 
     url: str
     secret: str | None
 
 
 @dataclass(slots=True)
-class Run:
+class CloudRunRecord:
     """One turn of an agent."""
 
     id: str
     number: int
     prompt: str
-    play: Play
+    play: CloudPlay
     feed: Feed
     created: float = field(default_factory=time.time)
     updated: float = field(default_factory=time.time)
@@ -74,39 +74,39 @@ class Run:
 
     @property
     def status(self) -> str:
-        """Where it stands."""
+        """Its status."""
         return self.feed.status
 
     @property
-    def active(self) -> bool:
-        """Whether it has not ended."""
+    def is_active(self) -> bool:
+        """True if it has not ended."""
         return self.status not in TERMINAL
 
-    def shown(self, agent: Agent) -> dict[str, Any]:
-        """The run as v1 shows it."""
+    def describe(self, agent: CloudAgentRecord) -> dict[str, Any]:
+        """Describe the run as v1 does."""
         facts: dict[str, Any] = {
             "id": self.id,
             "agentId": agent.id,
             "status": self.status,
-            "createdAt": stamp(self.created),
-            "updatedAt": stamp(self.updated),
+            "createdAt": format_time(self.created),
+            "updatedAt": format_time(self.updated),
             "durationMs": self.duration_ms,
             "result": self.result,
             "error": self.error,
-            "git": agent.git(),
+            "git": agent.describe_git(),
         }
-        return _present(facts)
+        return _drop_missing(facts)
 
 
 @dataclass(slots=True)
-class Agent:
-    """An agent with everything it was asked and has made."""
+class CloudAgentRecord:
+    """An agent with its requests and results."""
 
     id: str
     number: int
     name: str
     request: dict[str, Any]
-    """The fields of its creation that are shown again."""
+    """The body of the request that created it, of which some fields are shown again."""
     checkouts: list[Checkout]
     webhook: Webhook | None = None
     auto_pr: bool = False
@@ -115,12 +115,12 @@ class Agent:
     archived: bool = False
     deleted: bool = False
     stopped: bool = False
-    runs: list[Run] = field(default_factory=list)
+    runs: list[CloudRunRecord] = field(default_factory=list)
     messages: list[dict[str, str]] = field(default_factory=list)
     artifacts: dict[str, tuple[bytes, float]] = field(default_factory=dict)
 
     @property
-    def latest(self) -> Run:
+    def latest(self) -> CloudRunRecord:
         """Its newest run."""
         return self.runs[-1]
 
@@ -129,55 +129,55 @@ class Agent:
         """Its page."""
         return f"https://cursor.com/agents/{self.id}"
 
-    def git(self) -> dict[str, Any] | None:
-        """What it has pushed so far: the same on all its runs, None while there is nothing."""
-        branches = [entry for checkout in self.checkouts for entry in checkout.branches()]
+    def describe_git(self) -> dict[str, Any] | None:
+        """Describe what it has pushed so far: the same for all its runs, None if there is nothing."""
+        branches = [entry for checkout in self.checkouts for entry in checkout.list_branches()]
         return {"branches": branches} if branches else None
 
-    def summary(self) -> dict[str, Any]:
-        """The agent in a list of v1."""
+    def summarize(self) -> dict[str, Any]:
+        """Describe the agent as v1 does in a list."""
         return {
             "id": self.id,
             "name": self.name,
-            # It says nothing about runs: it is ACTIVE long after they have ended.
+            # This says nothing about runs: an agent is ACTIVE long after they have ended.
             "status": "ARCHIVED" if self.archived else "ACTIVE",
             "env": self.request.get("env") or {"type": "cloud"},
             "url": self.url,
-            "createdAt": stamp(self.created),
-            "updatedAt": stamp(self.updated),
+            "createdAt": format_time(self.created),
+            "updatedAt": format_time(self.updated),
         }
 
-    def shown(self) -> dict[str, Any]:
-        """The agent as v1 shows it."""
-        asked = ("workOnCurrentBranch", "autoCreatePR", "skipReviewerRequest", "metadata")
-        facts = self.summary() | {name: self.request.get(name) for name in asked}
-        facts["repos"] = [checkout.asked for checkout in self.checkouts] or None
+    def describe(self) -> dict[str, Any]:
+        """Describe the agent as v1 does."""
+        names = ("workOnCurrentBranch", "autoCreatePR", "skipReviewerRequest", "metadata")
+        facts = self.summarize() | {name: self.request.get(name) for name in names}
+        facts["repos"] = [checkout.request for checkout in self.checkouts] or None
         facts["latestRunId"] = self.latest.id
-        return _present(facts)
+        return _drop_missing(facts)
 
-    def shown_v0(self, stopped_status: str) -> dict[str, Any]:
-        """The agent as v0 shows it."""
+    def describe_v0(self, stopped_status: str) -> dict[str, Any]:
+        """Describe the agent as v0 does."""
         run = self.latest
         facts = {
             "id": self.id,
             "name": self.name,
             "status": stopped_status if run.status == "CANCELLED" else run.status,
-            "source": self.source(),
-            "target": self._target(),
+            "source": self.describe_source(),
+            "target": self._describe_target(),
             "summary": run.result,
-            "createdAt": stamp(self.created),
+            "createdAt": format_time(self.created),
         }
-        return _present(facts)
+        return _drop_missing(facts)
 
-    def source(self) -> dict[str, Any]:
-        """Where it works, in the words of v0."""
+    def describe_source(self) -> dict[str, Any]:
+        """Describe where it works, as v0 does."""
         if not self.checkouts:
             return {}
         first = self.checkouts[0]
-        return _present({"repository": f"https://{first.url}", "ref": first.ref})
+        return _drop_missing({"repository": f"https://{first.url}", "ref": first.ref})
 
-    def _target(self) -> dict[str, Any]:
-        pushed = self.checkouts[0].branches() if self.checkouts else []
+    def _describe_target(self) -> dict[str, Any]:
+        pushed = self.checkouts[0].list_branches() if self.checkouts else []
         newest = pushed[0] if pushed else {}
         facts = {
             "branchName": newest.get("branch"),
@@ -187,13 +187,13 @@ class Agent:
             "openAsCursorGithubApp": bool(self.request.get("openAsCursorGithubApp")),
             "skipReviewerRequest": bool(self.request.get("skipReviewerRequest")),
         }
-        return _present(facts)
+        return _drop_missing(facts)
 
 
-def stamp(instant: float) -> str:
-    """An instant as the API writes it."""
+def format_time(instant: float) -> str:
+    """Format an instant as the API does."""
     return datetime.fromtimestamp(instant, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _present(facts: dict[str, Any]) -> dict[str, Any]:
+def _drop_missing(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}

@@ -5,224 +5,208 @@ from __future__ import annotations
 import base64
 import json
 import re
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+import msgspec
+from msgspec import Meta, Struct, field
 from starlette.requests import Request
 
-from segue.sim.cloud.answers import Refusal
+from segue.sim.cloud.answers import CloudRefusal
 
-AGENT_ID = re.compile(r"bc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+Url = Annotated[str, Meta(pattern=r"^https?://[^/\s]+/\S+")]
+_AGENT_ID = r"^bc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _IMAGES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 _IMAGE_MAX = 15 * 1024 * 1024
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-
-def _with_scheme(url: str) -> str:
-    if not re.match(r"https?://[^/\s]+/\S+", url):
-        raise ValueError("Invalid url")
-    return url
-
-
-def _minted(agent_id: str) -> str:
-    if not AGENT_ID.fullmatch(agent_id):
-        raise ValueError("agentId must look like bc-<uuid>")
-    return agent_id
-
-
-def _env_vars(values: dict[str, str]) -> dict[str, str]:
-    if len(values) > 50:
-        raise ValueError("at most 50 variables")
-    for name, value in values.items():
-        if not name or len(name.encode()) > 255 or name.startswith("CURSOR_"):
-            raise ValueError(f"{name[:40]!r} is no name for a variable")
-        if len(value.encode()) > 4096:
-            raise ValueError(f"the value of {name} is too long")
-    return values
-
-
-Url = Annotated[str, AfterValidator(_with_scheme)]
-EnvVars = Annotated[dict[str, str], AfterValidator(_env_vars)]
-
-
-class Image(_Part):
+class ImageBody(Struct, rename="camel"):
     """A picture beside a prompt."""
 
     data: str | None = None
-    mimeType: str | None = None  # noqa: N815 - the API's name
+    mime_type: str | None = None
     url: str | None = None
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    def __post_init__(self) -> None:
         if (self.data is None) == (self.url is None):
             raise ValueError("give either data or url")
-        if self.mimeType is not None and self.mimeType not in _IMAGES:
-            raise ValueError(f"{self.mimeType} is not supported")
+        if self.mime_type is not None and self.mime_type not in _IMAGES:
+            raise ValueError(f"{self.mime_type} is not supported")
         if self.data is not None and len(base64.b64decode(self.data)) > _IMAGE_MAX:
             raise ValueError("images may have 15 MB")
-        return self
 
 
-class Asked(_Part):
-    """What is asked."""
+class PromptBody(Struct):
+    """A prompt with its pictures."""
 
-    text: str = Field(min_length=1)
-    images: list[Image] = Field(default=[], max_length=5)
+    text: Annotated[str, Meta(min_length=1)]
+    images: Annotated[list[ImageBody], Meta(max_length=5)] = []
 
 
-class Parameter(_Part):
+class ModelParameter(Struct):
     """A parameter of a model."""
 
     id: str
     value: str
 
 
-class Model(_Part):
-    """The model that is wanted; never a bare string."""
+class ModelBody(Struct):
+    """The model to use; never a bare string."""
 
     id: str
-    params: list[Parameter] = []
+    params: list[ModelParameter] = []
 
 
-class Repo(_Part):
+class RepositoryBody(Struct, rename="camel"):
     """A repository to work in."""
 
     url: Url
-    startingRef: str | None = None  # noqa: N815
-    prUrl: str | None = None  # noqa: N815
+    starting_ref: str | None = None
+    pr_url: str | None = None
 
 
-class Env(_Part):
-    """Where the agent runs."""
+class EnvironmentBody(Struct):
+    """The machine on which the agent runs."""
 
     type: Literal["cloud", "pool", "machine"]
     name: str | None = None
 
 
-class Named(_Part):
-    """Something that has a name, whose other fields nobody needs here."""
+class NamedItem(Struct):
+    """An item of which only the name matters here."""
 
     name: str
 
 
-class CreateRun(_Part):
+class CreateRunBody(Struct, rename="camel"):
     """`POST /v1/agents/{id}/runs`."""
 
-    prompt: Asked
-    mcpServers: list[Named] = Field(default=[], max_length=50)  # noqa: N815
+    prompt: PromptBody
+    mcp_servers: Annotated[list[NamedItem], Meta(max_length=50)] = []
     mode: Literal["agent", "plan"] = "agent"
-    model: Model | None = None
-    envVars: EnvVars = {}  # noqa: N815
+    model: ModelBody | None = None
+    env_vars: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        _check_variables(self.env_vars)
 
 
-class CreateAgent(CreateRun):
+class CreateAgentBody(Struct, rename="camel"):
     """`POST /v1/agents`."""
 
-    name: str | None = Field(default=None, max_length=100)
-    repos: list[Repo] = Field(default=[], max_length=20)
-    env: Env | None = None
-    workOnCurrentBranch: bool = False  # noqa: N815
-    autoCreatePR: bool = False  # noqa: N815
-    skipReviewerRequest: bool = False  # noqa: N815
-    openAsCursorGithubApp: bool = False  # noqa: N815
-    customSubagents: list[Named] = Field(default=[], max_length=20)  # noqa: N815
-    agentId: Annotated[str, AfterValidator(_minted)] | None = None  # noqa: N815
+    prompt: PromptBody
+    mcp_servers: Annotated[list[NamedItem], Meta(max_length=50)] = []
+    mode: Literal["agent", "plan"] = "agent"
+    model: ModelBody | None = None
+    env_vars: dict[str, str] = {}
+    name: Annotated[str, Meta(max_length=100)] | None = None
+    repos: Annotated[list[RepositoryBody], Meta(max_length=20)] = []
+    env: EnvironmentBody | None = None
+    work_on_current_branch: bool = False
+    auto_create_pr: bool = field(default=False, name="autoCreatePR")
+    skip_reviewer_request: bool = False
+    open_as_cursor_github_app: bool = False
+    custom_subagents: Annotated[list[NamedItem], Meta(max_length=20)] = []
+    agent_id: Annotated[str, Meta(pattern=_AGENT_ID)] | None = None
     metadata: dict[str, str] | None = None
 
-    @model_validator(mode="after")
-    def _together(self) -> Self:
-        if self.envVars and self.agentId:
+    def __post_init__(self) -> None:
+        _check_variables(self.env_vars)
+        if self.env_vars and self.agent_id:
             raise ValueError("envVars cannot be combined with agentId")
         if self.env and self.env.type == "cloud" and self.env.name and self.repos:
             raise ValueError("a named cloud environment excludes repos")
-        return self
 
 
-class Source(_Part):
+class SourceBodyV0(Struct, rename="camel"):
     """v0: where to work."""
 
     repository: Url | None = None
-    prUrl: str | None = None  # noqa: N815
+    pr_url: str | None = None
     ref: str | None = None
 
-    @model_validator(mode="after")
-    def _somewhere(self) -> Self:
-        if not self.repository and not self.prUrl:
+    def __post_init__(self) -> None:
+        if not self.repository and not self.pr_url:
             raise ValueError("repository or prUrl is required")
-        return self
 
 
-class Target(_Part):
+class TargetBodyV0(Struct, rename="camel"):
     """v0: what becomes of the work."""
 
-    autoCreatePr: bool = False  # noqa: N815
-    openAsCursorGithubApp: bool = False  # noqa: N815
-    skipReviewerRequest: bool = False  # noqa: N815
-    branchName: str | None = None  # noqa: N815
-    autoBranch: bool = True  # noqa: N815
+    auto_create_pr: bool = False
+    open_as_cursor_github_app: bool = False
+    skip_reviewer_request: bool = False
+    branch_name: str | None = None
+    auto_branch: bool = True
 
 
-class Hook(_Part):
-    """v0: who is told."""
+class WebhookBodyV0(Struct):
+    """v0: who is notified."""
 
-    url: str = Field(max_length=2048, pattern=r"^https?://")
-    secret: str | None = Field(default=None, min_length=32, max_length=256)
+    url: Annotated[str, Meta(max_length=2048, pattern=r"^https?://")]
+    secret: Annotated[str, Meta(min_length=32, max_length=256)] | None = None
 
 
-class Launch(_Part):
+class LaunchBodyV0(Struct):
     """`POST /v0/agents`."""
 
-    prompt: Asked
+    prompt: PromptBody
+    source: SourceBodyV0
     model: str | None = None
-    source: Source
-    target: Target = Target()
-    webhook: Hook | None = None
+    target: TargetBodyV0 = field(default_factory=TargetBodyV0)
+    webhook: WebhookBodyV0 | None = None
 
 
-class Followup(_Part):
+class FollowupBodyV0(Struct):
     """`POST /v0/agents/{id}/followup`."""
 
-    prompt: Asked
+    prompt: PromptBody
 
 
-_Body = TypeVar("_Body", bound=BaseModel)
-_SHAPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
-_WANTED = {
-    "model_type": "object",
-    "dict_type": "object",
-    "list_type": "array",
-    "string_type": "string",
-    "bool_type": "boolean",
+_Body = TypeVar("_Body")
+_TYPES = {"str": "string", "bool": "boolean", "int": "number", "float": "number"}
+"""msgspec's names of types, and the vendor's where they differ."""
+_WORDS = {
+    r"Expected `str` matching regex .*bc-.*": "must look like bc-<uuid>",
+    r"Expected `str` matching regex .*": "Invalid url",
+    r"Expected `str` of length >= (\d+)": r"String must contain at least \1 character(s)",
+    r"Expected `str` of length <= (\d+)": r"String must contain at most \1 character(s)",
+    r"Expected `array` of length <= (\d+)": r"Array must contain at most \1 element(s)",
 }
+"""msgspec's messages, and the vendor's."""
 
 
-async def read(request: Request, model: type[_Body]) -> _Body:
-    """The body of a request; raises a Refusal in the API's own words."""
+async def read_body(request: Request, kind: type[_Body]) -> _Body:
+    """Read the body of a request; raises a CloudRefusal in the API's own words."""
     raw = await request.body()
     if not raw:
-        raise Refusal("missing_body")
+        raise CloudRefusal("missing_body")
     try:
-        return model.model_validate(json.loads(raw))
-    except ValidationError as error:
-        raise Refusal("validation_error", _words(error)) from None
+        return msgspec.convert(json.loads(raw), kind)
+    except msgspec.ValidationError as error:
+        raise CloudRefusal("validation_error", _explain(str(error))) from None
     except ValueError:
-        raise Refusal("validation_error", "Request body is not valid JSON") from None
+        raise CloudRefusal("validation_error", "Request body is not valid JSON") from None
 
 
-def _words(error: ValidationError) -> str:
-    """The first problem, as the vendor's validator words it."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"]) or "body"
-    if first["type"] == "missing":
-        return f"{where}: Required"
-    if first["type"] in _WANTED:
-        got = _shape(first["input"])
-        return f"{where}: Expected {_WANTED[first['type']]}, received {got}"
-    return f"{where}: {first['msg'].removeprefix('Value error, ')}"
+def _explain(error: str) -> str:
+    """Word a validation error as the vendor does."""
+    message, _, path = error.partition(" - at `$")
+    place = re.sub(r"\[(\d+)\]", r".\1", path.rstrip("`")).lstrip(".")
+    if missing := re.match(r"Object missing required field `(\w+)`", message):
+        return f"{place}.{missing[1]}: Required".lstrip(".")
+    if wrong := re.fullmatch(r"Expected `(\w+).*`, got `(\w+)`", message):
+        expected, received = (_TYPES.get(name, name) for name in wrong.groups())
+        message = f"Expected {expected}, received {received}"
+    for pattern, words in _WORDS.items():
+        message = re.sub(pattern, words, message)
+    return f"{place or 'body'}: {message}"
 
 
-def _shape(value: Any) -> str:
-    return "null" if value is None else _SHAPES.get(type(value), "unknown")
+def _check_variables(values: dict[str, Any]) -> None:
+    if len(values) > 50:
+        raise ValueError("envVars: at most 50 variables")
+    for name, value in values.items():
+        if not name or len(name.encode()) > 255 or name.startswith("CURSOR_"):
+            raise ValueError(f"envVars: {name[:40]!r} cannot be the name of a variable")
+        if len(value.encode()) > 4096:
+            raise ValueError(f"envVars: the value of {name} is too long")

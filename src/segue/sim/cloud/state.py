@@ -1,4 +1,4 @@
-"""Everything a running simulator knows: agents, repositories, counters, tasks under way."""
+"""The state of a running simulator: agents, repositories, counters, background tasks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from typing import Any
 
 import httpx2
 
-from segue.sim.cloud.answers import Refusal
-from segue.sim.cloud.objects import Agent, Checkout, Run
+from segue.sim.cloud.answers import CloudRefusal
+from segue.sim.cloud.objects import Checkout, CloudAgentRecord, CloudRunRecord
 from segue.sim.cloud.remote import Remotes
-from segue.sim.cloud.script import Script
-from segue.sim.cloud.switches import FaultCounter, Limiter, Playbook, slug
-from segue.sim.http.log import RequestLog
+from segue.sim.cloud.script import CloudEntry, CloudScript
+from segue.sim.cloud.switches import CloudFaults, RateLimiter, make_slug
+from segue.sim.request_log import RequestLog
+from segue.sim.script import Deck
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """An artifact behind an address that works for a while."""
+    """An artifact that can be downloaded until it expires."""
 
     data: bytes
     expires: float
@@ -30,16 +31,16 @@ class Download:
 
 @dataclass(slots=True)
 class Cloud:
-    """The state of one simulator; lives in one event loop."""
+    """The state of one simulator, in one event loop."""
 
-    script: Script
-    playbook: Playbook
-    faults: FaultCounter
+    script: CloudScript
+    deck: Deck[CloudEntry]
+    faults: CloudFaults
     remotes: Remotes = field(default_factory=Remotes)
-    limiter: Limiter = field(default_factory=Limiter)
+    limiter: RateLimiter = field(default_factory=RateLimiter)
     log: RequestLog = field(default_factory=RequestLog)
-    agents: dict[str, Agent] = field(default_factory=dict)
-    """In the order of their launches; deleted ones stay, so that their ids stay taken."""
+    agents: dict[str, CloudAgentRecord] = field(default_factory=dict)
+    """In the order of their launches; deleted ones are kept, so that their ids stay taken."""
     pulls: dict[str, Checkout] = field(default_factory=dict)
     downloads: dict[str, Download] = field(default_factory=dict)
     _branches: set[str] = field(default_factory=set)
@@ -47,78 +48,78 @@ class Cloud:
     _client: httpx2.AsyncClient | None = None
 
     @classmethod
-    def make(cls, script: Script, repos: Mapping[str, Path]) -> Cloud:
-        """A simulator without agents."""
-        cloud = cls(script, Playbook([]), FaultCounter([]))
+    def make(cls, script: CloudScript, repos: Mapping[str, Path]) -> Cloud:
+        """Create a simulator without agents."""
+        cloud = cls(script, Deck([]), CloudFaults([]))
         cloud.load(script)
         for url, bare in repos.items():
             cloud.remotes.add(url, bare)
         return cloud
 
-    def load(self, script: Script) -> None:
+    def load(self, script: CloudScript) -> None:
         """Play another script from its beginning; agents and repositories stay."""
         self.script = script
-        self.playbook = Playbook(list(script.on))
-        self.faults = FaultCounter(list(script.faults))
+        self.deck = Deck(script.on)
+        self.faults = CloudFaults(list(script.faults))
         for url, bare in script.repos.items():
             self.remotes.add(url, bare)
 
     @property
     def client(self) -> httpx2.AsyncClient:
-        """For webhooks; made when the first one is sent."""
+        """The client that sends webhooks, created for the first one."""
         if self._client is None:
             self._client = httpx2.AsyncClient(timeout=10.0, trust_env=False)
         return self._client
 
-    def agent(self, agent_id: str) -> Agent:
-        """The agent with this id, unless it was deleted."""
+    def find_agent(self, agent_id: str) -> CloudAgentRecord:
+        """Return the agent with this id, unless it was deleted."""
         agent = self.agents.get(agent_id)
         if agent is None or agent.deleted:
-            raise Refusal("agent_not_found")
+            raise CloudRefusal("agent_not_found")
         return agent
 
-    def run(self, agent_id: str, run_id: str) -> tuple[Agent, Run]:
-        """An agent's run."""
-        agent = self.agent(agent_id)
+    def find_run(self, agent_id: str, run_id: str) -> tuple[CloudAgentRecord, CloudRunRecord]:
+        """Return an agent and one of its runs."""
+        agent = self.find_agent(agent_id)
         for run in agent.runs:
             if run.id == run_id:
                 return agent, run
-        raise Refusal("run_not_found")
+        raise CloudRefusal("run_not_found")
 
-    def active(self) -> int:
-        """How many runs have not ended."""
-        return sum(1 for agent in self.agents.values() if agent.runs and agent.latest.active)
+    def count_active(self) -> int:
+        """Count the runs that have not ended."""
+        return sum(1 for agent in self.agents.values() if agent.runs and agent.latest.is_active)
 
     def new_branch(self, name: str) -> str:
-        """`cursor/<slug>-<4 hex>`, never the same twice."""
-        while (branch := f"cursor/{slug(name)}-{secrets.token_hex(2)}") in self._branches:
+        """Make up a branch `cursor/<slug>-<4 hex>`, never the same twice."""
+        while (branch := f"cursor/{make_slug(name)}-{secrets.token_hex(2)}") in self._branches:
             pass
         self._branches.add(branch)
         return branch
 
     def offer(self, data: bytes) -> tuple[str, float]:
-        """Make an artifact available for a while; gives the token of its address and the end of the while."""
+        """Make an artifact available; returns the token of its address and when it expires."""
         now = time.time()
         self.downloads = {token: kept for token, kept in self.downloads.items() if kept.expires > now}
         token = secrets.token_urlsafe(16)
         self.downloads[token] = Download(data, now + self.script.artifact_ttl)
         return token, self.downloads[token].expires
 
-    def start(self, run: Run, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Let a run work in the background."""
+    def start(self, run: CloudRunRecord, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a run in the background."""
         task = asyncio.create_task(work, name=run.id)
         self._tasks[run.id] = task
         task.add_done_callback(lambda _: self._tasks.pop(run.id, None))
         return task
 
-    def halt(self, run: Run) -> None:
-        """Stop a run's work where it stands."""
+    def halt(self, run: CloudRunRecord) -> None:
+        """Stop a run at once."""
         task = self._tasks.pop(run.id, None)
         if task is not None:
             task.cancel()
 
     async def close(self) -> None:
-        """Stop all work."""
+        """Stop all runs."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -1,17 +1,17 @@
-"""Carries one run: its statuses, its events, its push, its end."""
+"""Work on one run: its statuses, its events, its push, its end."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
-from segue.sim.cloud.feed import TERMINAL
-from segue.sim.cloud.objects import NO_USAGE, Agent, Checkout, Run
+from segue.sim.cloud.feed import TERMINAL, say, think, use_tools
+from segue.sim.cloud.objects import NO_USAGE, Checkout, CloudAgentRecord, CloudRunRecord
 from segue.sim.cloud.remote import BranchTaken, Change
 from segue.sim.cloud.state import Cloud
-from segue.sim.cloud.talk import say, think, use_tools
 from segue.sim.cloud.webhook import notify
 
 _LIVES = {
@@ -24,14 +24,14 @@ _LIVES = {
 }
 """The statuses a fault leads through."""
 
-_KEEP_TO_THEMSELVES = {"no_branch", "error_bare", "expired", "hang", "unknown_status"}
+_PUSH_NOTHING = {"no_branch", "error_bare", "expired", "hang", "unknown_status"}
 """With these faults nothing is pushed."""
 
 
-async def carry(cloud: Cloud, agent: Agent, run: Run) -> None:
-    """Do everything a run does; whatever goes wrong on the way ends it in ERROR."""
+async def do_run(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord) -> None:
+    """Do everything a run does; an exception ends it in ERROR."""
     try:
-        end = await _live(cloud, agent, run)
+        end = await _pass_statuses(cloud, agent, run)
     except Exception as error:
         run.error = {"code": "internal_error", "message": f"the simulator failed: {error}"}
         end = "ERROR"
@@ -40,38 +40,38 @@ async def carry(cloud: Cloud, agent: Agent, run: Run) -> None:
         await notify(cloud, agent, run)
 
 
-def finish(agent: Agent, run: Run, status: str) -> None:
-    """End a run: nothing about it changes any more."""
+def finish(agent: CloudAgentRecord, run: CloudRunRecord, status: str) -> None:
+    """End a run for good."""
     run.updated = agent.updated = time.time()
     run.duration_ms = int((run.updated - run.created) * 1000)
-    _account(run)
+    _add_usage(run)
     if status == "FINISHED":
-        run.result = reply(run)
+        run.result = compose_reply(run)
         agent.messages.append({"id": str(uuid.uuid4()), "type": "assistant_message", "text": run.result})
         tokens = {name: count for name, count in run.usage.items() if name != "totalTokens"}
-        run.feed.say(("interaction_update", {"type": "turn-ended", "usage": tokens}))
+        run.feed.add(("interaction_update", {"type": "turn-ended", "usage": tokens}))
     elif status == "ERROR" and run.error is None and not run.play.has("error_bare"):
         run.error = run.play.entry.error or {"code": "agent_error", "message": "The agent failed."}
-    run.feed.turn(status)
+    run.feed.set_status(status)
     result = {"runId": run.id, "status": status, "durationMs": run.duration_ms}
-    optional = {"text": run.result, "git": agent.git()}
+    optional = {"text": run.result, "git": agent.describe_git()}
     result |= {name: value for name, value in optional.items() if value is not None}
-    run.feed.say(("result", result), ("done", {}))
+    run.feed.add(("result", result), ("done", {}))
     run.feed.close()
 
 
-def reply(run: Run) -> str:
-    """What the agent says at its end."""
+def compose_reply(run: CloudRunRecord) -> str:
+    """Return the agent's last message."""
     text = run.play.entry.say
     return run.play.fill(text) if text is not None else f"Done: {run.prompt[:200]}"
 
 
-async def _live(cloud: Cloud, agent: Agent, run: Run) -> str | None:
-    """Go through the statuses; gives the terminal one, or None when the run stays where it is."""
-    for status in _statuses(run):
+async def _pass_statuses(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord) -> str | None:
+    """Pass through the statuses; returns the terminal one, or None if the run does not end."""
+    for status in _list_statuses(run):
         if status in TERMINAL:
             return status
-        run.feed.turn(status)
+        run.feed.set_status(status)
         run.updated = time.time()
         if status == "RUNNING":
             await _act(cloud, agent, run)
@@ -81,22 +81,22 @@ async def _live(cloud: Cloud, agent: Agent, run: Run) -> str | None:
     return None
 
 
-def _statuses(run: Run) -> list[str]:
+def _list_statuses(run: CloudRunRecord) -> Sequence[str]:
     for fault, life in _LIVES.items():
         if run.play.has(fault):
             return life
     return run.play.entry.statuses or ["CREATING", "RUNNING", "FINISHED"]
 
 
-async def _act(cloud: Cloud, agent: Agent, run: Run) -> None:
+async def _act(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord) -> None:
     entry = run.play.entry
-    change = _change(run)
+    change = _plan_change(run)
     think(run.feed, run.play.fill(entry.thinking))
     use_tools(run.feed, entry.tools, change)
     if entry.push == "early":
         await _push(cloud, agent, run, change)
     await asyncio.sleep(cloud.script.delay if entry.delay is None else entry.delay)
-    say(run.feed, reply(run))
+    say(run.feed, compose_reply(run))
     if entry.hold:
         await run.released.wait()
     now = time.time()
@@ -106,7 +106,7 @@ async def _act(cloud: Cloud, agent: Agent, run: Run) -> None:
         await _push(cloud, agent, run, change)
 
 
-def _change(run: Run) -> Change:
+def _plan_change(run: CloudRunRecord) -> Change:
     play = run.play
     written = play.entry.write
     if written is None and not play.entry.delete:
@@ -116,18 +116,20 @@ def _change(run: Run) -> Change:
     return Change(files, [play.fill(path) for path in play.entry.delete], f"{title}\n")
 
 
-async def _push(cloud: Cloud, agent: Agent, run: Run, change: Change) -> None:
-    if not agent.checkouts or _KEEP_TO_THEMSELVES & set(run.play.entry.faults):
+async def _push(cloud: Cloud, agent: CloudAgentRecord, run: CloudRunRecord, change: Change) -> None:
+    if not agent.checkouts or _PUSH_NOTHING & set(run.play.entry.faults):
         return
     checkout = agent.checkouts[0]
-    if await _pushed(cloud, agent, checkout, run, change):
+    if await _push_commit(cloud, agent, checkout, run, change):
         _report(cloud, agent, checkout, run)
     if run.play.has("branch_deleted"):
         await checkout.remote.delete(checkout.branch)
 
 
-async def _pushed(cloud: Cloud, agent: Agent, checkout: Checkout, run: Run, change: Change) -> bool:
-    """Push under the branch's name, or under another one when a new branch turns out to be taken."""
+async def _push_commit(
+    cloud: Cloud, agent: CloudAgentRecord, checkout: Checkout, run: CloudRunRecord, change: Change
+) -> bool:
+    """Push to the branch, or to another one if a new branch turns out to be taken."""
     while True:
         also = [f"{checkout.branch}-b"] if run.play.has("several_branches") else []
         try:
@@ -142,8 +144,8 @@ async def _pushed(cloud: Cloud, agent: Agent, checkout: Checkout, run: Run, chan
         return commit is not None
 
 
-def _report(cloud: Cloud, agent: Agent, checkout: Checkout, run: Run) -> None:
-    """Write down what was pushed, and open a pull request when one was asked for."""
+def _report(cloud: Cloud, agent: CloudAgentRecord, checkout: Checkout, run: CloudRunRecord) -> None:
+    """Record what was pushed, and open a pull request if requested."""
     names: list[str | None] = [checkout.branch]
     if run.play.has("unnamed_branch"):
         names = [None]
@@ -155,11 +157,14 @@ def _report(cloud: Cloud, agent: Agent, checkout: Checkout, run: Run) -> None:
         cloud.pulls[checkout.pr] = checkout
 
 
-def _account(run: Run) -> None:
+def _add_usage(run: CloudRunRecord) -> None:
     entry = run.play.entry
     usage: dict[str, int] = dict(entry.usage or {})
     if entry.usage is None:
-        usage = {"inputTokens": 1000 + len(run.prompt) // 4, "outputTokens": 100 + len(reply(run)) // 4}
+        usage = {
+            "inputTokens": 1000 + len(run.prompt) // 4,
+            "outputTokens": 100 + len(compose_reply(run)) // 4,
+        }
     run.usage = NO_USAGE | usage
     run.usage["totalTokens"] = usage.get("totalTokens", _sum(usage))
     tokens = run.usage["totalTokens"]

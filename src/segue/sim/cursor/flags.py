@@ -1,4 +1,4 @@
-"""The command line of Cursor's `agent`, as far as headless use goes."""
+"""Read the command line of Cursor's `agent`, as far as headless use needs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SWITCHES = {
     "--trust": "trust",
     "--stream-partial-output": "partial",
     "--plan": "plan",
-    "--continue": "go_on",
+    "--continue": "continue",
     "-v": "version",
     "--version": "version",
     "--approve-mcps": "ignored",
@@ -23,7 +23,7 @@ _SWITCHES = {
 }
 _VALUES = {
     "--output-format": ("output_format", ("text", "json", "stream-json")),
-    "--format": ("form_of_answer", ("text", "json")),
+    "--format": ("status_format", ("text", "json")),
     "--mode": ("mode", ("plan", "ask")),
     "--sandbox": ("sandbox", ("enabled", "disabled")),
     "--model": ("model", ()),
@@ -35,13 +35,13 @@ _VALUES = {
 }
 
 
-class Refused(Exception):
-    """The program says why on stderr and ends with exit code 1."""
+class CursorRefusal(Exception):
+    """The program prints the reason on stderr and ends with exit code 1."""
 
 
 @dataclass
-class Flags:
-    """What was asked."""
+class CursorFlags:
+    """The options and words of one command line."""
 
     argv: list[str]
     words: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Flags:
     partial: bool = False
     version: bool = False
     output_format: str = "text"
-    form_of_answer: str = "text"
+    status_format: str = "text"
     mode: str = ""
     sandbox: str = ""
     model: str = ""
@@ -60,9 +60,9 @@ class Flags:
     resume: str = ""
 
 
-def read_flags(argv: list[str]) -> Flags:
-    """Read the command line; what is unknown is refused as the real one does."""
-    flags = Flags(argv, api_key=os.environ.get("CURSOR_API_KEY", ""))
+def read_flags(argv: list[str]) -> CursorFlags:
+    """Read the command line; refuse unknown options as the real one does."""
+    flags = CursorFlags(argv, api_key=os.environ.get("CURSOR_API_KEY", ""))
     rest = list(argv)
     while rest:
         word = rest.pop(0)
@@ -73,7 +73,7 @@ def read_flags(argv: list[str]) -> Flags:
     return flags
 
 
-def _read_one(flags: Flags, word: str, rest: list[str]) -> None:
+def _read_one(flags: CursorFlags, word: str, rest: list[str]) -> None:
     name, attached, value = word.partition("=")
     if name == "--resume":
         # Its value is optional: without `=` it swallows the next word, even if that is the prompt.
@@ -82,23 +82,23 @@ def _read_one(flags: Flags, word: str, rest: list[str]) -> None:
     elif name in _VALUES:
         field_name, choices = _VALUES[name]
         if not attached and not rest:
-            raise Refused(f"error: option '{name}' argument missing")
+            raise CursorRefusal(f"error: option '{name}' argument missing")
         value = value if attached else rest.pop(0)
         if choices and value not in choices:
-            raise Refused(f"error: option '{name}' argument '{value}' is invalid.")
+            raise CursorRefusal(f"error: option '{name}' argument '{value}' is invalid.")
         setattr(flags, field_name, value)
     elif word in _SWITCHES:
         _switch(flags, _SWITCHES[word])
     elif word.startswith("-") and word != "-":
-        raise Refused(f"error: unknown option '{word}'")
+        raise CursorRefusal(f"error: unknown option '{word}'")
     else:
         flags.words.append(word)
 
 
-def _switch(flags: Flags, name: str) -> None:
+def _switch(flags: CursorFlags, name: str) -> None:
     if name == "plan":
         flags.mode = "plan"
-    elif name == "go_on":
+    elif name == "continue":
         flags.resume = "-1"
     elif name == "list_models":
         flags.words = ["models"]

@@ -1,4 +1,4 @@
-"""Which commands Cursor's `agent` runs without asking: its configuration files say so."""
+"""Decide from configuration files which commands Cursor's `agent` runs without asking."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _FIRST = {
 
 
 def write_defaults() -> None:
-    """The first start writes a configuration; the stand-in does so only where it was sent, not at home."""
+    """Write the configuration of a first start, but only to CURSOR_CONFIG_DIR, never to the home folder."""
     folder = os.environ.get("CURSOR_CONFIG_DIR")
     if folder and not (Path(folder) / "cli-config.json").exists():
         Path(folder).mkdir(parents=True, exist_ok=True)
         (Path(folder) / "cli-config.json").write_text(json.dumps(_FIRST, indent=2))
 
 
-def permitted(command: str, force: bool, root: Path) -> bool:
-    """Whether the command runs: what is denied never does, what is not allowed does with --force."""
+def is_permitted(command: str, force: bool, root: Path) -> bool:
+    """Return whether the command runs: a denied one never does, one not allowed does with --force."""
     rules = [_read(path).get("permissions", {}) for path in (_user_file(), root / ".cursor" / "cli.json")]
     words = command.split()
     rule = f"Shell({words[0] if words else ''})"

@@ -1,4 +1,4 @@
-"""What Cursor's `agent` prints: text, json, or stream-json with thoughts, messages and tools."""
+"""Print what Cursor's `agent` prints: text, json, or stream-json with thoughts, messages and tools."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _PIECE = 12
 _LONG = 10 * 1024 * 1024
 
 
-class Stream:
-    """Prints one session in the format that was asked for."""
+class CursorOutput:
+    """Prints one session in the requested format."""
 
     def __init__(self, form: str, partial: bool, shape: str, session: str, model: str) -> None:
         self._form = form
@@ -24,22 +24,22 @@ class Stream:
         self._messages: list[str] = []
         self._began = time.monotonic()
 
-    def init(self, source: str, cwd: str, prompt: str) -> None:
-        """The first two lines."""
+    def start(self, source: str, cwd: str, prompt: str) -> None:
+        """Print the first two lines."""
         self._line(
             "system", "init", apiKeySource=source, cwd=cwd, model=self._model, permissionMode="default"
         )
         self._line("user", message=_message("user", prompt))
 
     def think(self, deltas: int) -> None:
-        """A thought, in many small lines."""
+        """Print a thought in many small lines."""
         for number in range(deltas):
             self._line("thinking", "delta", text=f"thought {number} ", timestamp_ms=_now())
         if deltas:
             self._line("thinking", "completed", timestamp_ms=_now())
 
     def say(self, text: str, last: bool = False) -> None:
-        """A message; with partial output in pieces, and then once more."""
+        """Print a message; with partial output in pieces, then again as a whole."""
         self._messages.append(text)
         if not self._partial:
             self._line("assistant", message=_message("assistant", text))
@@ -50,9 +50,11 @@ class Stream:
         flush: dict[str, Any] = {} if last else {"model_call_id": "model-1", "timestamp_ms": _now()}
         self._line("assistant", message=_message("assistant", text), **flush)
 
-    def tool(self, kind: str, args: dict[str, Any], status: str, value: dict[str, Any], **more: Any) -> None:
-        """A tool that starts, and ends in `status`; siblings of the status may be given."""
-        call_id = f"tool_{uuid.uuid4()}\nfc_{uuid.uuid4().hex[:8]}"  # real ones may hold a line break
+    def use_tool(
+        self, kind: str, args: dict[str, Any], status: str, value: dict[str, Any], **more: Any
+    ) -> None:
+        """Print a tool call that starts and ends with `status`; `more` are siblings of the status."""
+        call_id = f"tool_{uuid.uuid4()}\nfc_{uuid.uuid4().hex[:8]}"  # real ones may contain a line break
         for subtype in ("started", "completed"):
             result = {status: value, **more} if subtype == "completed" else None
             call = self._call(kind, args, result) | {
@@ -70,17 +72,17 @@ class Stream:
             )
 
     def start_tool(self, kind: str, args: dict[str, Any]) -> None:
-        """A tool that never ends."""
+        """Print a tool call that never ends."""
         call = self._call(kind, args, None)
         self._line("tool_call", "started", call_id="tool_open", tool_call=call, timestamp_ms=_now())
 
-    def query(self, kind: str) -> None:
-        """A question to the user, which nobody answers."""
+    def ask_user(self, kind: str) -> None:
+        """Print a question to the user that nobody answers."""
         self._line("interaction_query", "request", query_type=kind, query={"id": 1})
         self._line("interaction_query", "response", query_type=kind, response={"skipped": True})
 
-    def odd_lines(self, faults: set[str]) -> None:
-        """Lines that a reader must survive."""
+    def print_odd_lines(self, faults: set[str]) -> None:
+        """Print lines that a reader must survive."""
         if "not_json" in faults:
             _print("w: a warning that is no JSON\n")
         if "unknown_event" in faults:
@@ -91,10 +93,10 @@ class Stream:
             sys.stdout.buffer.flush()
         if "long_line" in faults:
             value = {"content": "x" * _LONG, "isEmpty": False, "totalLines": 1, "path": "big.txt"}
-            self.tool("read", {"path": "big.txt"}, "success", value)
+            self.use_tool("read", {"path": "big.txt"}, "success", value)
 
     def finish(self, usage: dict[str, int] | None, truncated: bool, is_error: bool) -> None:
-        """The last line: the answer, or the result with everything that was said."""
+        """Print the last line: the answer, or the result with all messages."""
         if self._form == "text":
             _print((self._messages[-1] if self._messages else "") + "\n")
             return
@@ -114,12 +116,12 @@ class Stream:
         _print(text[: len(text) // 2] if truncated else text + "\n")
 
     def _call(self, kind: str, args: dict[str, Any], result: dict[str, Any] | None) -> dict[str, Any]:
-        ended = {} if result is None else {"result": result}
+        ending = {} if result is None else {"result": result}
         if self._shape == "function":
-            return {"function": {"name": kind, "arguments": json.dumps(args)}, **ended}
+            return {"function": {"name": kind, "arguments": json.dumps(args)}, **ending}
         if self._shape == "case":
-            return {"tool": {"case": f"{kind}ToolCall", "value": {"args": args, **ended}}}
-        return {f"{kind}ToolCall": {"args": args, **ended}}
+            return {"tool": {"case": f"{kind}ToolCall", "value": {"args": args, **ending}}}
+        return {f"{kind}ToolCall": {"args": args, **ending}}
 
     def _line(self, kind: str, subtype: str | None = None, **fields: Any) -> None:
         if self._form != "stream-json":

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: what is asked, and the answer whole or in pieces."""
+"""OpenAI's chat completions: reads requests, and builds answers as a document or a stream."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from segue.sim.llm.script import Answer, Ask
-from segue.sim.llm.wire import BadRequest, data_line, objects, pieces, text_of
+from segue.sim.llm.script import LlmAnswer, LlmRequest
+from segue.sim.llm.wire import BadRequest, encode_data, join_text, require_objects, split_text
 
 
-def ask(body: dict[str, Any]) -> Ask:
-    """Read the request; raises BadRequest when it is not one."""
-    messages = objects(body, "messages")
-    users = tuple(text_of(m.get("content")) for m in messages if m.get("role") == "user")
+def read_request(body: dict[str, Any]) -> LlmRequest:
+    """Read a request; raises BadRequest."""
+    messages = require_objects(body, "messages")
+    users = tuple(join_text(m.get("content")) for m in messages if m.get("role") == "user")
     wanted = body.get("response_format")
     if isinstance(wanted, dict) and wanted.get("type") == "json_schema":
         schema = wanted.get("json_schema")
         if not isinstance(schema, dict) or not schema.get("name"):
             raise BadRequest("Missing required parameter: 'response_format.json_schema.name'.")
-    return Ask("chat", str(body.get("model", "")), users, bool(body.get("stream")), len(json.dumps(messages)))
+    return LlmRequest(
+        "chat", str(body.get("model", "")), users, bool(body.get("stream")), len(json.dumps(messages))
+    )
 
 
-def whole(answer: Answer, _body: dict[str, Any]) -> dict[str, Any]:
-    """The answer in one document."""
+def build_document(answer: LlmAnswer, _body: dict[str, Any]) -> dict[str, Any]:
+    """Build the answer as one document."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
     if answer.tool_calls:
         message["tool_calls"] = _calls(answer)
@@ -33,27 +35,27 @@ def whole(answer: Answer, _body: dict[str, Any]) -> dict[str, Any]:
     return _head("chat.completion", answer) | {"choices": [choice], "usage": _usage(answer)}
 
 
-def stream(answer: Answer, body: dict[str, Any]) -> Iterator[bytes]:
-    """The answer piece by piece."""
+def build_stream(answer: LlmAnswer, body: dict[str, Any]) -> Iterator[bytes]:
+    """Yield the answer in pieces."""
     head = _head("chat.completion.chunk", answer)
 
     def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
-        return data_line(head | {"choices": [choice]})
+        return encode_data(head | {"choices": [choice]})
 
     yield chunk({"role": "assistant", "content": ""})
-    for piece in pieces(answer.text):
+    for piece in split_text(answer.text):
         yield chunk({"content": piece})
     for index, call in enumerate(_calls(answer)):
         yield chunk({"tool_calls": [{"index": index, **call}]})
     yield chunk({}, _reason(answer))
     if (body.get("stream_options") or {}).get("include_usage"):
-        yield data_line(head | {"choices": [], "usage": _usage(answer)})
+        yield encode_data(head | {"choices": [], "usage": _usage(answer)})
     yield b"data: [DONE]\n\n"
 
 
-def error(status: int, message: str) -> dict[str, Any]:
-    """An error in OpenAI's shape."""
+def build_error(status: int, message: str) -> dict[str, Any]:
+    """Build an error in OpenAI's shape."""
     kind, code = _ERRORS.get(status, ("server_error", None))
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
@@ -66,12 +68,12 @@ _ERRORS: dict[int, tuple[str, str | None]] = {
 }
 
 
-def _head(kind: str, answer: Answer) -> dict[str, Any]:
+def _head(kind: str, answer: LlmAnswer) -> dict[str, Any]:
     name = f"chatcmpl-{uuid.uuid4().hex}"
     return {"id": name, "object": kind, "created": int(time.time()), "model": answer.model}
 
 
-def _calls(answer: Answer) -> list[dict[str, Any]]:
+def _calls(answer: LlmAnswer) -> list[dict[str, Any]]:
     return [
         {
             "id": call.id,
@@ -82,11 +84,11 @@ def _calls(answer: Answer) -> list[dict[str, Any]]:
     ]
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: LlmAnswer) -> str:
     return "tool_calls" if answer.tool_calls else "stop"
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: LlmAnswer) -> dict[str, Any]:
     used = answer.usage
     return {
         "prompt_tokens": used["input"],

@@ -1,4 +1,4 @@
-"""Google's Gemini API: what is asked, and the answer whole or in pieces."""
+"""Google's Gemini API: reads requests, and builds answers as a document or a stream."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from segue.sim.llm.script import Answer, Ask
-from segue.sim.llm.wire import data_line, objects, pieces
+from segue.sim.llm.script import LlmAnswer, LlmRequest
+from segue.sim.llm.wire import encode_data, require_objects, split_text
 
 
-def ask(body: dict[str, Any]) -> Ask:
-    """Read the request, to which `model` and `stream` were added from its path; raises BadRequest."""
-    contents = objects(body, "contents")
+def read_request(body: dict[str, Any]) -> LlmRequest:
+    """Read a request, to which `model` and `stream` were added from its path; raises BadRequest."""
+    contents = require_objects(body, "contents")
     users = tuple(_text(turn) for turn in contents if turn.get("role", "user") in ("user", "function"))
-    return Ask(
+    return LlmRequest(
         "gemini", str(body.get("model", "")), users, bool(body.get("stream")), len(json.dumps(contents))
     )
 
 
-def whole(answer: Answer, _body: dict[str, Any]) -> dict[str, Any]:
-    """The answer in one document."""
+def build_document(answer: LlmAnswer, _body: dict[str, Any]) -> dict[str, Any]:
+    """Build the answer as one document."""
     texts = [answer.text] if answer.text or not answer.tool_calls else []
     parts = [*({"text": text} for text in texts), *_calls(answer)]
     return _document(answer, f"sim-{uuid.uuid4().hex}", parts, last=True)
 
 
-def stream(answer: Answer, _body: dict[str, Any]) -> Iterator[bytes]:
-    """The answer piece by piece; the last one says that it is."""
+def build_stream(answer: LlmAnswer, _body: dict[str, Any]) -> Iterator[bytes]:
+    """Yield the answer in pieces; the last one says that it is the last."""
     name = f"sim-{uuid.uuid4().hex}"
-    for piece in pieces(answer.text):
-        yield data_line(_document(answer, name, [{"text": piece}], last=False))
-    yield data_line(_document(answer, name, _calls(answer) or [{"text": ""}], last=True))
+    for piece in split_text(answer.text):
+        yield encode_data(_document(answer, name, [{"text": piece}], last=False))
+    yield encode_data(_document(answer, name, _calls(answer) or [{"text": ""}], last=True))
 
 
-def error(status: int, message: str) -> dict[str, Any]:
-    """An error in Google's shape."""
+def build_error(status: int, message: str) -> dict[str, Any]:
+    """Build an error in Google's shape."""
     return {"error": {"code": status, "message": message, "status": _ERRORS.get(status, "INTERNAL")}}
 
 
@@ -51,7 +51,7 @@ _ERRORS = {
 
 
 def _text(turn: dict[str, Any]) -> str:
-    """What a turn says; results of tools count as text."""
+    """Join the texts of a turn; results of tools count as text."""
     parts = turn.get("parts")
     said = []
     for part in parts if isinstance(parts, list) else []:
@@ -61,14 +61,14 @@ def _text(turn: dict[str, Any]) -> str:
     return "\n".join(text for text in said if text)
 
 
-def _calls(answer: Answer) -> list[dict[str, Any]]:
+def _calls(answer: LlmAnswer) -> list[dict[str, Any]]:
     return [
         {"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}}
         for call in answer.tool_calls
     ]
 
 
-def _document(answer: Answer, name: str, parts: list[dict[str, Any]], last: bool) -> dict[str, Any]:
+def _document(answer: LlmAnswer, name: str, parts: list[dict[str, Any]], last: bool) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     if last:
         candidate["finishReason"] = "STOP"

@@ -1,4 +1,4 @@
-"""Plays a judge: a criterion is met if a regular expression is found in the diff the prompt shows."""
+"""Play a judge: a criterion is met if a regular expression is found in the diff that the prompt shows."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ JudgeRule = dict[str, str | bool]
 """Criterion key → the regular expression that must be found, or the answer; `default` for others."""
 
 _BLOCK = r"<<<{label} (?P<code>[0-9a-f]{{16,}})>>>\n(?P<text>.*?)\n<<<end of {label} (?P=code)>>>"
-_NO_QUOTE = "(the evidence shows nothing that could be quoted)"
+_NO_QUOTE = "(the evidence shows nothing to quote)"
 
 
-def judged(rule: JudgeRule, users: Sequence[str]) -> dict[str, Any] | None:
-    """The verdict on the newest message that asks for one; None when there is none."""
+def judge(rule: JudgeRule, users: Sequence[str]) -> dict[str, Any] | None:
+    """Return the verdict on the newest message that asks for one; None if there is none."""
     for text in reversed(users):
         criteria = _block("criteria", text)
         if criteria is not None:
             shown = _block("diff", text) or ""
             entries = [_entry(rule, key, shown, _block("checks", text) or "") for key in _keys(criteria)]
-            answer = {"criteria": entries, "reasoning": "Regular expressions were looked for in the diff."}
-            return {**answer, **_wish(entries)} if '"action"' in text else answer
+            answer = {"criteria": entries, "reasoning": "The diff was searched for regular expressions."}
+            return {**answer, **_choose_action(entries)} if '"action"' in text else answer
     return None
 
 
-def _wish(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What a judge that is asked for it says should follow."""
+def _choose_action(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what should follow, for a judge that is asked for it."""
     action = "PROCEED" if all(entry["met"] for entry in entries) else "RETRY"
     return {"action": action, "request": "", "caveats": []}
 
@@ -35,7 +35,7 @@ def _wish(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _entry(rule: JudgeRule, key: str, diff: str, checks: str) -> dict[str, Any]:
     wanted = rule.get(key, rule.get("default", True))
     if isinstance(wanted, bool):
-        said = _any_line(f"{diff}\n{checks}") if wanted else "The script says that this is not met."
+        said = _quote_any(f"{diff}\n{checks}") if wanted else "The script says that this is not met."
         return {"key": key, "met": wanted, "evidence": said}
     found = re.search(wanted, diff, re.MULTILINE)
     if found is None:
@@ -44,8 +44,8 @@ def _entry(rule: JudgeRule, key: str, diff: str, checks: str) -> dict[str, Any]:
     return {"key": key, "met": True, "evidence": diff[start : max(found.end(), start + 1)].partition("\n")[0]}
 
 
-def _any_line(text: str) -> str:
-    """Something that can be quoted: a line that was added, else any line."""
+def _quote_any(text: str) -> str:
+    """Return a line that can be quoted: an added one, else any."""
     lines = [line for line in text.splitlines() if len(line.strip(" +-")) >= 3]
     added = [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
     return next(iter([*added, *lines]), _NO_QUOTE)

@@ -1,4 +1,4 @@
-"""Anthropic's messages API: what is asked, and the answer whole or in pieces."""
+"""Anthropic's messages API: reads requests, and builds answers as a document or a stream."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from segue.sim.llm.script import Answer, Ask
-from segue.sim.llm.wire import BadRequest, event, objects, pieces, text_of
+from segue.sim.llm.script import LlmAnswer, LlmRequest
+from segue.sim.llm.wire import BadRequest, encode_event, join_text, require_objects, split_text
 
 
-def ask(body: dict[str, Any]) -> Ask:
-    """Read the request; raises BadRequest when it is not one."""
-    messages = objects(body, "messages")
+def read_request(body: dict[str, Any]) -> LlmRequest:
+    """Read a request; raises BadRequest."""
+    messages = require_objects(body, "messages")
     if not isinstance(body.get("max_tokens"), int):
         raise BadRequest("max_tokens: Field required")
-    users = tuple(text_of(m.get("content")) for m in messages if m.get("role") == "user")
-    return Ask(
+    users = tuple(join_text(m.get("content")) for m in messages if m.get("role") == "user")
+    return LlmRequest(
         "messages", str(body.get("model", "")), users, bool(body.get("stream")), len(json.dumps(messages))
     )
 
 
-def whole(answer: Answer, _body: dict[str, Any]) -> dict[str, Any]:
-    """The answer in one document."""
+def build_document(answer: LlmAnswer, _body: dict[str, Any]) -> dict[str, Any]:
+    """Build the answer as one document."""
     return _message(answer, _blocks(answer), _reason(answer), answer.usage["output"])
 
 
-def stream(answer: Answer, _body: dict[str, Any]) -> Iterator[bytes]:
-    """The answer piece by piece."""
-    yield event({"type": "message_start", "message": _message(answer, [], None, 1)})
+def build_stream(answer: LlmAnswer, _body: dict[str, Any]) -> Iterator[bytes]:
+    """Yield the answer in pieces."""
+    yield encode_event({"type": "message_start", "message": _message(answer, [], None, 1)})
     for index, block in enumerate(_blocks(answer)):
         yield from _block_events(index, block)
     delta = {"stop_reason": _reason(answer), "stop_sequence": None}
     usage = {"output_tokens": answer.usage["output"]}
-    yield event({"type": "message_delta", "delta": delta, "usage": usage})
-    yield event({"type": "message_stop"})
+    yield encode_event({"type": "message_delta", "delta": delta, "usage": usage})
+    yield encode_event({"type": "message_stop"})
 
 
-def error(status: int, message: str) -> dict[str, Any]:
-    """An error in Anthropic's shape."""
+def build_error(status: int, message: str) -> dict[str, Any]:
+    """Build an error in Anthropic's shape."""
     return {"type": "error", "error": {"type": _ERRORS.get(status, "api_error"), "message": message}}
 
 
@@ -57,20 +57,20 @@ _ERRORS = {
 def _block_events(index: int, block: dict[str, Any]) -> Iterator[bytes]:
     if block["type"] == "text":
         empty = block | {"text": ""}
-        deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
+        deltas = [{"type": "text_delta", "text": piece} for piece in split_text(block["text"])]
     else:
         empty = block | {"input": {}}
         deltas = [
             {"type": "input_json_delta", "partial_json": piece}
-            for piece in pieces(json.dumps(block["input"]))
+            for piece in split_text(json.dumps(block["input"]))
         ]
-    yield event({"type": "content_block_start", "index": index, "content_block": empty})
+    yield encode_event({"type": "content_block_start", "index": index, "content_block": empty})
     for delta in deltas:
-        yield event({"type": "content_block_delta", "index": index, "delta": delta})
-    yield event({"type": "content_block_stop", "index": index})
+        yield encode_event({"type": "content_block_delta", "index": index, "delta": delta})
+    yield encode_event({"type": "content_block_stop", "index": index})
 
 
-def _blocks(answer: Answer) -> list[dict[str, Any]]:
+def _blocks(answer: LlmAnswer) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     if answer.text or not answer.tool_calls:
         blocks.append({"type": "text", "text": answer.text})
@@ -80,7 +80,9 @@ def _blocks(answer: Answer) -> list[dict[str, Any]]:
     ]
 
 
-def _message(answer: Answer, blocks: list[dict[str, Any]], reason: str | None, output: int) -> dict[str, Any]:
+def _message(
+    answer: LlmAnswer, blocks: list[dict[str, Any]], reason: str | None, output: int
+) -> dict[str, Any]:
     return {
         "id": f"msg_{uuid.uuid4().hex}",
         "type": "message",
@@ -98,5 +100,5 @@ def _message(answer: Answer, blocks: list[dict[str, Any]], reason: str | None, o
     }
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: LlmAnswer) -> str:
     return "tool_use" if answer.tool_calls else "end_turn"

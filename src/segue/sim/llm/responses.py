@@ -1,4 +1,4 @@
-"""OpenAI's responses API, as much of it as coding agents use."""
+"""OpenAI's responses API, as far as coding agents use it."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from segue.sim.llm.script import Answer, Ask
-from segue.sim.llm.wire import BadRequest, event, objects, pieces, text_of
+from segue.sim.llm.script import LlmAnswer, LlmRequest
+from segue.sim.llm.wire import BadRequest, encode_event, join_text, require_objects, split_text
 
 
-def ask(body: dict[str, Any]) -> Ask:
-    """Read the request; raises BadRequest when it is not one."""
+def read_request(body: dict[str, Any]) -> LlmRequest:
+    """Read a request; raises BadRequest."""
     given = body.get("input")
     if given is None:
         raise BadRequest("Missing required parameter: 'input'.")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(body, "input")
-    users = tuple(text_of(item.get("content")) for item in items if item.get("role") == "user")
-    return Ask(
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else require_objects(body, "input")
+    users = tuple(join_text(item.get("content")) for item in items if item.get("role") == "user")
+    return LlmRequest(
         "responses", str(body.get("model", "")), users, bool(body.get("stream")), len(json.dumps(items))
     )
 
 
-def whole(answer: Answer, _body: dict[str, Any]) -> dict[str, Any]:
-    """The answer in one document."""
+def build_document(answer: LlmAnswer, _body: dict[str, Any]) -> dict[str, Any]:
+    """Build the answer as one document."""
     return _response(answer, "completed", _items(answer), f"resp_{uuid.uuid4().hex}")
 
 
-def stream(answer: Answer, _body: dict[str, Any]) -> Iterator[bytes]:
-    """The answer piece by piece, each with its number."""
+def build_stream(answer: LlmAnswer, _body: dict[str, Any]) -> Iterator[bytes]:
+    """Yield the answer in numbered pieces."""
     for number, data in zip(itertools.count(), _events(answer), strict=False):
-        yield event(data | {"sequence_number": number})
+        yield encode_event(data | {"sequence_number": number})
 
 
-def _events(answer: Answer) -> Iterator[dict[str, Any]]:
+def _events(answer: LlmAnswer) -> Iterator[dict[str, Any]]:
     name = f"resp_{uuid.uuid4().hex}"
     items = _items(answer)
-    begun = _response(answer, "in_progress", [], name)
-    yield {"type": "response.created", "response": begun}
-    yield {"type": "response.in_progress", "response": begun}
+    started = _response(answer, "in_progress", [], name)
+    yield {"type": "response.created", "response": started}
+    yield {"type": "response.in_progress", "response": started}
     for index, item in enumerate(items):
         yield from _item_events(index, item)
     yield {"type": "response.completed", "response": _response(answer, "completed", items, name)}
@@ -49,12 +49,12 @@ def _events(answer: Answer) -> Iterator[dict[str, Any]]:
 
 def _item_events(index: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
     place = {"output_index": index, "item_id": item["id"]}
-    yield {"type": "response.output_item.added", "output_index": index, "item": _begun(item)}
+    yield {"type": "response.output_item.added", "output_index": index, "item": _empty_item(item)}
     if item["type"] == "message":
         part = item["content"][0]
         spot = place | {"content_index": 0}
         yield {"type": "response.content_part.added", **spot, "part": part | {"text": ""}}
-        for piece in pieces(part["text"]):
+        for piece in split_text(part["text"]):
             yield {"type": "response.output_text.delta", **spot, "delta": piece}
         yield {"type": "response.output_text.done", **spot, "text": part["text"]}
         yield {"type": "response.content_part.done", **spot, "part": part}
@@ -65,12 +65,12 @@ def _item_events(index: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def _begun(item: dict[str, Any]) -> dict[str, Any]:
+def _empty_item(item: dict[str, Any]) -> dict[str, Any]:
     empty: dict[str, Any] = {"content": []} if item["type"] == "message" else {"arguments": ""}
     return item | empty | {"status": "in_progress"}
 
 
-def _items(answer: Answer) -> list[dict[str, Any]]:
+def _items(answer: LlmAnswer) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     if answer.text or not answer.tool_calls:
         part = {"type": "output_text", "text": answer.text, "annotations": []}
@@ -92,7 +92,7 @@ def _items(answer: Answer) -> list[dict[str, Any]]:
     return items
 
 
-def _response(answer: Answer, status: str, items: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _response(answer: LlmAnswer, status: str, items: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return {
         "id": name,
         "object": "response",
@@ -105,7 +105,7 @@ def _response(answer: Answer, status: str, items: list[dict[str, Any]], name: st
     }
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: LlmAnswer) -> dict[str, Any]:
     used = answer.usage
     return {
         "input_tokens": used["input"],

@@ -3,90 +3,79 @@
 from __future__ import annotations
 
 import json
-import re
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+import msgspec
+from msgspec import Meta
 
-from segue.sim.http.script import compiles
-from segue.sim.llm.judge import JudgeRule, judged
+from segue.domain.options import Options
+from segue.sim.llm.judge import JudgeRule, judge
+from segue.sim.script import Deck, check_pattern, equals, matches
 
-Api = Literal["chat", "responses", "messages", "gemini"]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+LlmApi = Literal["chat", "responses", "messages", "gemini"]
 
 
-class ToolCall(_Part):
+class LlmToolCall(Options, frozen=True):
     """A tool the model wants to use."""
 
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: Mapping[str, Any] = {}
     id: str = ""
 
 
-class Entry(_Part):
+class LlmEntry(Options, frozen=True):
     """One answer: when it applies, what it says, and what goes wrong."""
 
-    match: str = Field(default="", description="a regular expression found in the last user message")
-    api: Api | None = Field(default=None, description="only `chat`, `responses`, `messages` or `gemini`")
-    model: str | None = Field(default=None, description="only models this regular expression is found in")
-    times: int = Field(default=0, description="the entry serves so many requests; 0: any number")
-    reply: Any = Field(default=None, description="the answer: a text, or any other value, sent as JSON")
-    tool_calls: list[ToolCall] = Field(default=[], description="tool calls: `name`, `arguments`, `id`")
-    judge: JudgeRule | None = Field(
-        default=None,
-        description="judges by the diff: criterion key = regular expression; `default` for others",
-    )
-    usage: dict[str, int] = Field(default={}, description="`input`, `output`, `cached` tokens")
-    status: int = Field(default=200, description="the HTTP status; from 400 on `reply` is the message")
-    headers: dict[str, str] = Field(default={}, description="headers of the answer, such as retry-after")
-    delay: float = Field(default=0.0, description="seconds before the answer")
-    cut: int | None = Field(default=None, description="the connection is closed after so many pieces")
+    match: Annotated[str, Meta(description="a regular expression found in the last user message")] = ""
+    api: Annotated[LlmApi | None, Meta(description="only `chat`, `responses`, `messages` or `gemini`")] = None
+    model: Annotated[str | None, Meta(description="only models this regular expression is found in")] = None
+    times: Annotated[int, Meta(description="the entry answers this many requests; 0: any number")] = 0
+    reply: Annotated[Any, Meta(description="the answer: a text, or any other value, sent as JSON")] = None
+    tool_calls: Annotated[
+        Sequence[LlmToolCall], Meta(description="tool calls: `name`, `arguments`, `id`")
+    ] = []
+    judge: Annotated[
+        JudgeRule | None,
+        Meta(description="judges by the diff: criterion key = regular expression; `default` for others"),
+    ] = None
+    usage: Annotated[Mapping[str, int], Meta(description="`input`, `output`, `cached` tokens")] = {}
+    status: Annotated[int, Meta(description="the HTTP status; from 400 on `reply` is the message")] = 200
+    headers: Annotated[Mapping[str, str], Meta(description="headers of the answer, such as retry-after")] = {}
+    delay: Annotated[float, Meta(description="seconds before the answer")] = 0.0
+    cut: Annotated[int | None, Meta(description="the connection is closed after this many pieces")] = None
 
-    @field_validator("match", "model")
-    @classmethod
-    def _compiles(cls, value: str | None) -> str | None:
-        return compiles(value) if value is not None else None
-
-    @field_validator("judge")
-    @classmethod
-    def _all_compile(cls, value: JudgeRule | None) -> JudgeRule | None:
-        for pattern in (value or {}).values():
+    def __post_init__(self) -> None:
+        for pattern in (self.match, self.model, *(self.judge or {}).values()):
             if isinstance(pattern, str):
-                compiles(pattern)
-        return value
+                check_pattern(pattern)
 
 
-class Script(_Part):
-    """Everything the simulator can be told; a bare list is taken for its entries."""
+class LlmScript(Options, frozen=True):
+    """Everything the simulator can be told."""
 
-    on: list[Entry] = Field(
-        default=[], description="the answers; the first that fits and is not used up is given"
+    on: Annotated[
+        Sequence[LlmEntry],
+        Meta(description="the answers; the first that matches and is not used up is given"),
+    ] = []
+    models: Annotated[Sequence[str], Meta(description="what `/v1/models` lists")] = msgspec.field(
+        default_factory=lambda: ["sim-large", "sim-small"]
     )
-    models: list[str] = Field(default=["sim-large", "sim-small"], description="what `/v1/models` lists")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_list(cls, value: Any) -> Any:
-        return {"on": value} if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A request in words all APIs share."""
+class LlmRequest:
+    """A request, in terms that all APIs share."""
 
-    api: Api
+    api: LlmApi
     model: str
     users: tuple[str, ...]
-    """What the user said, oldest first."""
+    """The user messages, oldest first."""
     stream: bool
     size: int
-    """Characters of everything that was sent."""
+    """Characters of all messages."""
 
     @property
     def last(self) -> str:
@@ -95,65 +84,45 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer in words all APIs share."""
+class LlmAnswer:
+    """An answer, in terms that all APIs share."""
 
     model: str
     text: str
-    tool_calls: tuple[ToolCall, ...]
+    tool_calls: tuple[LlmToolCall, ...]
     usage: Mapping[str, int]
 
 
-@dataclass(slots=True)
-class Answers:
-    """The entries and how often each was used."""
-
-    script: Script
-    entries: list[Entry]
-    _used: dict[int, int] = field(default_factory=dict)
-
-    def pick(self, ask: Ask) -> Entry:
-        """The first entry that fits and is not used up; one that echoes when none does."""
-        for index, entry in enumerate(self.entries):
-            if (not entry.times or self._used.get(index, 0) < entry.times) and _fits(entry, ask):
-                self._used[index] = self._used.get(index, 0) + 1
-                return entry
-        return Entry(reply=ask.last)
-
-    def put_first(self, entries: list[Entry]) -> None:
-        """Try these before the others."""
-        self.entries = [*entries, *self.entries]
-        self._used = {index + len(entries): count for index, count in self._used.items()}
+def pick_entry(deck: Deck[LlmEntry], request: LlmRequest) -> LlmEntry:
+    """Return the entry that answers the request; without one, the last user message comes back."""
+    tests = {
+        "api": equals(request.api),
+        "model": matches(request.model),
+        "match": matches(request.last),
+        "judge": lambda rule: judge(rule, request.users) is not None,
+    }
+    return deck.pick(tests) or LlmEntry(reply=request.last)
 
 
-def answer(entry: Entry, ask: Ask) -> Answer:
-    """What the entry answers."""
-    text = _text(entry, ask)
+def compose_answer(entry: LlmEntry, request: LlmRequest) -> LlmAnswer:
+    """Make the answer of an entry."""
+    text = _compose_text(entry, request)
     calls = tuple(
-        call.model_copy(update={"id": call.id or f"call_{uuid.uuid4().hex}"}) for call in entry.tool_calls
+        msgspec.structs.replace(call, id=call.id or f"call_{uuid.uuid4().hex}") for call in entry.tool_calls
     )
-    counted = {
-        "input": max(1, ask.size // 4),
+    usage = {
+        "input": max(1, request.size // 4),
         "output": max(1, len(text) // 4 + 10 * len(calls)),
         "cached": 0,
     }
-    return Answer(ask.model, text, calls, counted | entry.usage)
+    return LlmAnswer(request.model, text, calls, {**usage, **entry.usage})
 
 
-def _text(entry: Entry, ask: Ask) -> str:
+def _compose_text(entry: LlmEntry, request: LlmRequest) -> str:
     if entry.judge is not None:
-        found = judged(entry.judge, ask.users)
-        return json.dumps(found, ensure_ascii=False)
+        return json.dumps(judge(entry.judge, request.users), ensure_ascii=False)
     if isinstance(entry.reply, str):
         return entry.reply
     if entry.reply is None:
-        return "" if entry.tool_calls else ask.last
+        return "" if entry.tool_calls else request.last
     return json.dumps(entry.reply, ensure_ascii=False)
-
-
-def _fits(entry: Entry, ask: Ask) -> bool:
-    if entry.api not in (None, ask.api) or re.search(entry.model or "", ask.model) is None:
-        return False
-    if entry.judge is not None and judged(entry.judge, ask.users) is None:
-        return False
-    return re.search(entry.match, ask.last) is not None

@@ -1,17 +1,17 @@
 """A stand-in for stet that behaves like the real one, without a model: its findings come from a script.
 
-It is a program of its own: `python stet.py start HEAD~1 --json`. The environment variable SEGUE_SIM_STET
+It is a program of its own: `python command.py start HEAD~1 --json`. The environment variable SEGUE_SIM_STET
 names the script, JSON or TOML; without one it finds nothing.
 
-    [[findings]]            # one for each added line in baseline..HEAD that fits
+    [[findings]]            # one for each added line in baseline..HEAD that matches
     pattern = "eval\\\\("
-    unless = "checked"      # ... and does not fit this
+    unless = "checked"      # ... and does not match this
     severity = "error"
     category = "security"
     message = "eval on input"
     suggestion = "Use ast.literal_eval."
 
-    [faults]                # true, or a list of the commands that are hit
+    [faults]                # true, or a list of the commands that fail
     llm_down = ["run"]
 
 Faults: llm_down, bad_request (exit code 2), parse_failure (exit code 1 in the middle of a review), hang,
@@ -30,8 +30,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segue.sim.stet.call import Call
-from segue.sim.stet.script import Failure, Hunk, Script, findings_in, hunks_of
+from segue.sim.stet.call import StetCall
+from segue.sim.stet.script import Hunk, StetFailure, StetScript, find_problems, split_diff
 
 REASONS = ("false_positive", "already_correct", "wrong_suggestion", "out_of_scope")
 COMMANDS = ("start", "run", "rerun", "finish", "cleanup", "status", "list", "dismiss", "doctor")
@@ -58,10 +58,10 @@ _FLAGS: dict[str, set[str]] = {
 
 
 def main(argv: list[str]) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command and return the exit code."""
     try:
         _dispatch(argv)
-    except Failure as failure:
+    except StetFailure as failure:
         _err(str(failure))
         return failure.code
     return 0
@@ -72,21 +72,23 @@ def _dispatch(argv: list[str]) -> None:
         _out("stet version dev")
         return
     if not argv or argv[0] not in COMMANDS:
-        raise Failure(f'unknown command "{argv[0]}" for "stet"' if argv else "Local-first code review tool")
-    script = Script.load()
+        raise StetFailure(
+            f'unknown command "{argv[0]}" for "stet"' if argv else "Local-first code review tool"
+        )
+    script = StetScript.load()
     words, flags = _parse(argv[0], argv[1:], script)
     _check_output(flags)
-    call = Call(argv[0], words, flags, script, Path.cwd())
+    call = StetCall(argv[0], words, flags, script, Path.cwd())
     root = call.git("rev-parse", "--show-toplevel", check=False)
     if not root:
-        raise Failure("This directory is not inside a Git repository.", "Details: exit status 128")
+        raise StetFailure("This directory is not inside a Git repository.", "Details: exit status 128")
     _HANDLERS[argv[0]](replace(call, root=Path(root)))
 
 
-def _parse(command: str, arguments: list[str], script: Script) -> tuple[list[str], dict[str, str]]:
+def _parse(command: str, arguments: list[str], script: StetScript) -> tuple[list[str], dict[str, str]]:
     known = set(_FLAGS.get(command, ()))
     valued = _VALUED if "--json" in known else set()
-    if script.fault("no_json_flag", command):
+    if script.get_fault("no_json_flag", command):
         known -= {"--json", "--stream"}
     words: list[str] = []
     flags: dict[str, str] = {}
@@ -100,24 +102,24 @@ def _parse(command: str, arguments: list[str], script: Script) -> tuple[list[str
         elif name in known:
             flags[name] = ""
         else:
-            raise Failure(f"unknown flag: {name}")
+            raise StetFailure(f"unknown flag: {name}")
     return words, flags
 
 
 def _check_output(flags: dict[str, str]) -> None:
     output = "json" if "--json" in flags else flags.get("--output", "human")
     if output not in ("human", "json"):
-        raise Failure("Invalid output format; use human or json.")
+        raise StetFailure("Invalid output format; use human or json.")
     if "--stream" in flags and output != "json":
-        raise Failure("--stream requires --output=json or --json.")
+        raise StetFailure("--stream requires --output=json or --json.")
 
 
-def _start(call: Call) -> None:
+def _start(call: StetCall) -> None:
     ref = call.words[0] if call.words else "HEAD"
     if call.git("status", "--porcelain"):
         if "--allow-dirty" not in call.flags:
             hint = f"Hint: Commit or stash your changes, then run 'stet start {ref}' again."
-            raise Failure(hint, "working tree has uncommitted changes; commit or stash before starting")
+            raise StetFailure(hint, "working tree has uncommitted changes; commit or stash before starting")
         _err("Warning: proceeding with uncommitted changes; review scope may be unclear")
     hint = f"Hint: Run 'stet finish' to end the current review, then run 'stet start {ref}' again."
     with call.lock(hint, "finish or cleanup current review first"):
@@ -125,11 +127,11 @@ def _start(call: Call) -> None:
         if not baseline:
             shallow = "If this is a shallow clone, fetch more history: git fetch --unshallow"
             details = "Details: Invalid ref or commit."
-            raise Failure(f'Could not resolve baseline ref "{ref}".', details, shallow)
+            raise StetFailure(f'Could not resolve baseline ref "{ref}".', details, shallow)
         _begin(call, ref, baseline)
 
 
-def _begin(call: Call, ref: str, baseline: str) -> None:
+def _begin(call: StetCall, ref: str, baseline: str) -> None:
     head = call.git("rev-parse", "HEAD")
     session: dict[str, Any] = {"dismissed_ids": [], "findings": []}
     session |= {"session_id": secrets.token_hex(16), "baseline_ref": baseline, "last_reviewed_at": head}
@@ -140,24 +142,24 @@ def _begin(call: Call, ref: str, baseline: str) -> None:
         return
     _ask_model(call)
     if not call.succeeds("merge-base", "--is-ancestor", baseline, "HEAD"):
-        raise Failure("baseline ref is not an ancestor of HEAD")
+        raise StetFailure("baseline ref is not an ancestor of HEAD")
     worktree = call.worktree(baseline)
     if worktree.exists():
         end = "to end the current review and remove the worktree"
         hint = f"Hint: Run 'stet finish' {end}, then run 'stet start {ref}' again."
-        raise Failure(hint, "worktree already exists")
+        raise StetFailure(hint, "worktree already exists")
     call.git("worktree", "add", "--quiet", "--detach", str(worktree), baseline)
     try:
         call.save({**session, "last_reviewed_at": ""})
         found = _review(call, _hunks(call, baseline, head))
-    except Failure:
+    except StetFailure:
         call.git("worktree", "remove", "--force", str(worktree), check=False)
         raise
     call.save({**session, "findings": found})
     _print_findings(call)
 
 
-def _run(call: Call) -> None:
+def _run(call: StetCall) -> None:
     session = _session(call, NO_SESSION)
     full = call.command == "rerun"
     head = call.git("rev-parse", "HEAD")
@@ -168,7 +170,7 @@ def _run(call: Call) -> None:
         hunks = [hunk for hunk in hunks if hunk.meaning not in known]
     if not full:
         gone = [entry for entry in session["findings"] if entry["id"] in session["dismissed_ids"]]
-        hunks = [hunk for hunk in hunks if not any(hunk.holds(entry) for entry in gone)]
+        hunks = [hunk for hunk in hunks if not any(hunk.contains(entry) for entry in gone)]
     if hunks:
         _ask_model(call)
     found = _review(call, hunks) if hunks else []
@@ -176,26 +178,26 @@ def _run(call: Call) -> None:
         session |= {"findings": [], "dismissed_ids": []}
     else:
         _auto_dismiss(call, session, hunks, found)
-    session["findings"] += found  # also one that is listed already: then it stands there twice
+    session["findings"] += found  # even if it is listed already: then it is there twice
     session["last_reviewed_at"] = head
     call.save(session)
     _print_findings(call)
 
 
 def _auto_dismiss(
-    call: Call, session: dict[str, Any], hunks: list[Hunk], found: list[dict[str, Any]]
+    call: StetCall, session: dict[str, Any], hunks: list[Hunk], found: list[dict[str, Any]]
 ) -> None:
-    """What stood in a hunk that was reviewed again, and is not reported again, counts as addressed."""
+    """Dismiss old findings in hunks that were reviewed again and did not report them again."""
     again = {entry["id"] for entry in found}
     old = [entry for entry in session["findings"] if entry["id"] not in again]
-    addressed = {entry["id"]: None for entry in old if any(hunk.holds(entry) for hunk in hunks)}
+    addressed = {entry["id"]: None for entry in old if any(hunk.contains(entry) for hunk in hunks)}
     new = [name for name in addressed if name not in session["dismissed_ids"]]
     session["dismissed_ids"] += new
     if addressed:
-        call.history(session, {"user_action": {"dismissed_ids": list(addressed)}})
+        call.add_history(session, {"user_action": {"dismissed_ids": list(addressed)}})
 
 
-def _finish(call: Call) -> None:
+def _finish(call: StetCall) -> None:
     session = _session(call, NO_SESSION)
     with call.lock("session already active"):
         worktree = call.worktree(session["baseline_ref"])
@@ -203,7 +205,7 @@ def _finish(call: Call) -> None:
             call.git("worktree", "remove", str(worktree))
         if session["findings"]:
             finished = datetime.now(UTC).isoformat()
-            call.history(session, {"user_action": {"finished_at": finished}})
+            call.add_history(session, {"user_action": {"finished_at": finished}})
         head = call.git("rev-parse", "HEAD")
         counts = {
             "findings_count": len(session["findings"]),
@@ -216,12 +218,12 @@ def _finish(call: Call) -> None:
         }
         try:
             call.git("notes", "--ref=stet", "add", "-f", "-m", json.dumps({**note, **counts}), head)
-        except Failure as failure:
-            raise Failure("Could not write Git note for this review.", f"Details: {failure}") from None
+        except StetFailure as failure:
+            raise StetFailure("Could not write Git note for this review.", f"Details: {failure}") from None
         (call.state / "session.json").unlink()
 
 
-def _cleanup(call: Call) -> None:
+def _cleanup(call: StetCall) -> None:
     session = call.load()
     current = call.worktree(session["baseline_ref"]) if session else None
     listed = call.git("worktree", "list", "--porcelain").splitlines()
@@ -234,7 +236,7 @@ def _cleanup(call: Call) -> None:
         _err("No orphan worktrees.")
 
 
-def _status(call: Call) -> None:
+def _status(call: StetCall) -> None:
     session = _session(call, NO_SESSION_TO_SHOW)
     _out(f"baseline: {session['baseline_ref']}")
     _out(f"last_reviewed_at: {session['last_reviewed_at']}")
@@ -246,60 +248,60 @@ def _status(call: Call) -> None:
         _list(call)
 
 
-def _list(call: Call) -> None:
+def _list(call: StetCall) -> None:
     for entry in _open(_session(call, NO_SESSION_TO_SHOW)):
         _out(_human(entry))
 
 
-def _dismiss(call: Call) -> None:
+def _dismiss(call: StetCall) -> None:
     if not call.words:
-        raise Failure("dismiss requires a finding id (e.g. stet dismiss <id>)")
+        raise StetFailure("dismiss requires a finding id (e.g. stet dismiss <id>)")
     prefix, reason = call.words[0].strip(), (call.words[1:] or [""])[0].strip().lower()
     if reason and reason not in REASONS:
-        raise Failure(f"Invalid reason; use one of: {', '.join(REASONS)}.")
+        raise StetFailure(f"Invalid reason; use one of: {', '.join(REASONS)}.")
     session = _session(call, NO_SESSION)
     if len(prefix) < 4:
-        raise Failure("finding id must be at least 4 characters")
+        raise StetFailure("finding id must be at least 4 characters")
     fitting = [entry["id"] for entry in session["findings"] if entry["id"].startswith(prefix.lower())]
     if not fitting:
-        raise Failure(f'no finding with id "{prefix}"')
+        raise StetFailure(f'no finding with id "{prefix}"')
     if len(fitting) > 1:
-        raise Failure(f'ambiguous id "{prefix}"; use more characters')
+        raise StetFailure(f'ambiguous id "{prefix}"; use more characters')
     if fitting[0] not in session["dismissed_ids"]:
         session["dismissed_ids"].append(fitting[0])
         call.save(session)
-    call.history(session, {"user_action": {"dismissals": [{"finding_id": fitting[0], "reason": reason}]}})
+    call.add_history(session, {"user_action": {"dismissals": [{"finding_id": fitting[0], "reason": reason}]}})
 
 
-def _doctor(call: Call) -> None:
+def _doctor(call: StetCall) -> None:
     _ask_model(call)
     _out("Ollama OK")
     _out(f"Model: {MODEL}")
 
 
-def _session(call: Call, complaint: str) -> dict[str, Any]:
+def _session(call: StetCall, complaint: str) -> dict[str, Any]:
     session = call.load()
     if not session:
-        raise Failure(complaint)
+        raise StetFailure(complaint)
     return session
 
 
-def _ask_model(call: Call) -> None:
-    if call.script.fault("llm_down", call.command):
+def _ask_model(call: StetCall) -> None:
+    if call.script.get_fault("llm_down", call.command):
         ask = f"Ollama unreachable at {URL}. Is the server running? For local: ollama serve."
         why = f'Get "{URL}/api/tags": dial tcp 127.0.0.1:11434: connect: connection refused'
-        raise Failure(ask, "Details: Ollama server unreachable.", why, code=2)
-    if call.script.fault("bad_request", call.command):
-        raise Failure(f"LLM bad request at {URL}. Check the model and the context size.", code=2)
+        raise StetFailure(ask, "Details: Ollama server unreachable.", why, code=2)
+    if call.script.get_fault("bad_request", call.command):
+        raise StetFailure(f"LLM bad request at {URL}. Check the model and the context size.", code=2)
 
 
-def _review(call: Call, hunks: list[Hunk]) -> list[dict[str, Any]]:
-    if call.script.fault("parse_failure", call.command):
+def _review(call: StetCall, hunks: list[Hunk]) -> list[dict[str, Any]]:
+    if call.script.get_fault("parse_failure", call.command):
         why = "review: parse failed (after retry): invalid character 'I' looking for beginning of value"
-        raise Failure(f"Review failed for {hunks[0].file if hunks else 'unknown'}.", f"Details: {why}")
-    while call.script.fault("hang", call.command):
+        raise StetFailure(f"Review failed for {hunks[0].file if hunks else 'unknown'}.", f"Details: {why}")
+    while call.script.get_fault("hang", call.command):
         time.sleep(60)
-    found = [entry for hunk in hunks for entry in findings_in(hunk, call.script, call.root)]
+    found = [entry for hunk in hunks for entry in find_problems(hunk, call.script, call.root)]
     if call.stream:
         _event(type="progress", msg=f"{len(hunks)} hunks to review" if hunks else "Nothing to review.")
         for entry in found:
@@ -310,17 +312,17 @@ def _review(call: Call, hunks: list[Hunk]) -> list[dict[str, Any]]:
     return found
 
 
-def _hunks(call: Call, base: str, head: str) -> list[Hunk]:
+def _hunks(call: StetCall, base: str, head: str) -> list[Hunk]:
     options = ("--no-color", "--no-ext-diff", "--no-renames", "--unified=3")
-    return hunks_of(call.git("-c", "core.quotePath=false", "diff", *options, base, head))
+    return split_diff(call.git("-c", "core.quotePath=false", "diff", *options, base, head))
 
 
 def _open(session: dict[str, Any]) -> list[dict[str, Any]]:
     return [entry for entry in session["findings"] if entry["id"] not in session["dismissed_ids"]]
 
 
-def _print_findings(call: Call) -> None:
-    if call.script.fault("unknown_output", call.command):
+def _print_findings(call: StetCall) -> None:
+    if call.script.get_fault("unknown_output", call.command):
         _out("All good, I think? <no summary>")
         return
     if call.stream:
@@ -344,7 +346,7 @@ def _event(**fields: Any) -> None:
 
 
 def _go_json(value: Any) -> str:
-    """JSON as Go writes it: on one line, safe inside HTML."""
+    """Encode JSON as Go does: on one line, safe inside HTML."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -357,7 +359,7 @@ def _err(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
-_HANDLERS: dict[str, Callable[[Call], None]] = {
+_HANDLERS: dict[str, Callable[[StetCall], None]] = {
     "start": _start,
     "run": _run,
     "rerun": _run,

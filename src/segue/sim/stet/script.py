@@ -1,22 +1,22 @@
-"""What the stand-in for stet reviews with: a script instead of a model, and the hunks of a diff."""
+"""Review the hunks of a diff by a script instead of a model, for the stand-in for stet."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from segue.sim.script import BadScript, is_match, lacks, matches, read_script
+
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
-class Failure(Exception):
-    """What stet prints on stderr before it ends with an exit code other than 0."""
+class StetFailure(Exception):
+    """The lines that stet prints on stderr before it ends with an exit code other than 0."""
 
     def __init__(self, *lines: str, code: int = 1) -> None:
         super().__init__("\n".join(lines))
@@ -24,31 +24,33 @@ class Failure(Exception):
 
 
 @dataclass
-class Script:
-    """What to find, and what goes wrong."""
+class StetScript:
+    """The findings to report and the faults to have."""
 
     findings: list[dict[str, str]] = field(default_factory=list)
     faults: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def load(cls) -> Script:
-        """Read the file that SEGUE_SIM_STET names."""
+    def load(cls) -> StetScript:
+        """Read the script that SEGUE_SIM_STET names."""
         name = os.environ.get("SEGUE_SIM_STET")
         if not name:
             return cls()
-        raw = Path(name).read_text(encoding="utf-8")
-        data = json.loads(raw) if name.endswith(".json") else tomllib.loads(raw)
+        try:
+            data = read_script(Path(name))
+        except BadScript as error:
+            raise StetFailure(f"sim: {error}") from None
         return cls(data) if isinstance(data, list) else cls(data.get("findings", []), data.get("faults", {}))
 
-    def fault(self, name: str, command: str) -> Any:
-        """Whether the command is hit by a fault."""
+    def get_fault(self, name: str, command: str) -> Any:
+        """Return the value of a fault for this command, false if it does not have the fault."""
         value = self.faults.get(name, False)
         return command in value if isinstance(value, list) else value
 
 
 @dataclass
 class Hunk:
-    """A piece of `git diff`: where it stands in the new file, and the lines it adds."""
+    """A piece of `git diff`: its place in the new file, and the lines it adds."""
 
     file: str
     start: int
@@ -56,22 +58,21 @@ class Hunk:
     raw: list[str] = field(default_factory=list)
     added: list[tuple[int, str]] = field(default_factory=list)
 
-    def holds(self, finding: dict[str, Any]) -> bool:
-        """Whether the finding stands inside."""
+    def contains(self, finding: dict[str, Any]) -> bool:
+        """Return whether the finding is inside."""
         return bool(finding["file"] == self.file and self.start <= finding["line"] <= self.end)
 
     @property
     def meaning(self) -> str:
-        """Equal for hunks that differ in blanks alone."""
+        """A text that is equal for hunks that differ only in whitespace."""
         return f"{self.file}\n" + "".join("".join(line.split()) for line in self.raw)
 
 
-def findings_in(hunk: Hunk, script: Script, root: Path) -> Iterator[dict[str, Any]]:
-    """What the script finds in the lines that a hunk adds."""
+def find_problems(hunk: Hunk, script: StetScript, root: Path) -> Iterator[dict[str, Any]]:
+    """Yield what the script finds in the lines that a hunk adds."""
     for line, text in hunk.added:
         for rule in script.findings:
-            unless = rule.get("unless")
-            if re.search(rule["pattern"], text) and not (unless and re.search(unless, text)):
+            if is_match(rule, {"pattern": matches(text), "unless": lacks(text)}):
                 yield _finding(root, hunk.file, line, rule)
 
 
@@ -86,8 +87,8 @@ def _finding(root: Path, file: str, line: int, rule: dict[str, str]) -> dict[str
     return {**entry, "cursor_uri": f"file://{root / file}#L{line}"}
 
 
-def hunks_of(diff: str) -> list[Hunk]:
-    """The hunks of a `git diff`."""
+def split_diff(diff: str) -> list[Hunk]:
+    """Split the output of `git diff` into hunks."""
     hunks: list[Hunk] = []
     file, line = "", 0
     for text in diff.split("\n"):

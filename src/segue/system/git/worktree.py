@@ -21,7 +21,7 @@ _LOCK_PAUSE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Farewell:
+class WorktreeResult:
     """What became of a work tree when its run was done."""
 
     words: str
@@ -88,13 +88,13 @@ class Worktree:
         here = found.root == Path(os.path.realpath(self.folder))
         return found if here and await _shared(found) == await _shared(self.home) else None
 
-    async def part(self, onto: str, merge: bool, release: Callable[[], None]) -> Farewell:
+    async def finish(self, onto: str, merge: bool, release: Callable[[], None]) -> WorktreeResult:
         """The run is done: merge its branch if that is wanted and possible; remove what is not needed."""
         try:
-            return await self._part(onto, merge, release)
+            return await self._finish(onto, merge, release)
         except WorkspaceError as error:
             words = f"The work is on branch {self.branch}, in {self.folder}. {error.message}"
-            return Farewell(words, merged=False, removed=False)
+            return WorktreeResult(words, merged=False, removed=False)
 
     async def remove(self) -> None:
         """Remove the folder and what git knows of it; the branch stays."""
@@ -106,19 +106,19 @@ class Worktree:
             if not await unmerged(self.home, self.branch):
                 await self.home.git("branch", "--quiet", "--delete", "--force", self.branch)
 
-    async def _part(self, onto: str, merge: bool, release: Callable[[], None]) -> Farewell:
+    async def _finish(self, onto: str, merge: bool, release: Callable[[], None]) -> WorktreeResult:
         left = await self._unfinished()
         if left:
             words = f"The work is in {self.folder}: {left}. Branch {self.branch} holds the rest."
-            return Farewell(words, merged=False, removed=False)
+            return WorktreeResult(words, merged=False, removed=False)
         refused = await self._merge(onto) if merge else ""
         release()
         await self.remove()
         if merge and not refused:
-            return Farewell(f"The work was merged into {onto}.", merged=True, removed=True)
+            return WorktreeResult(f"The work was merged into {onto}.", merged=True, removed=True)
         why = f" It was not merged: {refused}." if refused else ""
         words = f"The work is on branch {self.branch}.{why} Merge it with: git merge {self.branch}"
-        return Farewell(words, merged=False, removed=True)
+        return WorktreeResult(words, merged=False, removed=True)
 
     async def _unfinished(self) -> str:
         """What is in the work tree but not on its branch, in words."""

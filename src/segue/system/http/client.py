@@ -31,7 +31,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class HttpPolicy:
     """How much is asked at once, how long is waited, and how often it is tried again."""
 
     connections: int = 20
@@ -47,7 +47,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What a server answered; header names are in lower case."""
 
     status: int
@@ -68,9 +68,11 @@ class Answer:
         try:
             seconds = float(said)
         except ValueError:
-            at = instant(said)
+            at = parse_date(said)
             seconds = (
-                -1.0 if at is None else max(0.0, at - (instant(self.headers.get("date", "")) or time.time()))
+                -1.0
+                if at is None
+                else max(0.0, at - (parse_date(self.headers.get("date", "")) or time.time()))
             )
         return min(seconds, _FARTHEST) if 0 <= seconds < float("inf") else None
 
@@ -83,19 +85,19 @@ class HttpError(Exception):
         self.sent = sent
 
 
-class Http:
+class HttpClient:
     """A client for one server; use it as a context."""
 
-    def __init__(self, base_url: str, headers: Mapping[str, str], policy: Policy | None = None) -> None:
+    def __init__(self, base_url: str, headers: Mapping[str, str], policy: HttpPolicy | None = None) -> None:
         self._base_url = base_url.rstrip("/")
         self._headers = dict(headers)
-        self._policy = policy or Policy()
+        self._policy = policy or HttpPolicy()
         self._turns = asyncio.Semaphore(self._policy.connections)
         self._client: httpx2.AsyncClient | None = None
         self._quiet_until = 0.0
-        self._refusal: Answer | None = None
+        self._refusal: HttpResponse | None = None
 
-    async def __aenter__(self) -> Http:
+    async def __aenter__(self) -> HttpClient:
         import httpx2
 
         policy = self._policy
@@ -123,7 +125,7 @@ class Http:
         headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
         deadline: float | None = None,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Ask until there is an answer that will not change, or until the deadline of the event loop's clock.
 
         `repeatable`: asking twice does no more than asking once; known for every method but POST and PATCH.
@@ -145,7 +147,7 @@ class Http:
     @asynccontextmanager
     async def stream(
         self, path: str, headers: Mapping[str, str], silence: float
-    ) -> AsyncIterator[tuple[Answer, AsyncGenerator[bytes, None]]]:
+    ) -> AsyncIterator[tuple[HttpResponse, AsyncGenerator[bytes, None]]]:
         """An answer that goes on and on: its head, and its pieces as they come.
 
         The body of a refusal is in the head already. Raises HttpError, also from the pieces: when the
@@ -170,7 +172,7 @@ class Http:
 
     async def _attempt(
         self, method: str, path: str, parts: Mapping[str, Any], deadline: float | None
-    ) -> Answer | HttpError:
+    ) -> HttpResponse | HttpError:
         import httpx2
 
         if refused := await self._left_alone(deadline):
@@ -187,12 +189,12 @@ class Http:
         except HttpError as error:
             return error
 
-    async def _exchange(self, method: str, path: str, parts: Mapping[str, Any]) -> Answer:
+    async def _exchange(self, method: str, path: str, parts: Mapping[str, Any]) -> HttpResponse:
         assert self._client is not None
         async with self._client.stream(method, self._base_url + path, **parts) as response:
             return _answer(response, await self._body(response))
 
-    async def _left_alone(self, deadline: float | None) -> Answer | None:
+    async def _left_alone(self, deadline: float | None) -> HttpResponse | None:
         """Wait as long as the server has asked for; its refusal when that is longer than there is time."""
         while (wait := self._quiet_until - _now()) > 0:
             if deadline is not None and _now() + wait > deadline:
@@ -201,7 +203,7 @@ class Http:
         return None
 
     def _wait(
-        self, found: Answer | HttpError, again: bool, pause: float, attempt: int, deadline: float | None
+        self, found: HttpResponse | HttpError, again: bool, pause: float, attempt: int, deadline: float | None
     ) -> float | None:
         """Seconds until the next attempt; None when this was the last."""
         wait: float | None = pause
@@ -217,7 +219,7 @@ class Http:
             return None
         return None if deadline is not None and _now() + wait > deadline else wait
 
-    def _asked_to_wait(self, refusal: Answer, pause: float) -> float:
+    def _asked_to_wait(self, refusal: HttpResponse, pause: float) -> float:
         said = refusal.retry_after()
         if not said:
             return pause
@@ -240,7 +242,7 @@ class Http:
         return b"".join(pieces)
 
 
-def instant(text: str) -> float | None:
+def parse_date(text: str) -> float | None:
     """An HTTP date as seconds since the epoch."""
     try:
         return parsedate_to_datetime(text).timestamp()
@@ -252,8 +254,8 @@ def _headers(content: bytes | None, more: Mapping[str, str] | None) -> dict[str,
     return {**({"content-type": "application/json"} if content is not None else {}), **(more or {})}
 
 
-def _answer(response: httpx2.Response, body: bytes) -> Answer:
-    return Answer(
+def _answer(response: httpx2.Response, body: bytes) -> HttpResponse:
+    return HttpResponse(
         response.status_code, {name.lower(): value for name, value in response.headers.items()}, body
     )
 

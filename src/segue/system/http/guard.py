@@ -17,14 +17,14 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _DRAINED_BYTES = 4 * 1024 * 1024
 _DRAIN_SECONDS = 1.0
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that does not reach the app."""
 
     def __init__(self, status: int, error: str) -> None:
@@ -32,12 +32,12 @@ class Refused(Exception):
         self.status = status
 
 
-class Guard:
+class RequestGuard:
     """Wraps an ASGI app. Bodies are read whole, so that the app never waits for a slow client."""
 
     def __init__(
         self,
-        app: App,
+        app: AsgiApp,
         token: str | None,
         hosts: Sequence[str],
         origins: Sequence[str] = (),
@@ -72,7 +72,7 @@ class Guard:
         try:
             self._check(scope)
             body = await self._body(scope, receive)
-        except Refused as refused:
+        except RequestRefused as refused:
             if refused.status == 413:
                 await _drained(receive)
             await answer(send, refused.status, str(refused))
@@ -82,24 +82,24 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         hosts = _values(scope, b"host")
         if len(hosts) != 1 or _without_port(hosts[0]).lower() not in self._hosts:
-            raise Refused(403, "this server does not answer for that host")
+            raise RequestRefused(403, "this server does not answer for that host")
         own = {f"{scope.get('scheme', 'http')}://{hosts[0].lower()}"} if self._same_origin else set()
         if any(origin.lower() not in self._origins | own for origin in _values(scope, b"origin")):
-            raise Refused(403, "requests from that origin are refused")
+            raise RequestRefused(403, "requests from that origin are refused")
         if self._token is not None and scope["path"] not in self._open_paths:
             given = _values(scope, b"authorization")
             if len(given) != 1 or not has_token(given[0], self._token):
-                raise Refused(401, "a token is needed: Authorization: Bearer TOKEN")
+                raise RequestRefused(401, "a token is needed: Authorization: Bearer TOKEN")
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         declared = _values(scope, b"content-length")
         if declared and declared[0].isdecimal() and int(declared[0]) > self._max_body:
-            raise Refused(413, f"more than {self._max_body} bytes")
+            raise RequestRefused(413, f"more than {self._max_body} bytes")
         try:
             async with asyncio.timeout(self._body_timeout):
                 return await self._read(receive)
         except TimeoutError:
-            raise Refused(408, "the body did not arrive in time") from None
+            raise RequestRefused(408, "the body did not arrive in time") from None
 
     async def _read(self, receive: Receive) -> bytes:
         body = bytearray()
@@ -107,11 +107,11 @@ class Guard:
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Refused(400, "the body ended early")
+                raise RequestRefused(400, "the body ended early")
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > self._max_body:
-                raise Refused(413, f"more than {self._max_body} bytes")
+                raise RequestRefused(413, f"more than {self._max_body} bytes")
         return bytes(body)
 
 

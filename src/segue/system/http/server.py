@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from segue.domain.errors import UsageError
-from segue.system.http.guard import App, Receive, Scope
+from segue.system.http.guard import AsgiApp, Receive, Scope
 from segue.system.interrupts import on_interrupt
 
 LOOPBACK = "127.0.0.1"
@@ -30,7 +30,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 @asynccontextmanager
 async def open_server(
-    app: App,
+    app: AsgiApp,
     host: str = LOOPBACK,
     port: int = 0,
     *,
@@ -65,7 +65,7 @@ async def open_server(
         await lifespan.shutdown()
 
 
-def start_server(app: App, port: int = 0) -> tuple[str, Callable[[], None]]:
+def start_server(app: AsgiApp, port: int = 0) -> tuple[str, Callable[[], None]]:
     """Serve the app on loopback in a thread; return its address and a function that stops it."""
     ready: Future[tuple[str, Callable[[], object]]] = Future()
 
@@ -92,7 +92,7 @@ def start_server(app: App, port: int = 0) -> tuple[str, Callable[[], None]]:
     return url, stop
 
 
-def run_server(app: App, port: int, announce: Callable[[str], None]) -> None:
+def run_server(app: AsgiApp, port: int, announce: Callable[[str], None]) -> None:
     """Serve the app on loopback until Ctrl-C; `announce` gets the address once it listens."""
 
     async def serve() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from segue.domain.errors import ToolMissing
 from segue.system.files import private_folder
-from segue.system.postgres.keeper import SUPERUSER
+from segue.system.postgres.child import SUPERUSER
 from segue.system.process.group import own_group
 from segue.system.program import own_environment, part_command
 
@@ -53,8 +53,8 @@ def throwaway(folder: Path) -> Iterator[Server]:
     if not places:
         raise ToolMissing("There is no Postgres on this machine.", hint=INSTALL)
     home, password = _home(folder), secrets.token_urlsafe(24)
-    argv = [*part_command("--segue-postgres", "segue.system.postgres.keeper"), str(home), *map(str, places)]
-    keeper = subprocess.Popen(
+    argv = [*part_command("--segue-postgres", "segue.system.postgres.child"), str(home), *map(str, places)]
+    child = subprocess.Popen(
         argv,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -63,13 +63,13 @@ def throwaway(folder: Path) -> Iterator[Server]:
         **own_group(hidden=True),
     )
     try:
-        assert keeper.stdin is not None
-        assert keeper.stdout is not None
-        keeper.stdin.write(f"{password}\n".encode())
-        keeper.stdin.flush()
-        yield _server(keeper.stdout.readline().decode("utf-8", "replace").strip(), password)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(f"{password}\n".encode())
+        child.stdin.flush()
+        yield _server(child.stdout.readline().decode("utf-8", "replace").strip(), password)
     finally:
-        keeper.communicate()
+        child.communicate()
 
 
 def _server(line: str, password: str) -> Server:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +14,8 @@ from typing import Protocol
 from segue.domain.errors import ToolMissing
 from segue.system.process.environment import child_environment
 from segue.system.process.group import own_group, portable, startable
+
+_KEPT_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,19 @@ async def capture(
     if pump.timed_out:
         raise TimeoutError(f"{argv[0]} did not end within {timeout:g} s")
     return Captured(process.returncode, bytes(pump.kept["out"]), bytes(pump.kept["err"]))
+
+
+def probe(
+    argv: Sequence[str], timeout: float, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Captured | None:
+    """What the program answered; None when it could not be started or did not end in time."""
+    # In a thread with a loop of its own, because the caller's thread may already run one.
+    with ThreadPoolExecutor(1) as thread:
+        question = capture(argv, cwd or Path.cwd(), env, timeout, limit=_KEPT_BYTES)
+        try:
+            return thread.submit(asyncio.run, question).result()
+        except (OSError, ValueError, ToolMissing):
+            return None
 
 
 def _start(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:

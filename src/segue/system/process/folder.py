@@ -62,14 +62,14 @@ def _load(path: Path) -> dict[str, Any] | None:
     return loaded
 
 
-class Spool:
+class OutputReader:
     """Reads what a job has printed, from the beginning, in pieces that fit into memory."""
 
     def __init__(self, folder: JobFolder) -> None:
         self._folder = folder
         self._open: dict[Stream, int] = {}
 
-    def __enter__(self) -> Spool:
+    def __enter__(self) -> OutputReader:
         return self
 
     def __exit__(

@@ -14,10 +14,10 @@ from typing import Any
 from segue.system.files import private_folder
 from segue.system.process.capture import Captured, capture
 from segue.system.process.environment import child_environment
-from segue.system.process.folder import JobFolder, RunFolder, Spool, Stream
+from segue.system.process.folder import JobFolder, OutputReader, RunFolder, Stream
 from segue.system.process.link import Link
 from segue.system.process.orphans import end_lost, end_orphans, patience
-from segue.system.process.watch import AdoptedWatch, Command, OwnWatch, Watch
+from segue.system.process.watch import AdoptedWatch, Command, JobWatch, OwnWatch
 
 __all__ = [
     "Captured",
@@ -101,14 +101,14 @@ class Processes:
         """
         job = self._folder.job(token)
         adopted = job.claim() is not None
-        watch: Watch = AdoptedWatch(job) if adopted else OwnWatch(job, await self._supervisor())
+        watch: JobWatch = AdoptedWatch(job) if adopted else OwnWatch(job, await self._supervisor())
         self._grace = max(self._grace, command.limits.grace)
         try:
             result = await _begin(watch, command)
-            with Spool(job) as spool:
+            with OutputReader(job) as output:
                 while result is None:
                     result = await self._result(job, watch)
-                    for stream, data in spool.read():
+                    for stream, data in output.read():
                         yield Chunk(stream, data)
                         await asyncio.sleep(0)  # a long replay must not hold up everybody else
                     if result is None and watch.taken():
@@ -127,7 +127,7 @@ class Processes:
                 self._link = await Link.open(self._folder, self._hold_fds, self._tied)
         return self._link
 
-    async def _result(self, job: JobFolder, watch: Watch) -> dict[str, Any] | None:
+    async def _result(self, job: JobFolder, watch: JobWatch) -> dict[str, Any] | None:
         gone = watch.gone()  # asked first: a supervisor writes its last word before it dies
         result = watch.result()
         if result is not None or not gone:
@@ -139,8 +139,8 @@ class Processes:
 
     def printed(self, token: str) -> Iterator[tuple[Stream, bytes]]:
         """All that a job has printed so far, as it came, secrets included."""
-        with Spool(self._folder.job(token)) as spool:
-            yield from spool.read()
+        with OutputReader(self._folder.job(token)) as output:
+            yield from output.read()
 
     def scratch(self, token: str) -> Path:
         """A private folder for files that a job needs; it goes when the job is forgotten."""
@@ -155,7 +155,7 @@ class Processes:
         shutil.rmtree(self._folder.job(token).path, ignore_errors=True)
 
 
-async def _begin(watch: Watch, command: Command) -> dict[str, Any] | None:
+async def _begin(watch: JobWatch, command: Command) -> dict[str, Any] | None:
     try:
         await watch.begin(command)
     except OSError as error:

@@ -29,7 +29,7 @@ class Command:
     limits: Limits
 
 
-class Watch(Protocol):
+class JobWatch(Protocol):
     """What following a job needs to know."""
 
     async def begin(self, command: Command) -> None:

@@ -21,7 +21,7 @@ PIPE_MAX = 1024 * 1024
 """A pipe holds no more than this, so what comes beyond it was written after the agent's exit."""
 
 
-class Job:
+class SupervisedJob:
     """One agent."""
 
     def __init__(self, request: dict[str, Any], folder: str) -> None:

@@ -21,26 +21,26 @@ import time
 from segue.system.process.group import kill, portable
 from segue.system.process.notes import write_new, write_whole
 from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, own_children, start_time
-from segue.system.supervisor.job import LAST_RUNG, Job
+from segue.system.supervisor.job import LAST_RUNG, SupervisedJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
-    class Ears(AbstractContextManager[None], Protocol):
+    class IOBackend(AbstractContextManager[None], Protocol):
         """How a supervisor hears: `supervisor_posix` with a selector, `supervisor_threads` with threads."""
 
         def wait(self, timeout: float | None) -> None:
             """Wait for something to happen, and have it dealt with."""
 
-        def follow(self, job: Job) -> None:
+        def follow(self, job: SupervisedJob) -> None:
             """Hear what the job prints, and its end."""
 
-        def leave(self, job: Job) -> None:
+        def leave(self, job: SupervisedJob) -> None:
             """The agent has exited: take what is left in its pipes."""
 
-        def quiet(self, job: Job) -> bool:
+        def quiet(self, job: SupervisedJob) -> bool:
             """Whether all that an agent printed has been taken."""
 
         def reap(self) -> None:
@@ -82,20 +82,20 @@ class Supervisor:
         self.folder = folder
         self.name = ""
         self.marker = os.environ.get(SUPERVISOR_MARKER, "")
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, SupervisedJob] = {}
         self.client = Client()
         self.quitting = False
         self.tied = False
         self.subreaper = False
-        self.ears = _ears(self)
+        self.io = _open_backend(self)
 
     def run(self) -> None:
         """Work until there is nothing left to do and nobody left to ask for more."""
-        with self.ears:
+        with self.io:
             while self.jobs or (self.client.attached and not self.quitting):
                 due = min((job.due() for job in self.jobs.values()), default=None)
                 timeout = None if due is None else min(_LONGEST_NAP, max(0.0, due - time.monotonic()))
-                self.ears.wait(timeout)
+                self.io.wait(timeout)
                 now = time.monotonic()
                 for job in [job for job in self.jobs.values() if job.due() <= now]:
                     self._look_after(job, now)
@@ -131,11 +131,11 @@ class Supervisor:
         """A child has ended; most often it is an agent."""
         for job in [job for job in self.jobs.values() if job.pid == pid]:
             job.exited(code)
-            self.ears.leave(job)
+            self.io.leave(job)
 
     def _start(self, request: dict[str, Any]) -> None:
         token = request["token"]
-        job = Job(request, f"{self.folder}/jobs/{token}")
+        job = SupervisedJob(request, f"{self.folder}/jobs/{token}")
         facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
         try:
             # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
@@ -150,7 +150,7 @@ class Supervisor:
             return
         self._watch(job)
 
-    def _not_started(self, job: Job, error: Exception) -> None:
+    def _not_started(self, job: SupervisedJob, error: Exception) -> None:
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         job.end("disk" if full or job.pid else "not_started", f"{type(error).__name__}: {error}")
         if job.pid is None:
@@ -158,16 +158,16 @@ class Supervisor:
         else:
             self._watch(job)
 
-    def _watch(self, job: Job) -> None:
+    def _watch(self, job: SupervisedJob) -> None:
         self.jobs[job.token] = job
-        self.ears.follow(job)
+        self.io.follow(job)
         self.client.tell(type="started", token=job.token, pid=job.pid)
 
     def _name_of(self, pid: int | None) -> str:
         start = start_time(pid) if pid is not None else None
         return "/".join((*self.name.split("/")[:2], str(pid), start or "-"))
 
-    def _look_after(self, job: Job, now: float) -> None:
+    def _look_after(self, job: SupervisedJob, now: float) -> None:
         if job.exit is not None or job.rung == LAST_RUNG:
             self._kill(job, now)
         elif job.reason is not None:
@@ -175,9 +175,9 @@ class Supervisor:
         else:
             job.check_limits(now)
 
-    def _kill(self, job: Job, now: float) -> None:
+    def _kill(self, job: SupervisedJob, now: float) -> None:
         """Kill what is left of a job, again and again until there is nothing left."""
-        self.ears.reap()
+        self.io.reap()
         left = self._survivors(job)
         for pid in left:
             kill(pid)
@@ -186,10 +186,10 @@ class Supervisor:
         if left and now > job.killed_at + _GIVE_UP:
             job.message += f"; {len(left)} of its processes could not be killed"
             self._finish(job)
-        elif not left and job.exit is not None and self.ears.quiet(job):
+        elif not left and job.exit is not None and self.io.quiet(job):
             self._finish(job)
 
-    def _survivors(self, job: Job) -> set[int]:
+    def _survivors(self, job: SupervisedJob) -> set[int]:
         others = {other.pid for other in self.jobs.values() if other is not job}
         heirs = own_children() - others if self.subreaper else set()
         if self.subreaper and job.exit is not None and not heirs:
@@ -197,8 +197,8 @@ class Supervisor:
         # An orphan without a marker belongs to this job for sure only when there is no other one.
         return find_survivors({JOB_MARKER: job.folder}, job.pid, () if others else heirs) - others
 
-    def _finish(self, job: Job) -> None:
-        self.ears.leave(job)
+    def _finish(self, job: SupervisedJob) -> None:
+        self.io.leave(job)
         job.close()
         self.jobs.pop(job.token, None)
         result = job.result()
@@ -212,17 +212,17 @@ class Supervisor:
             if job.told != job.sizes:
                 job.told = dict(job.sizes)
                 self.client.tell(type="output", token=job.token, **job.sizes)
-        self.ears.tell()
+        self.io.tell()
 
 
-def _ears(supervisor: Supervisor) -> Ears:
+def _open_backend(supervisor: Supervisor) -> IOBackend:
     if sys.platform != "win32" and not portable():
-        from segue.system.supervisor.posix import SelectorEars
+        from segue.system.supervisor.posix import SelectorBackend
 
-        return SelectorEars(supervisor)
-    from segue.system.supervisor.threads import ThreadEars
+        return SelectorBackend(supervisor)
+    from segue.system.supervisor.threads import ThreadBackend
 
-    return ThreadEars(supervisor)
+    return ThreadBackend(supervisor)
 
 
 def become_subreaper() -> bool:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from segue.system.supervisor.job import Job
+    from segue.system.supervisor.job import SupervisedJob
     from segue.system.supervisor.main import Supervisor
 
 assert sys.platform != "win32"
@@ -22,7 +22,7 @@ assert sys.platform != "win32"
 _CHUNK = 64 * 1024
 
 
-class SelectorEars:
+class SelectorBackend:
     """Hears everything in one thread, and never waits for anybody to read."""
 
     def __init__(self, supervisor: Supervisor) -> None:
@@ -53,13 +53,13 @@ class SelectorEars:
         for key, _ in self._selector.select(timeout):
             key.data()
 
-    def follow(self, job: Job) -> None:
+    def follow(self, job: SupervisedJob) -> None:
         """Hear what the job prints."""
         for name, pipe in job.pipes.items():
             os.set_blocking(pipe.fileno(), False)
             self._selector.register(pipe, selectors.EVENT_READ, lambda name=name: self._hear_job(job, name))
 
-    def leave(self, job: Job) -> None:
+    def leave(self, job: SupervisedJob) -> None:
         """Take what the agent left in its pipes; never wait for an end that a grandchild holds open."""
         for name, pipe in job.pipes.items():
             self._selector.unregister(pipe)
@@ -68,7 +68,7 @@ class SelectorEars:
                 moved += count
         job.close()
 
-    def quiet(self, _job: Job) -> bool:
+    def quiet(self, _job: SupervisedJob) -> bool:
         """Everything the job printed was taken when it was left."""
         return True
 
@@ -112,14 +112,14 @@ class SelectorEars:
             self._supervisor.quit()
         self.reap()
 
-    def _hear_job(self, job: Job, name: str) -> None:
+    def _hear_job(self, job: SupervisedJob, name: str) -> None:
         if name in job.pipes and _take(job, name) == 0:
             pipe = job.pipes.pop(name)
             self._selector.unregister(pipe)
             pipe.close()
 
 
-def _take(job: Job, name: str) -> int | None:
+def _take(job: SupervisedJob, name: str) -> int | None:
     """Move what is readable now from the pipe to the spool: bytes moved, 0 at its end, None for later."""
     try:
         data = os.read(job.pipes[name].fileno(), _CHUNK)

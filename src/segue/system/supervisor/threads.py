@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import IO
 
-    from segue.system.supervisor.job import Job
+    from segue.system.supervisor.job import SupervisedJob
     from segue.system.supervisor.main import Supervisor
 
 _CHUNK = 64 * 1024
@@ -31,7 +31,7 @@ _LAST_WORDS = 2.0
 """Seconds that what is left in a pipe may take after the agent's exit, and Segue to read the last reply."""
 
 
-class ThreadEars:
+class ThreadBackend:
     """Whoever has the lock may change anything; the main thread gives it away only while it waits."""
 
     def __init__(self, supervisor: Supervisor) -> None:
@@ -64,7 +64,7 @@ class ThreadEars:
         if self._asked_to_quit or os.path.exists(quit_note(self._supervisor.folder, self._supervisor.name)):
             self._supervisor.quit()
 
-    def follow(self, job: Job) -> None:
+    def follow(self, job: SupervisedJob) -> None:
         """Hear what the job prints, and its end. From now on its pipes belong to their threads."""
         assert job.process
         pipes, job.pipes = job.pipes, {}
@@ -73,10 +73,10 @@ class ThreadEars:
             self._start(self._hear_job, job, name, pipe)
         self._start(self._hear_exit, job)
 
-    def leave(self, job: Job) -> None:
+    def leave(self, job: SupervisedJob) -> None:
         """Nothing: the threads end by themselves, and keep nothing once the job is closed."""
 
-    def quiet(self, job: Job) -> bool:
+    def quiet(self, job: SupervisedJob) -> bool:
         """Whether all that the job printed has been taken; an end that somebody holds open is not awaited."""
         late = job.ended_at is not None and time.monotonic() > job.ended_at + _LAST_WORDS
         return late or not self._reading.get(job.token)
@@ -116,7 +116,7 @@ class ThreadEars:
                 self._writing = False
                 self._changed.notify_all()
 
-    def _hear_job(self, job: Job, name: str, pipe: IO[bytes]) -> None:
+    def _hear_job(self, job: SupervisedJob, name: str, pipe: IO[bytes]) -> None:
         late = 0
         while (data := _read(pipe.fileno())) and late < PIPE_MAX:
             with self._changed:
@@ -128,7 +128,7 @@ class ThreadEars:
             self._reading[job.token] -= 1
             self._changed.notify_all()
 
-    def _hear_exit(self, job: Job) -> None:
+    def _hear_exit(self, job: SupervisedJob) -> None:
         assert job.process
         code = job.process.wait()
         with self._changed:

@@ -11,8 +11,7 @@ from segue.domain.errors import StoreError
 from segue.store.changes import Changes
 from segue.store.claim import HEARTBEAT_SECONDS, renew
 from segue.store.database import Database, Disconnected, transact
-from segue.store.outage import Outage
-from segue.store.writer import Writer
+from segue.store.writer import Outage, Writer
 
 if TYPE_CHECKING:
     from segue.store.journal import SqlJournal
@@ -23,7 +22,7 @@ PROBE_SECONDS = 0.5
 """How often a database that is away is looked for."""
 
 
-class Keeper:
+class StoreRuntime:
     """Belongs to one event loop; ends with the last journal."""
 
     def __init__(self, database: Database, connect: Callable[[], Database], patience: float = 0.0) -> None:

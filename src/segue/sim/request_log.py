@@ -1,4 +1,4 @@
-"""Remembers every request a simulator has seen, and turns away those that a web page may have sent."""
+"""What the simulated services share: a log of requests, and a guard against requests of web pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-_KEPT_BODY = 1024 * 1024
+_MAX_BODY = 1024 * 1024
 _HEADERS = (
     "idempotency-key",
     "last-event-id",
@@ -20,12 +20,12 @@ _HEADERS = (
     "user-agent",
     "x-cursor-client-type",
 )
-"""Headers worth keeping. Never the key."""
+"""Headers that are logged. Never the key."""
 
 
 @dataclass(slots=True)
-class Seen:
-    """One request. `status` is 0 while there is no answer, and stays so when the connection was cut."""
+class LoggedRequest:
+    """One request. `status` is 0 until it is answered, and stays 0 if the connection was cut."""
 
     n: int
     method: str
@@ -44,46 +44,53 @@ class Seen:
 class RequestLog:
     """All requests, oldest first."""
 
-    seen: list[Seen] = field(default_factory=list)
+    requests: list[LoggedRequest] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
-    def add(self, request: Request, body: bytes) -> Seen:
-        """Note a request."""
+    def add(self, request: Request, body: bytes) -> LoggedRequest:
+        """Log a request."""
         scheme = request.headers.get("authorization", "").partition(" ")[0]
-        seen = Seen(
+        logged = LoggedRequest(
             next(self._numbers),
             request.method,
             request.url.path,
             dict(request.query_params),
             scheme or ("x-api-key" if "x-api-key" in request.headers else ""),
             {name: request.headers[name] for name in _HEADERS if name in request.headers},
-            _kept(body),
+            _parse_body(body),
         )
-        self.seen.append(seen)
-        return seen
+        self.requests.append(logged)
+        return logged
 
     async def answer(self, request: Request) -> Response:
-        """`GET /_sim/log`, with `method` and `path` as filters; DELETE forgets everything."""
+        """Answer `GET /_sim/log`, with `method` and `path` as filters; DELETE clears the log."""
         if request.method == "DELETE":
-            self.seen.clear()
+            self.requests.clear()
         wanted = {
             name: request.query_params[name] for name in ("method", "path") if name in request.query_params
         }
-        found = [s for s in self.seen if all(getattr(s, name) == value for name, value in wanted.items())]
-        return JSONResponse({"requests": [asdict(seen) for seen in found]})
+        found = [
+            asdict(logged)
+            for logged in self.requests
+            if all(getattr(logged, name) == value for name, value in wanted.items())
+        ]
+        return JSONResponse({"requests": found})
 
 
-def from_a_web_page(request: Request) -> bool:
-    """Whether a browser may have been talked into sending this: a foreign host, or a form."""
-    if request.url.hostname not in ("127.0.0.1", "localhost"):
-        return True
-    if request.url.path.startswith("/_sim") and request.method == "POST":
-        return not request.headers.get("content-type", "").startswith("application/json")
-    return False
+def refuse_web_page(request: Request) -> Response | None:
+    """Refuse what a web page may have made a browser send: a foreign host, or a form."""
+    form = (
+        request.url.path.startswith("/_sim")
+        and request.method == "POST"
+        and not request.headers.get("content-type", "").startswith("application/json")
+    )
+    if form or request.url.hostname not in ("127.0.0.1", "localhost"):
+        return Response("only for programs on this machine", 403)
+    return None
 
 
-def _kept(body: bytes) -> Any:
-    if not body or len(body) > _KEPT_BODY:
+def _parse_body(body: bytes) -> Any:
+    if not body or len(body) > _MAX_BODY:
         return None if not body else f"{len(body)} bytes"
     try:
         return json.loads(body)

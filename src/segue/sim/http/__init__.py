@@ -1,1 +1,0 @@
-"""What the simulated HTTP services share."""

@@ -1,0 +1,157 @@
+"""Settings from files and the environment: what is accepted, and what is said about mistakes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.config.load import LoadedSettings, environment_of, load, show
+from segue.config.settings import Settings
+from segue.config.template import EXAMPLES, template
+from segue.domain.errors import UsageError
+from segue.domain.options import option_fields, options_schema
+
+
+def known(table: str) -> Iterator[str]:
+    yield from {"agents": ("claude", "cursor-cloud"), "reviewers": ("stet",)}.get(table, ())
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    return tmp_path / "segue.toml"
+
+
+def read(file: Path, text: str = "", **environ: str) -> LoadedSettings:
+    file.write_text(text)
+    return load(file.parent, environ=environ, known=known)
+
+
+def test_commands_are_lists_or_text(file: Path) -> None:
+    settings = read(
+        file, 'checks = ["pytest -q", ["ruff", "check", "."]]\nsmoke.schema = "a \'b c\'"\n'
+    ).settings
+    assert settings.checks == (("pytest", "-q"), ("ruff", "check", "."))
+    assert list(settings.smoke.values()) == [(("a", "b c"),)]
+    assert read(file, "", SEGUE_CHECKS="pytest -q").settings.checks == (("pytest", "-q"),)
+
+
+def test_text_in_the_environment_gets_the_type_of_its_setting(file: Path) -> None:
+    loaded = read(
+        file,
+        SEGUE_LIMITS__ATTEMPTS="3",
+        SEGUE_WORKTREE="true",
+        SEGUE_LIMITS__RUN_TIMEOUT="1.5",
+        SEGUE_ROLES__PLAN='["claude", "cursor"]',
+        SEGUE_DATABASE_URL="postgresql://secret",
+    )
+    settings = loaded.settings
+    assert (settings.limits.attempts, settings.worktree, settings.limits.run_timeout) == (3, True, 1.5)
+    assert settings.roles.plan == "claude,cursor"
+    assert settings.database_url is not None
+    assert settings.database_url.reveal() == "postgresql://secret"
+    assert "postgresql" not in json.dumps([show(value) for _, value, _ in loaded.rows()]) + repr(settings)
+    assert loaded.where("limits.attempts") == "SEGUE_LIMITS__ATTEMPTS"
+    assert loaded.overrides == {
+        "limits": {"attempts": "3", "run_timeout": "1.5"},
+        "worktree": "true",
+        "roles": {"plan": ["claude", "cursor"]},
+    }
+
+
+def test_a_variable_reaches_names_with_dashes(file: Path) -> None:
+    loaded = read(
+        file,
+        '[acp.my-own]\nargv = ["x"]\n',
+        SEGUE_AGENTS__CURSOR_CLOUD__BASE_URL="http://here",
+        SEGUE_AGENTS__MY_OWN__MODEL="m",
+    )
+    assert loaded.settings.agents == {"cursor-cloud": {"base_url": "http://here"}, "my-own": {"model": "m"}}
+    assert loaded.where("agents.cursor-cloud.base_url") == "SEGUE_AGENTS__CURSOR_CLOUD__BASE_URL"
+    assert environment_of({"agents": {"cursor-cloud": {"x": True}}}) == {
+        "SEGUE_AGENTS__CURSOR_CLOUD__X": "true"
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[limits]\nattempts = 0\n", "limits.attempts: expected a whole number of at least 1, got 0 (from {})"),  # noqa: E501
+        ("[limits]\nattempts = 1.5\n", "limits.attempts: expected a whole number of at least 1, got 1.5 (from {})"),  # noqa: E501
+        ("[limits]\natempts = 1\n", "limits.atempts: is not an option; did you mean limits.attempts? (from {})"),  # noqa: E501
+        ("attempts = 1\n", "attempts: is not an option; did you mean limits.attempts? (from {})"),
+        ("limits = 3\n", "limits: expected a table, got 3 (from {})"),
+        ('commit = "tsk"\n', 'commit: expected one of "never", "phase", "task", got "tsk" (from {})'),
+        ('worktree = "maybe"\n', 'worktree: expected true or false, got "maybe" (from {})'),
+        ("checks = [[]]\n", "checks: the first word names the program and cannot be empty (from {})"),
+        ("database_url = 5\n", "database_url: expected text (from {})"),
+        ('[smoke]\nschma = ["a"]\n', 'smoke.schma: expected one of "setup", "schema", "backend", "frontend", '),  # noqa: E501
+        ("[[review.dismiss]]\npattern = ''\n", 'review.dismiss[0].pattern: expected text that is not empty, got ""'),  # noqa: E501
+        ("[[review.dismiss]]\nreason = 'x'\n", "review.dismiss[0].reason: expected one of"),
+        ("[[review.dismiss]]\n", "review.dismiss[0].pattern: is required (from {})"),
+        ("[[review.dismiss]]\npattern = 're:('\n", "review.dismiss[0].pattern: 're:(' is not a regular expression"),  # noqa: E501
+        ('[judge]\nbase_url = "x"\n', "judge.base_url: expected an address that begins with https:// or http://"),
+        ('[bridge]\ntime_zone = "Mars"\n', "bridge.time_zone: there is no time zone 'Mars'"),
+        ('[bridge]\nallow_repos = [{ repo = "a/b" }]\n', "bridge.allow_repos[0].folder: is required (from {})"),  # noqa: E501
+        ('[notify]\non = ["x"]\n', "notify.on[0]: expected one of"),
+        ("[notify.webhook]\nattempts = 30\n", "notify.webhook.attempts: expected a whole number from 1 to 20"),  # noqa: E501
+        ("[flows.mine]\nphases = []\n", "flows.mine.phases: expected a list with at least 1 element, got []"),
+        ("[agents.cladue]\nx = 1\n", "agents.cladue: there is no agent of this name; did you mean agents.claude? ("),  # noqa: E501
+        ("[reviewers.stat]\nx = 1\n", "reviewers.stat: there is no reviewer of this name; did you mean"),
+        ('[relay.actions."a/b"]\nargv = ["x"]\n', "relay.actions.a/b: expected a name of letters"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_place(file: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(file, text)
+    assert said.format(file) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("SEGUE_LIMIT__ATTEMPTS", "limit: is not an option; did you mean limits? (from SEGUE_LIMIT__ATTEMPTS)"),  # noqa: E501
+        ("SEGUE_LIMITS__ATEMPTS", "did you mean limits.attempts? (from SEGUE_LIMITS__ATEMPTS)"),
+        ("SEGUE_AGENTS__CURSOR_CLUD__X", "agents.cursor_clud: there is no agent of this name; did you mean agents."),  # noqa: E501
+        ("SEGUE_AGENTS__CURSOR_CLUD__X", "(from SEGUE_AGENTS__CURSOR_CLUD__X)"),
+    ],
+)  # fmt: skip
+def test_an_unknown_variable_is_refused_by_its_full_name(file: Path, name: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(file, "", **{name: "3"})
+    assert said in caught.value.message
+
+
+def _unset(kind: type[Any], prefix: str = "") -> Iterator[str]:
+    for field in option_fields(kind):
+        if field.is_table:
+            yield from _unset(field.type, f"{prefix}{field.name}.")
+        elif field.default is None:
+            yield prefix + field.name
+
+
+def test_the_template_has_an_example_for_what_is_unset(file: Path) -> None:
+    assert set(_unset(Settings)) <= EXAMPLES.keys()
+    lines = [line.removeprefix("# ") for line in template().splitlines()[3:]]
+    read(file, "\n".join(lines[: lines.index("[agents.command]")]))
+    assert "null" not in template()
+
+
+def test_the_schema_describes_every_setting() -> None:
+    schema = options_schema(Settings)
+    definitions = schema["$defs"]
+    assert definitions["LimitSettings"]["properties"]["attempts"]["minimum"] == 1
+    assert schema["properties"]["checks"]["description"].startswith("Commands")
+    assert definitions["FlowSettings"]["required"] == ["phases"]
+
+
+def test_settings_need_no_pydantic_and_no_event_loop() -> None:
+    code = "import segue.config.load, sys; print([m for m in ('pydantic', 'asyncio', 'difflib') if m in sys.modules])"  # noqa: E501
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
