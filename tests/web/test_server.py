@@ -265,7 +265,7 @@ def test_a_task_is_skipped_or_accepted_from_the_page(place: Place, served: Serve
     assert "accepted as done" in accepted.json()["data"]["said"]
     refused = served.post(f"/runs/{run}/tasks/3/accept")
     assert refused.status_code == 400
-    assert "done already" in refused.json()["error"]["message"]
+    assert "already done" in refused.json()["error"]["message"]
     assert served.post(f"/runs/{run}/tasks/9/accept").status_code == 400
 
 

@@ -15,7 +15,8 @@ from segue.domain.event import Event, EventType
 from segue.domain.outcome import Usage
 from segue.domain.run import Step
 from segue.flow.start import check_caps
-from segue.notify.notification import Kind, Notification
+from segue.notify.notification import Notification
+from segue.notify.options import Kind
 from segue.notify.send import notify
 from segue.ports import Agent, Journal
 from segue.runtime.wiring import App, agent_class, make_agent

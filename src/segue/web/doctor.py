@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from segue.runtime.doctor import Finding, examine
+from segue.runtime.doctor import HealthCheck, examine
 from segue.runtime.wiring import App
 from segue.web.pages import Act, Asked, Data, Done, Page
 
@@ -19,9 +19,9 @@ class Checkup:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[int, list[Finding]]] = {}
+        self._known: dict[str, tuple[int, list[HealthCheck]]] = {}
 
-    def findings(self, app: App) -> tuple[int, list[Finding]]:
+    def findings(self, app: App) -> tuple[int, list[HealthCheck]]:
         """When it was made, and what was found."""
         with self._lock:
             place = _place(app)
@@ -52,7 +52,7 @@ def doctor(asked: Asked) -> Data:
     }
 
 
-def _told(finding: Finding, redact: Any) -> dict[str, Any]:
+def _told(finding: HealthCheck, redact: Any) -> dict[str, Any]:
     told = asdict(finding)
     return {**told, "detail": redact(finding.detail), "fix": redact(finding.fix)}
 
