@@ -103,9 +103,9 @@ async def _serve_page(ready: Prepared, output: Output, page: PageOptions) -> Asy
         yield
         return
     from segue.system.interrupts import on_interrupt
-    from segue.web.serve import serving
+    from segue.web.app import serve_pages
 
-    async with serving(ready.app, "127.0.0.1", 0) as new_link:
+    async with serve_pages(ready.app, "127.0.0.1", 0) as new_link:
         announce_page(output, new_link(f"/runs/{ready.run.id}"))
         yield
         if page.stay:

@@ -45,7 +45,7 @@ def serve(
 
     from segue.cli.terminal.output import announce_page
     from segue.runtime.wiring import App
-    from segue.web.serve import serve as listen
+    from segue.web.app import serve as listen
 
     output = make_output(as_json, quiet)
     app = App.load(repo, config_file, settings)

@@ -12,8 +12,8 @@ from segue.bridge.conversations import begin_conversation
 from segue.cli.run.demo.runs import KEY, load_app
 from segue.cli.serve.conversation import converse
 from segue.cli.terminal.output import Output, program
-from segue.sim import throwaway
-from segue.sim.throwaway import Throwaway
+from segue.sim.demo import repository
+from segue.sim.demo.repository import DemoRepository
 
 _HOME = "https://github.com/demo/agent-env"
 _APP = "https://github.com/demo/greeting"
@@ -42,7 +42,7 @@ async def show_bridge(folder: Path | None, output: Output) -> int:
     from segue.sim.script import check_script
     from segue.system.http.server import start_server
 
-    place = await throwaway.with_feature(folder)
+    place = await repository.create_with_feature(folder)
     os.environ["CURSOR_API_KEY"] = KEY
     script = check_script(_SCRIPT, CloudScript)
     url, stop = start_server(cloud_app(script, {_HOME: place.remote, _APP: place.remote}))
@@ -66,7 +66,7 @@ async def show_bridge(folder: Path | None, output: Output) -> int:
 
 
 @asynccontextmanager
-async def _relay(place: Throwaway) -> AsyncIterator[str]:
+async def _relay(place: DemoRepository) -> AsyncIterator[str]:
     """Serve the real relay with one harmless action inside the block."""
     from segue.domain.options import read_options
     from segue.relay.options import RelaySettings

@@ -12,15 +12,15 @@ from typing import Any
 from segue.cli.run import session
 from segue.cli.terminal.output import Output, program
 from segue.runtime.wiring import App
-from segue.sim import throwaway
-from segue.sim.throwaway import Throwaway
+from segue.sim.demo import repository
+from segue.sim.demo.repository import DemoRepository
 
 _HOSTED = "https://github.com/demo/greeting"
 _GOAL = "Build a Supabase todo app with auth"
 KEY = "crsr_demo_key_of_no_value"
 
 
-def load_app(place: Throwaway, agent: str, **settings: Any) -> App:
+def load_app(place: DemoRepository, agent: str, **settings: Any) -> App:
     """Load the settings of a demo, which keeps its state in its own folder."""
     own = {"state_dir": str(place.state), "database_url": str(place.state / "segue.db")}
     return App.load(place.repo, command_line={"agent": agent, **own, **settings})
@@ -28,7 +28,7 @@ def load_app(place: Throwaway, agent: str, **settings: Any) -> App:
 
 async def show_plan(folder: Path | None, output: Output) -> int:
     """Run a plan with the simulated agent."""
-    place = await throwaway.with_plan(folder)
+    place = await repository.create_with_plan(folder)
     scripted = {"script": str(place.folder / "script.toml")}
     app = load_app(place, "scripted", limits={"attempts": 2}, agents={"scripted": scripted})
     output.note(f"1. A plan with three tasks and the simulated agent: {place.repo}\n")
@@ -42,7 +42,7 @@ async def show_plan(folder: Path | None, output: Output) -> int:
 
 async def show_feature(folder: Path | None, output: Output) -> int:
     """Run a Spec Kit feature with simulated cloud agents and a simulated judge."""
-    place = await throwaway.with_feature(folder)
+    place = await repository.create_with_feature(folder)
     os.environ["CURSOR_API_KEY"] = KEY
     with _services(place) as (cloud, judge):
         agents = {"cursor-cloud": {"base_url": cloud, "repository": _HOSTED}}
@@ -57,7 +57,7 @@ async def show_feature(folder: Path | None, output: Output) -> int:
 
 
 @contextmanager
-def _services(place: Throwaway) -> Iterator[tuple[str, str]]:
+def _services(place: DemoRepository) -> Iterator[tuple[str, str]]:
     """Serve the simulated cloud and the simulated model on loopback inside the block."""
     from segue.sim.cloud.app import cloud_app
     from segue.sim.cloud.script import CloudScript
@@ -78,7 +78,7 @@ def _services(place: Throwaway) -> Iterator[tuple[str, str]]:
 
 async def show_build(folder: Path | None, output: Output) -> int:
     """Build a project from one prompt, and write the report page."""
-    place = await throwaway.with_build(folder)
+    place = await repository.create_empty(folder)
     app = load_app(place, "scripted", agents={"scripted": {"script": str(place.folder / "build.toml")}})
     output.note(f'3. One prompt, "{_GOAL}", with the simulated agent in every role: {place.repo}\n')
     code = await session.start(app, _GOAL, (), None, output)

@@ -1,4 +1,4 @@
-"""Throw-away git repositories to see Segue work in: one with a plan, one with a Spec Kit feature."""
+"""Create throwaway git repositories for the demo: with a plan, empty, or with a Spec Kit feature."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _IDENTITY = ("-c", "user.name=Segue demo", "-c", "user.email=demo@localhost")
 
 
 @dataclass(frozen=True, slots=True)
-class Throwaway:
-    """Where its parts lie."""
+class DemoRepository:
+    """The paths of a demo."""
 
     folder: Path
 
@@ -26,7 +26,7 @@ class Throwaway:
 
     @property
     def remote(self) -> Path:
-        """The bare repository that stands in for a hosted one."""
+        """The bare repository that plays the hosted one."""
         return self.folder / "hosted.git"
 
     @property
@@ -45,27 +45,27 @@ class Throwaway:
         return self.folder / "state"
 
 
-async def with_plan(folder: Path | None = None) -> Throwaway:
-    """A repository with a plan in it, and a script for the simulated agent beside it."""
-    place = _place(folder)
+async def create_with_plan(folder: Path | None = None) -> DemoRepository:
+    """Create a repository with a plan, and a script for the scripted agent beside it."""
+    place = _make_folders(folder)
     _copy("plan.md", place.plan)
     _copy("script.toml", place.folder / "script.toml")
     await _commit(place)
     return place
 
 
-async def with_build(folder: Path | None = None) -> Throwaway:
-    """A repository with nothing in it, and a script for the simulated agent beside it."""
-    place = _place(folder)
+async def create_empty(folder: Path | None = None) -> DemoRepository:
+    """Create an empty repository, and a script for the scripted agent beside it."""
+    place = _make_folders(folder)
     _copy("build.toml", place.folder / "build.toml")
     await _git(place.repo, "init", "--quiet", "--initial-branch=main")
     await _git(place.repo, *_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
     return place
 
 
-async def with_feature(folder: Path | None = None) -> Throwaway:
-    """A repository with a Spec Kit feature and a hosted twin, and scripts for the simulated services."""
-    place = _place(folder)
+async def create_with_feature(folder: Path | None = None) -> DemoRepository:
+    """Create a repository with a Spec Kit feature, its hosted copy, and scripts for the services."""
+    place = _make_folders(folder)
     for name in ("tasks.md", "spec.md", "plan.md"):
         _copy(f"feature/{name}", place.feature / name)
     for name in ("agents.toml", "judge.toml"):
@@ -76,22 +76,22 @@ async def with_feature(folder: Path | None = None) -> Throwaway:
     return place
 
 
-def _place(folder: Path | None) -> Throwaway:
-    place = Throwaway(folder or Path(tempfile.mkdtemp(prefix="segue-demo-")))
+def _make_folders(folder: Path | None) -> DemoRepository:
+    place = DemoRepository(folder or Path(tempfile.mkdtemp(prefix="segue-demo-")))
     place.repo.mkdir(parents=True, exist_ok=True)
     return place
 
 
 def _copy(name: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    with as_file(files("segue.sim") / "demo") as source:
+    with as_file(files("segue.sim.demo")) as source:
         shutil.copy(source / name, target)
 
 
-async def _commit(place: Throwaway) -> None:
+async def _commit(place: DemoRepository) -> None:
     await _git(place.repo, "init", "--quiet", "--initial-branch=main")
     await _git(place.repo, "add", "--all")
-    await _git(place.repo, *_IDENTITY, "commit", "--quiet", "-m", "What is to be done")
+    await _git(place.repo, *_IDENTITY, "commit", "--quiet", "-m", "Add the tasks")
 
 
 async def _git(folder: Path, *arguments: str) -> None:
