@@ -96,7 +96,7 @@ class ConversationContext:
 
 def _with_repository(app: App, name: str, repository: str | None) -> App:
     """Return the same settings, with the agent's repository replaced."""
-    if repository is None or "repository" not in agent_class(name).Options.__annotations__:
+    if repository is None or "repository" not in agent_class(name).Options.__struct_fields__:
         return app
     settings = app.loaded.settings
     options = {**settings.agents.get(name, {}), "repository": repository}

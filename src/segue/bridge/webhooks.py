@@ -16,13 +16,14 @@ from typing import Any
 from urllib.parse import quote
 
 from segue.agents.cursor_cloud.agent import KEY, CursorCloudOptions
-from segue.agents.cursor_cloud.status import normalised
+from segue.agents.cursor_cloud.api import parse_status
 from segue.bridge.completion import sign
 from segue.bridge.conversations import KIND
 from segue.domain.event import Event, EventType
+from segue.domain.options import read_options
 from segue.domain.run import Run, RunSpec, RunState
 from segue.ports import Journal, StepFacts, StepResult, Store
-from segue.runtime.wiring import App, read_table
+from segue.runtime.wiring import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 INBOX = "bridge-webhooks"
@@ -130,7 +131,7 @@ async def _open_api(app: App) -> AsyncIterator[HttpClient | None]:
     if not key:
         yield None
         return
-    options = read_table(CursorCloudOptions, app.loaded.settings.agents.get("cursor-cloud", {}))
+    options = read_options(CursorCloudOptions, app.loaded.settings.agents.get("cursor-cloud", {}))
     basic = base64.b64encode(f"{key}:".encode()).decode()
     policy = HttpPolicy(timeout=20.0, pause=options.retry_pause)
     async with HttpClient(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:
@@ -155,8 +156,8 @@ async def _confirm(api: HttpClient | None, agent: str, status: str) -> str:
         data = answer.json()
     except ValueError:
         data = None
-    now = normalised(data.get("status")) if isinstance(data, dict) else None
-    return "" if now is normalised(status) else f"stale: the API says {now}"
+    now = parse_status(data.get("status")) if isinstance(data, dict) else None
+    return "" if now is parse_status(status) else f"stale: the API says {now}"
 
 
 def _pass_on(store: Store, facts: dict[str, Any], ensure: Callable[[str], None]) -> str:

@@ -1,0 +1,1 @@
+"""What all agents share that run a program on this machine."""
