@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from segue.prompts.composite import choose_text, chosen, content_with, criticise_text, revise_text
-from segue.prompts.transcript import ChatMessage, Role, transcript
+from segue.prompts.composite import choose_text, criticise_text, is_satisfied, read_choice, revise_text
+from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
 from segue.provider.catalogue import Catalogue, ModelTarget
 from segue.provider.cli_models import CliModels
 from segue.provider.failures import Busy
@@ -41,7 +41,9 @@ class Composer:
         with self.trace.span(target.kind, name, parent, part) as span:
             if target.kind == "cli":
                 left = self._seconds_left()
-                return await self.cli.ask(target.provider, target.model, transcript(messages), left, span)
+                return await self.cli.ask(
+                    target.provider, target.model, write_transcript(messages), left, span
+                )
             if target.kind == "profile":
                 return await self._ask_profile(self.catalogue.profiles[target.model], messages, span)
             return await self._ask_litellm(target, messages, span)
@@ -82,13 +84,13 @@ class Composer:
         return _vote(answers, span) if choice is None else ModelAnswer(distinct[choice])
 
     async def _judge(self, judge: str, messages: Messages, answers: Sequence[str], span: Span) -> int | None:
-        question = [*messages, ChatMessage(Role.USER, choose_text(answers))]
+        question = [*messages, ChatMessage(Speaker.USER, choose_text(answers))]
         try:
             reply = await self.ask(judge, question, span, "judge")
         except Exception:
             span.note = "the judge failed; the most frequent answer was used"
             return None
-        choice = chosen(reply.text, len(answers))
+        choice = read_choice(reply.text, len(answers))
         if choice is None:
             span.note = "the judge chose none; the most frequent answer was used"
         return choice
@@ -96,12 +98,12 @@ class Composer:
     async def _revise(self, profile: Revise, messages: Messages, span: Span) -> ModelAnswer:
         answer = await self.ask(profile.draft, messages, span, "draft")
         for _ in range(profile.rounds):
-            so_far = [*messages, ChatMessage(Role.ASSISTANT, answer.text)]
-            question = [*so_far, ChatMessage(Role.USER, criticise_text())]
+            so_far = [*messages, ChatMessage(Speaker.ASSISTANT, answer.text)]
+            question = [*so_far, ChatMessage(Speaker.USER, criticise_text())]
             critique = await self.ask(profile.critique, question, span, "critique")
-            if content_with(critique.text):
+            if is_satisfied(critique.text):
                 break
-            wish = [*so_far, ChatMessage(Role.USER, revise_text(critique.text))]
+            wish = [*so_far, ChatMessage(Speaker.USER, revise_text(critique.text))]
             answer = await self.ask(profile.revise or profile.draft, wish, span, "revision")
         return answer
 

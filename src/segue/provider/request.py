@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from segue.prompts.transcript import ChatMessage, Role
+from segue.prompts.transcript import ChatMessage, Speaker
 from segue.provider.catalogue import COMPOSITE, PROVIDERS
 from segue.provider.failures import InvalidRequest
 from segue.provider.otel import current_context
 from segue.provider.trace import Trace
 
 _ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
+    "system": Speaker.SYSTEM,
+    "developer": Speaker.SYSTEM,
+    "user": Speaker.USER,
+    "assistant": Speaker.ASSISTANT,
 }
 _UNSUPPORTED = ("tools", "functions", "function_call", "audio", "prediction", "web_search_options")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+=,\[\]-]{0,199}")
