@@ -17,7 +17,7 @@ from segue.domain.job import Job, Limits
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Agent, Capabilities, Installation, Problem
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
