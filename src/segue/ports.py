@@ -15,6 +15,7 @@ from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.domain.job import Job
+from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
 from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
@@ -176,7 +177,7 @@ class Source(Protocol):
         """Return what the agent should know beside the task's own text; untrusted, may be empty."""
         return ""
 
-    def record(self, task: Task, completion: Completion) -> None:  # noqa: B027
+    def record(self, task: Task, completion: Completion) -> None:
         """Store how a task failed; it stays pending."""
 
     def head_branch(self) -> str | None:
@@ -187,7 +188,7 @@ class Source(Protocol):
         """Return what changed about tasks that are done, so that a person must decide; None: nothing."""
         return None
 
-    def restart(self) -> None:  # noqa: B027
+    def restart(self) -> None:
         """Forget what is done; the record of it is kept aside."""
 
     def recover(self) -> str:
@@ -248,6 +249,24 @@ class Searcher(Protocol):
 
     async def search(self, query: str) -> list[Hit]:
         """What the service finds, best first; raises SearchFailed."""
+
+
+class Notifier(Protocol):
+    """A way to reach people who are not watching."""
+
+    @property
+    def name(self) -> str:
+        """The name it is configured by."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that sending may take."""
+
+    async def send(self, notification: Notification) -> None:
+        """Send it; raises NotifyError with a sentence for people that contains no secret.
+
+        Title, text and link are bounded, free of control characters and redacted; they are still untrusted.
+        """
 
 
 class Workspace(Protocol):

@@ -1,14 +1,14 @@
-"""Tells people through the configured notifiers; what cannot be told is a problem to write down, no more."""
+"""Notifies people; what could not be sent is a problem to record, no more."""
 
 from __future__ import annotations
 
-from segue.notify.notification import Notification
-from segue.notify.options import Kind
+from segue.domain.notification import Notification, NotificationKind
 from segue.notify.send import notify
 from segue.runtime.app import App
+from segue.runtime.wiring import make_notifiers
 
 
-async def tell_people(app: App, kind: Kind, title: str, text: str) -> list[str]:
-    """Send a notice; gives what went wrong."""
-    redact = app.redactor().text
-    return await notify(app.loaded.settings.notify, Notification(kind, redact(title), redact(text)))
+async def tell_people(app: App, kind: NotificationKind, title: str, text: str) -> list[str]:
+    """Send a notification; return what went wrong."""
+    notification = Notification(kind, title, text)
+    return await notify(make_notifiers(app), notification, app.redactor(), app.loaded.settings.notify.on)
