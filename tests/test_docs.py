@@ -20,6 +20,7 @@ from typing import Any, get_args
 import click
 import pytest
 from docs import generate
+from segue.domain.event import EventType
 
 from segue.agents.scripted.agent import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
@@ -27,7 +28,6 @@ from segue.cli.main import cli
 from segue.config.load import SYNONYMS
 from segue.config.settings import Settings
 from segue.conformance.agent import check_agent
-from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Severity
 from segue.domain.options import read_options
@@ -36,7 +36,7 @@ from segue.domain.task import Task, TaskStatus
 from segue.domain.verdict import Action, Result
 from segue.flow.context import FLOWS, LAUNCHING
 from segue.ports import Capabilities
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment

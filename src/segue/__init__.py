@@ -1,7 +1,7 @@
 """Segue runs a list of tasks with coding agents until each one is done and proven.
 
 This page is the public interface: everything in `__all__` is documented in docs/python.md and stays
-compatible within a major version. Names are imported when they are first used, so that `import segue` is cheap.
+compatible within a major version. Names are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -101,15 +101,15 @@ _PLACES = {
     "segue.domain.run": "Run RunKind RunState",
     "segue.domain.task": "Completion Task TaskList TaskStatus",
     "segue.domain.verdict": "Action Result Verdict",
-    "segue.ports": "Agent Capabilities Hit Installation Judge Notifier Problem Reviewer ReviewSubject Searcher"
-    " Source SourceRequest Store",
+    "segue.ports": "Agent Capabilities Hit Installation Judge Notifier Problem Reviewer ReviewSubject"
+    " Searcher Source SourceRequest Store",
     "segue.system.services": "Services",
     "segue.view.load": "load_view",
     "segue.view.run": "RunView TaskView",
 }
 _NAMES = {name: module for module, listed in _PLACES.items() for name in listed.split()}
 
-__all__ = ["__version__", *sorted(_NAMES)]  # noqa: PLE0604 - the names above, kept in one place
+__all__ = ["__version__", *sorted(_NAMES)]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segue.agents.local.launch import ProcessEnd, make_command
+from segue.agents.local.launch import PlainOutput, ReadLine, make_command
 from segue.agents.local.launch import run_program as run_command
 from segue.domain.errors import SegueError
-from segue.domain.events import AgentText, Event
+from segue.domain.events import Event
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.domain.run import RunState
@@ -87,11 +87,7 @@ def open_store(repo: str | Path | None = None, **settings: Any) -> Store:
     return App.load(Path(repo) if repo else None, None, settings).store(read_only=True)
 
 
-ReadLine = Callable[[str], Sequence[Event]]
-"""Turns a line that the program prints into events."""
-
-
-async def run_program(
+def run_program(
     services: Services,
     job: Job,
     argv: Sequence[str],
@@ -103,35 +99,7 @@ async def run_program(
     """Run a program for a job and yield what an agent's `run` must yield.
 
     The program gets the prompt on stdin. It is started under Segue's supervisor, survives a crash of Segue
-    and is adopted afterwards. What it prints is redacted and bounded.
+    and is adopted afterwards. What it prints is redacted and bounded. `read_line` turns a line into events.
     """
-    reader = _PlainReader(read_line)
     command = make_command(job, argv, pass_env, env)
-    async for item in run_command(services, job, command, reader):
-        yield item
-
-
-class _PlainReader:
-    """Takes what a program prints as its answer, unless somebody reads the lines."""
-
-    def __init__(self, read_line: ReadLine | None) -> None:
-        self._read_line = read_line
-        self._said: list[str] = []
-
-    def read(self, text: str) -> list[Event] | None:
-        """Return the events in a line of stdout; None: it is kept as plain output."""
-        if self._read_line is None:
-            self._said.append(text)
-            return None
-        events = list(self._read_line(text))
-        self._said += [event.text for event in events if isinstance(event, AgentText)]
-        return events
-
-    def outcome(self, end: ProcessEnd, now: float) -> Outcome:
-        """Return how the launch ended, judging by its exit code and last lines."""
-        text = "\n".join(self._said)[-64 * 1024 :]
-        return Outcome(text, end.failure(now), end.exit.code, duration=end.exit.duration)
-
-    def facts(self) -> dict[str, Any]:
-        """Report nothing in addition."""
-        return {}
+    return run_command(services, job, command, PlainOutput(job.model, read_line))

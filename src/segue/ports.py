@@ -109,7 +109,7 @@ class SourceRequest:
 class Source(Protocol):
     """Where tasks come from, and where completion is written back.
 
-    Subclass it and define what has no default: `kind`, `key`, `address`, `matches`, `open`, `tasks` and `mark`.
+    Subclass it and define what has no default: `kind`, `key`, `address`, `matches`, `open`, `tasks`, `mark`.
     """
 
     kind: str
@@ -366,7 +366,7 @@ class StepFacts:
     agent: str | None = None
     model: str | None = None
     build_phase: str | None = None
-    input: Output = Nothing()
+    input: Output = field(default_factory=Nothing)
 
 
 R = TypeVar("R", bound=Output)
@@ -489,7 +489,7 @@ class Store(Protocol):
         limit: int | None = None,
         kinds: Collection[type[Event]] = (),
     ) -> Iterable[Recorded]:
-        """Return the events of a run with a sequence number above `after`, in order; of some kinds, or all."""
+        """Return the events of a run with a number above `after`, in order; of some kinds, or all."""
 
     def query(self, sql: str, arguments: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments."""

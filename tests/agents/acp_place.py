@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from msgspec import structs
+from segue.domain.event import Event
 
 from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpAgent, AcpKind, AcpOptions
-from segue.domain.event import Event
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.options import read_options

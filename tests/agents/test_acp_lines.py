@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from segue.domain.event import EventType
 
 from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import COPILOT, GEMINI
 from segue.agents.acp.tools import AcpToolCall, choose_option, is_allowed
-from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
 from segue.domain.job import Mode
 from tests.agents.stand_in import VALUES, ended

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.agents.command import CommandAgent, CommandOptions
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
-from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job
 from segue.domain.prompt import Prompt
 from segue.ports import Agent
-from segue.prompts.try_agent import try_prompt
+from segue.prompts.task import try_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.stand_in import LIMITS, PROMPT, StandIn, of, outcome

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from segue.domain.event import EventType
 
 from segue.agents.cursor_cloud.agent import CursorCloudAgent, CursorCloudOptions
 from segue.agents.cursor_cloud.api import Status, make_agent_id, parse_status
 from segue.agents.cursor_cloud.errors import read_refusal, read_stream_error
-from segue.domain.event import EventType
 from segue.domain.options import OptionError, read_options
 from segue.runtime.wiring import agent_class
 from segue.system.http.client import HttpResponse

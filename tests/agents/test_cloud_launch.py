@@ -11,9 +11,9 @@ from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
+from segue.domain.event import EventType
 
 from segue.agents.cursor_cloud.api import RunRef, make_agent_id
-from segue.domain.event import EventType
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import FOLLOW_UP, KEY, LAUNCH, LOOK, CloudPlace
 from tests.sim.cloud_desk import DEADLINE, REPO, git, wait_for

@@ -6,10 +6,10 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+from segue.domain.event import EventType
 
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
 from segue.agents.cursor_cloud.api import RunRef
-from segue.domain.event import EventType
 from segue.domain.job import Job, Mode
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor

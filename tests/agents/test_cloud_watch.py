@@ -8,9 +8,9 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from segue.domain.event import EventType
 
 from segue.agents.cursor_cloud.api import make_agent_id
-from segue.domain.event import EventType
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace, Ended
 from tests.sim.cloud_desk import DEADLINE, wait_for

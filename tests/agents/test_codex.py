@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from segue.domain.event import Event, EventType
 
 from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.agents.codex.lines import CodexLines
 from segue.conformance.agent import check_agent
-from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from segue.domain.event import Event, EventType
 
 from segue.agents.command import CommandAgent, CommandOptions
 from segue.domain.argv import fill
-from segue.domain.event import Event, EventType
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.options import OptionError, read_options
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Problem
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 

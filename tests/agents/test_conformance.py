@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.agents.command import CommandAgent, CommandOptions
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
 from segue.conformance.agent import check_agent
-from segue.domain.event import Event, EventType
 from segue.domain.job import Job, Limits
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Agent, Capabilities, Installation, Problem
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 

@@ -10,16 +10,16 @@ import time
 from pathlib import Path
 
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedEntry, ScriptedOptions, load_script
 from segue.domain.errors import UsageError
-from segue.domain.event import Event, EventType
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 

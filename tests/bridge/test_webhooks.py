@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from segue.domain.event import Event, EventType
 
 from segue.bridge.completion import signature
 from segue.bridge.session import KIND
 from segue.bridge.webhooks import _handed_on, inbox_run, is_signed, keep, parse
-from segue.domain.event import Event, EventType
 from segue.domain.run import RunSpec
 from segue.store import connect
 

@@ -13,12 +13,13 @@ from msgspec import Meta
 from segue.agents.local.launch import PlainOutput, make_command, run_program
 from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
-from segue.domain.event import Event
+from segue.domain.events import Event
 from segue.domain.job import Job
 from segue.domain.options import OptionError, Options
+from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.process.processes import Processes, child_environment
-from segue.system.redact import Redactor
+from segue.system.process.processes import child_environment
+from segue.system.services import Services
 
 _PLACEHOLDERS = ("model", "mode", "workspace", "task", "session")
 
@@ -56,10 +57,8 @@ class CommandAgent:
     name = "command"
     can = Capabilities(streams=True)
 
-    def __init__(self, options: CommandOptions, processes: Processes, redactor: Redactor) -> None:
-        self._options = options
-        self._processes = processes
-        self._redactor = redactor
+    def __init__(self, options: CommandOptions, services: Services) -> None:
+        self._options, self._services = options, services
 
     def check(self) -> list[Problem]:
         """Return a problem if the program cannot be executed, as far as is known without a workspace."""
@@ -77,14 +76,14 @@ class CommandAgent:
         """Return where the program is. It is not asked for a version: nobody knows what it would do."""
         return Installation() if self._is_in_workspace() else Installation(self._find())
 
-    def run(self, job: Job) -> AsyncGenerator[Event, None]:
+    def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run the program and keep what it prints."""
         command = make_command(job, self._argv(job), self._options.pass_env, self._options.env)
-        return run_program(self._processes, self._redactor, job, command, PlainOutput(job.model))
+        return run_program(self._services, job, command, PlainOutput(job.model))
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
-        self._processes.forget(token)
+        self._services.processes.forget(token)
 
     def _is_in_workspace(self) -> bool:
         """Return whether the program can only be found when there is a job."""

@@ -22,5 +22,6 @@ class Budget:
         if self.tokens is not None and usage.tokens >= self.tokens:
             return f"the cap of {self.tokens} tokens (limits.tokens) is used up: {usage.tokens} so far"
         if self.cost_usd is not None and (usage.cost_usd or 0.0) >= self.cost_usd:
-            return f"the cap of ${self.cost_usd:.2f} (limits.cost_usd) is used up: ${usage.cost_usd or 0:.2f} so far"
+            cap, spent = f"${self.cost_usd:.2f}", f"${usage.cost_usd or 0.0:.2f}"
+            return f"the cap of {cap} (limits.cost_usd) is used up: {spent} so far"
         return None

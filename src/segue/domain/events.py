@@ -408,6 +408,7 @@ class AgentUsage(Event, frozen=True):
     cost_usd: float | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
 class AgentRaw(Event, frozen=True, rename={"kind": "type"}):

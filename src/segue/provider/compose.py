@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from segue.prompts.composite import choose_text, chosen, content_with, criticise_text, revise_text
-from segue.prompts.transcript import Message, Role, transcript
+from segue.prompts.composite import choose_text, criticise_text, is_satisfied, read_choice, revise_text
+from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
 from segue.provider.catalogue import Catalogue, Target
 from segue.provider.cli_models import Answer, CliModels
 from segue.provider.failures import Busy
@@ -31,19 +31,21 @@ class Composer:
     deadline: float
 
     async def ask(
-        self, name: str, messages: Sequence[Message], parent: Span | None = None, part: str = ""
+        self, name: str, messages: Sequence[ChatMessage], parent: Span | None = None, part: str = ""
     ) -> Answer:
         """Ask the model or profile of this name."""
         target = self.catalogue.target(name)
         with self.trace.span(target.kind, name, parent, part) as span:
             if target.kind == "cli":
                 left = self._left()
-                return await self.cli.ask(target.provider, target.model, transcript(messages), left, span)
+                return await self.cli.ask(
+                    target.provider, target.model, write_transcript(messages), left, span
+                )
             if target.kind == "profile":
                 return await self._profile(self.catalogue.profiles[target.model], messages, span)
             return await self._vendor(target, messages, span)
 
-    async def _profile(self, profile: Profile, messages: Sequence[Message], span: Span) -> Answer:
+    async def _profile(self, profile: Profile, messages: Sequence[ChatMessage], span: Span) -> Answer:
         match profile:
             case Single():
                 answer = await self.ask(profile.model, messages, span)
@@ -55,7 +57,7 @@ class Composer:
                 answer = await self._revise(profile, messages, span)
         return answer
 
-    async def _fallback(self, profile: Fallback, messages: Sequence[Message], span: Span) -> Answer:
+    async def _fallback(self, profile: Fallback, messages: Sequence[ChatMessage], span: Span) -> Answer:
         *others, last = profile.models
         for model in others:
             try:
@@ -66,7 +68,7 @@ class Composer:
                 span.note = f"{model} gave no answer"
         return await self.ask(last, messages, span, "attempt")
 
-    async def _fan_out(self, profile: FanOut, messages: Sequence[Message], span: Span) -> Answer:
+    async def _fan_out(self, profile: FanOut, messages: Sequence[ChatMessage], span: Span) -> Answer:
         asked = [self.ask(model, messages, span, "candidate") for model in profile.models]
         results = await asyncio.gather(*asked, return_exceptions=True)
         answers = [result for result in results if isinstance(result, Answer)]
@@ -80,32 +82,32 @@ class Composer:
         return _voted(answers, span) if choice is None else Answer(distinct[choice])
 
     async def _judged(
-        self, judge: str, messages: Sequence[Message], answers: Sequence[str], span: Span
+        self, judge: str, messages: Sequence[ChatMessage], answers: Sequence[str], span: Span
     ) -> int | None:
-        question = [*messages, Message(Role.USER, choose_text(answers))]
+        question = [*messages, ChatMessage(Speaker.USER, choose_text(answers))]
         try:
             reply = await self.ask(judge, question, span, "judge")
         except Exception:
             span.note = "the judge gave no answer; the most frequent answer was taken"
             return None
-        choice = chosen(reply.text, len(answers))
+        choice = read_choice(reply.text, len(answers))
         if choice is None:
             span.note = "the judge chose none; the most frequent answer was taken"
         return choice
 
-    async def _revise(self, profile: Revise, messages: Sequence[Message], span: Span) -> Answer:
+    async def _revise(self, profile: Revise, messages: Sequence[ChatMessage], span: Span) -> Answer:
         answer = await self.ask(profile.draft, messages, span, "draft")
         for _ in range(profile.rounds):
-            so_far = [*messages, Message(Role.ASSISTANT, answer.text)]
-            question = [*so_far, Message(Role.USER, criticise_text())]
+            so_far = [*messages, ChatMessage(Speaker.ASSISTANT, answer.text)]
+            question = [*so_far, ChatMessage(Speaker.USER, criticise_text())]
             critique = await self.ask(profile.critique, question, span, "critique")
-            if content_with(critique.text):
+            if is_satisfied(critique.text):
                 break
-            wish = [*so_far, Message(Role.USER, revise_text(critique.text))]
+            wish = [*so_far, ChatMessage(Speaker.USER, revise_text(critique.text))]
             answer = await self.ask(profile.revise or profile.draft, wish, span, "revision")
         return answer
 
-    async def _vendor(self, target: Target, messages: Sequence[Message], span: Span) -> Answer:
+    async def _vendor(self, target: Target, messages: Sequence[ChatMessage], span: Span) -> Answer:
         """A model of LiteLLM's own, asked as its users ask it."""
         litellm: Any = importlib.import_module("litellm")
         response = await litellm.acompletion(

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from segue.prompts.transcript import Message
+from segue.prompts.transcript import ChatMessage
 from segue.provider import otel
 from segue.provider.catalogue import Catalogue
 from segue.provider.cli_models import Answer, CliModels
@@ -32,7 +32,7 @@ class Call:
 
     model: str
     """With its provider: `composer-cli/composer-2.5`."""
-    messages: Sequence[Message]
+    messages: Sequence[ChatMessage]
     params: Mapping[str, Any]
     timeout: float
     trace: Trace = field(default_factory=Trace)

@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from segue.prompts.transcript import Message, Role
+from segue.prompts.transcript import ChatMessage, Speaker
 
 _ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
+    "system": Speaker.SYSTEM,
+    "developer": Speaker.SYSTEM,
+    "user": Speaker.USER,
+    "assistant": Speaker.ASSISTANT,
 }
 _NOT_OFFERED = ("tools", "functions", "function_call", "audio", "prediction", "web_search_options")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+=,\[\]-]{0,199}")
@@ -25,7 +25,7 @@ class Refused(ValueError):
     """The request cannot be carried out as it is; the caller must change it."""
 
 
-def read_messages(messages: Sequence[Any]) -> list[Message]:
+def read_messages(messages: Sequence[Any]) -> list[ChatMessage]:
     """The conversation; raises Refused for anything but text."""
     if not messages:
         raise Refused("messages is empty: there is nothing to answer.")
@@ -64,7 +64,7 @@ def _format(params: Mapping[str, Any]) -> str | None:
     return None if wanted is None else getattr(wanted, "__name__", str(wanted))
 
 
-def _message(number: int, message: Mapping[str, Any]) -> Message:
+def _message(number: int, message: Mapping[str, Any]) -> ChatMessage:
     where = f"messages[{number}]"
     role = message.get("role")
     if role not in _ROLES:
@@ -74,7 +74,7 @@ def _message(number: int, message: Mapping[str, Any]) -> Message:
     for name in ("tool_calls", "function_call", "audio"):
         if message.get(name):
             raise Refused(f"{where}: {name} is not offered: command-line agents take text alone.")
-    return Message(_ROLES[role], _text(where, message.get("content")))
+    return ChatMessage(_ROLES[role], _text(where, message.get("content")))
 
 
 def _text(where: str, content: Any) -> str:

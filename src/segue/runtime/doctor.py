@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 
 from segue.domain.errors import SegueError
 from segue.ports import Agent, Installation, Problem
-from segue.runtime.wiring import App, agent_names, make_agent
+from segue.runtime.app import App
+from segue.runtime.wiring import agent_names, make_agent
 from segue.system.git.repository import Repository
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
+from segue.system.services import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +63,16 @@ async def examine(app: App) -> list[HealthCheck]:
 
 def agent_reports(app: App) -> list[AgentReport]:
     """Examine all agents concurrently: each may start a program or two."""
-    names = agent_names(app.loaded.settings)
+    names = agent_names(app.loaded)
+    services = app.services(Processes(app.state_dir))
     with ThreadPoolExecutor(len(names)) as threads:
-        return list(threads.map(lambda name: _report(app, name), names))
+        return list(threads.map(lambda name: _report(app, name, services), names))
 
 
-def _report(app: App, name: str) -> AgentReport:
+def _report(app: App, name: str, services: Services) -> AgentReport:
     agent: Agent | None = None
     try:
-        agent = make_agent(name, app.loaded, Processes(app.state_dir), Redactor([]))
+        agent = make_agent(name, app.loaded, services)
         problems = agent.check()
     except SegueError as error:
         problems = [Problem(error.message, error.hint, error.exit_code)]

@@ -18,10 +18,11 @@ from msgspec import Meta
 from segue.config.load import environment_of
 from segue.domain.errors import UsageError
 from segue.domain.options import Count, OptionError, Options, Text, read_options
-from segue.domain.role import Part, parts_of
+from segue.domain.role import AgentChoice, read_chain
 from segue.domain.run import Run, RunState
 from segue.ports import Store
-from segue.runtime.wiring import App, is_prompt
+from segue.runtime.app import App
+from segue.sources.prompt import is_prompt
 from segue.system import identity
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
@@ -59,7 +60,7 @@ class Trial:
     """One prompt with one agent, once."""
 
     prompt: str
-    part: Part
+    choice: AgentChoice
     number: int
     repo: Path
 
@@ -107,28 +108,28 @@ def trials(experiment: Experiment) -> Iterator[Trial]:
     assert experiment.folder is not None
     prompts = {prompt: _prompt_folder(prompt) for prompt in experiment.prompts}
     agents = {text: _agent(text) for text in experiment.agents}
-    folders = {_agent_folder(part) for part in agents.values()}
+    folders = {_agent_folder(choice) for choice in agents.values()}
     if (len(prompts), len(folders)) != (len(experiment.prompts), len(experiment.agents)):
         raise UsageError(
             "The experiment contains a prompt or an agent twice.", hint="Use trials = N to repeat trials"
         )
     for number in range(1, experiment.trials + 1):
         for prompt, folder in prompts.items():
-            for part in agents.values():
-                place = experiment.folder / folder / _agent_folder(part) / str(number)
-                yield Trial(prompt, part, number, place)
+            for choice in agents.values():
+                place = experiment.folder / folder / _agent_folder(choice) / str(number)
+                yield Trial(prompt, choice, number, place)
 
 
-def _agent(text: str) -> Part:
+def _agent(text: str) -> AgentChoice:
     try:
-        (part,) = parts_of(text)
+        (choice,) = read_chain(text)
     except ValueError:
         raise UsageError(f"agents: {text!r} is not NAME or NAME:MODEL.") from None
-    return part
+    return choice
 
 
-def _agent_folder(part: Part) -> str:
-    return f"{_slug(part.agent)}--{_slug(part.model)}" if part.model else _slug(part.agent)
+def _agent_folder(choice: AgentChoice) -> str:
+    return f"{_slug(choice.agent)}--{_slug(choice.model)}" if choice.model else _slug(choice.agent)
 
 
 def _prompt_folder(prompt: str) -> str:
@@ -151,7 +152,7 @@ async def run_trials(
     agents = {name: asyncio.Semaphore(most) for name, most in experiment.limits.items()}
 
     async def one(trial: Trial) -> TrialResult:
-        own = agents.get(trial.part.agent, contextlib.nullcontext())
+        own = agents.get(trial.choice.agent, contextlib.nullcontext())
         async with own, everything:
             return await _run_trial(app, experiment, base, trial, report)
 
@@ -206,8 +207,8 @@ async def _prepare_repository(experiment: Experiment, trial: Trial) -> None:
 
 async def _start_run(app: App, experiment: Experiment, base: Path, trial: Trial, log: Path) -> int:
     """Run the trial in its own process, so that a failure does not affect the others."""
-    chosen = ["--agent", trial.part.agent, *(["--model", trial.part.model] if trial.part.model else [])]
-    given = {"SEGUE_DATABASE_URL": app.database(), "SEGUE_STATE_DIR": str(app.state_dir)}
+    chosen = ["--agent", trial.choice.agent, *(["--model", trial.choice.model] if trial.choice.model else [])]
+    given = {"SEGUE_DATABASE_URL": app.database(), "SEGUE_STATE_DIR": str(app.state_dir), "SEGUE_TRIAL": "1"}
     config = ["--config", str(app.config)] if app.config else []
     return await run_segue(
         ["run", trial.prompt, "--repo", str(trial.repo), *chosen, *config],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,7 +11,7 @@ from pathlib import Path
 from segue.domain.budget import Budget
 from segue.domain.errors import UsageError
 from segue.domain.role import AgentChoice, Role, read_chain
-from segue.domain.run import Run, RunSpec
+from segue.domain.run import Run, RunKind, RunSpec
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.flow.context import Policy
 from segue.flow.launch import AgentChain
@@ -85,7 +86,7 @@ class RunPlan:
             titles={task.key: task.title for task in self.listing.tasks if task.key in wanted},
             config=str(app.config) if app.config else None,
             settings=app.loaded.overrides,
-            kind=self.source.run_kind,
+            kind=RunKind.TRIAL if os.environ.get("SEGUE_TRIAL") else self.source.run_kind,
             phases=self.flow.names,
         )
 

@@ -9,21 +9,21 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from segue.domain.errors import Interrupted, SegueError, UsageError, WorkspaceError
-from segue.domain.event import Event
+from segue.domain.events import Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome
-from segue.flow.start import raise_problems
+from segue.flow.launch import run_agent
 from segue.ports import Agent
-from segue.prompts.try_agent import try_prompt
+from segue.prompts.task import try_prompt
 from segue.runtime.app import App
-from segue.runtime.wiring import make_agent
+from segue.runtime.wiring import make_agent, raise_problems
 from segue.system.git.repository import Repository
 from segue.system.interrupts import on_interrupt
 from segue.system.process.folder import Stream
@@ -88,9 +88,10 @@ class AgentTrialResult:
 
 async def try_agent(app: App, trial: AgentTrial, see: Callable[[Event], None]) -> AgentTrialResult:
     """Send the prompt to the agent in a new repository and return the outcome and the diff."""
-    redactor = app.redactor()
     async with Processes(trial.folder / "run") as processes:
-        agent = make_agent(trial.agent, app.loaded, processes, redactor)
+        services = app.services(processes, trial.repo)
+        redactor = services.redactor
+        agent = make_agent(trial.agent, app.loaded, services)
         _check(agent, trial.mode)
         repo = await _new_repository(trial.repo)
         base = await repo.head()
@@ -100,9 +101,13 @@ async def try_agent(app: App, trial: AgentTrial, see: Callable[[Event], None]) -
         job = Job(
             token, try_prompt(trial.prompt), repo.root, trial.mode, trial.model, limits=limits, labels=labels
         )
+
+        async def emit(event: Event) -> None:
+            see(event)
+
         with _interruptible(trial.folder):
             try:
-                outcome = await _run(agent, job, see)
+                outcome = await run_agent(agent, job, emit)
             finally:
                 _keep_output(processes, token, trial, redactor)
         agent.forget(token)
@@ -121,16 +126,6 @@ def _check(agent: Agent, mode: Mode) -> None:
         modes = ", ".join(mode.value for mode in Mode if able[mode])
         raise UsageError(f"{agent.name} has no {mode} mode.", hint=f"It has: {modes}")
     raise_problems(agent.check())
-
-
-async def _run(agent: Agent, job: Job, see: Callable[[Event], None]) -> Outcome:
-    outcome: Outcome | None = None
-    async with aclosing(agent.run(job)) as events:
-        async for event in events:
-            see(event)
-            outcome = event.outcome or outcome
-    assert outcome is not None, "the last event of an agent has its outcome"
-    return outcome
 
 
 @contextmanager

@@ -31,6 +31,16 @@ def pair_key(goal: str, repo: Path) -> str:
     return "prompt-" + hashlib.sha256(pair.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
+def is_prompt(given: str, here: Path = Path()) -> bool:
+    """Return whether a text is a sentence that says what to build: several words that are no file."""
+    if len(given.split()) < 2 or given.rstrip().endswith(".md"):
+        return False
+    try:
+        return not (here / given).exists()
+    except OSError:  # too long for a path
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     steps: tuple[Task, ...]
@@ -51,13 +61,7 @@ class PromptSource(Source):
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
         """Return whether a sentence was given: several words that are no file."""
-        named = request.named
-        if named is None or request.configured or len(named.split()) < 2 or named.rstrip().endswith(".md"):
-            return False
-        try:
-            return not (request.here / named).exists()
-        except OSError:  # too long for a path
-            return True
+        return request.named is not None and not request.configured and is_prompt(request.named, request.here)
 
     @classmethod
     def open(cls, request: SourceRequest) -> Self:

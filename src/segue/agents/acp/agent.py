@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -22,14 +22,15 @@ from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy
 from segue.agents.local.launch import SessionUsage, make_command, run_program
 from segue.agents.local.program import Inspection, Program, check_program_name, find_key, simulator_variables
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentStarted, Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import Options
+from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.files import write_atomic
-from segue.system.process.processes import Command, Processes, child_environment
+from segue.system.process.processes import Command, child_environment
 from segue.system.program import part_command
-from segue.system.redact import Redactor
+from segue.system.services import Services
 
 
 class AcpOptions(Options, frozen=True):
@@ -84,12 +85,9 @@ class AcpAgent:
 
     Options = AcpOptions
 
-    def __init__(
-        self, name: str, profile: Profile, options: AcpOptions, processes: Processes, redactor: Redactor
-    ) -> None:
+    def __init__(self, name: str, profile: Profile, options: AcpOptions, services: Services) -> None:
         self.name = name
-        self._profile, self._options = profile, options
-        self._processes, self._redactor = processes, redactor
+        self._profile, self._options, self._services = profile, options, services
         given = {mode: word for mode, word in structs.asdict(options.modes).items() if word is not None}
         self._modes = structs.replace(profile.modes, **given)
         self.can = Capabilities(
@@ -112,27 +110,24 @@ class AcpAgent:
         """Return where the program is, its version, and which key it has; asked once."""
         return self._inspection.installation
 
-    async def run(self, job: Job) -> AsyncGenerator[Event, None]:
+    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Have the driver do the job and report what it prints."""
-        lines = AcpLines(
-            self.name, self._profile, job.mode, SessionUsage.open(self._processes, self.name, job)
-        )
-        async with aclosing(
-            run_program(self._processes, self._redactor, job, self._command(job), lines)
-        ) as events:
-            async for event in events:
-                if event.outcome is not None:
+        usage = SessionUsage.open(self._services.processes, self.name, job)
+        lines = AcpLines(self.name, self._profile, job.mode, usage)
+        async with aclosing(run_program(self._services, job, self._command(job), lines)) as items:
+            async for item in items:
+                if isinstance(item, Outcome):
                     for held in lines.rest:
                         yield held
-                is_start = event.type is EventType.AGENT_STARTED
-                yield replace(event, data={"argv0": self._argv()[0]}) if is_start else event
+                # The program is the agent's, not the driver.
+                yield AgentStarted(self._argv()[0]) if isinstance(item, AgentStarted) else item
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
-        self._processes.forget(token)
+        self._services.processes.forget(token)
 
     def _command(self, job: Job) -> Command:
-        shared = self._processes.shared(self.name)
+        shared = self._services.processes.shared(self.name)
         folder = shared / "config"
         for file in self._profile.files:
             place = folder / file.path
@@ -216,9 +211,9 @@ class AcpKind:
     profile: Profile
     Options: ClassVar[type[AcpOptions]] = AcpOptions
 
-    def __call__(self, options: AcpOptions, processes: Processes, redactor: Redactor) -> AcpAgent:
+    def __call__(self, options: AcpOptions, services: Services) -> AcpAgent:
         """Make the agent."""
-        return AcpAgent(self.name, self.profile, options, processes, redactor)
+        return AcpAgent(self.name, self.profile, options, services)
 
 
 GEMINI = AcpKind("gemini", acp_profiles.GEMINI)

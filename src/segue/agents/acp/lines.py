@@ -11,21 +11,21 @@ from typing import Any
 from segue.agents.acp.failures import AcpFailures
 from segue.agents.acp.profiles import Profile
 from segue.agents.local.launch import ProcessEnd, SessionUsage
-from segue.agents.local.lines import LineReader, raw_event, thinking_event
+from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_event
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentText, AgentTool, AgentUsage, Event
 from segue.domain.failure import Failure
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome, Usage
 
 _READING = {"Read", "Search", "Think", "WebSearch", "WebFetch"}
-_DATA = ("name", "id", "state", "input", "kind", "title", "status", "result")
+_DETAILS = ("kind", "title")
 _TOKENS = {
     "input_tokens": "inputTokens",
     "output_tokens": "outputTokens",
     "cache_read_tokens": "cachedReadTokens",
     "cache_write_tokens": "cachedWriteTokens",
-    "thought_tokens": "thoughtTokens",
+    "reasoning_tokens": "thoughtTokens",
 }
 
 
@@ -108,19 +108,28 @@ class AcpLines:
 
     def _read_proposal(self, line: Json) -> list[Event]:
         self._proposal = as_text(line.get("text"))[-TEXT_CHARS:]
-        return [Event(EventType.AGENT_TEXT, {"text": self._proposal})] if self._proposal.strip() else []
+        return [AgentText(self._proposal)] if self._proposal.strip() else []
 
     def _read_tool(self, line: Json) -> list[Event]:
         state = line.get("state")
         if state == "updated":
             return []
-        data = {key: shrink(line[key]) for key in _DATA if key in line}
         if state == "completed":
             status = as_text(line.get("status"))
             self._lines.counts["tools"] += 1
             self._lines.counts[f"tools_{status}"] += 1
             self._worked = self._worked or (status == "success" and line.get("name") not in _READING)
-        return [Event(EventType.AGENT_TOOL, data)]
+        return [
+            AgentTool(
+                as_text(line.get("name")),
+                shrink(line.get("input")),
+                read_id(line.get("id")),
+                as_text(state),
+                as_text(line.get("status")),
+                shrink(line.get("result")),
+                {key: shrink(line[key]) for key in _DETAILS if line.get(key)},
+            )
+        ]
 
     def _read_permission(self, line: Json) -> list[Event]:
         if line.get("allowed") is True:
@@ -144,16 +153,15 @@ class AcpLines:
         for key in ("input_tokens", "output_tokens"):
             counted[key] = counted[key] or as_count(quota.get(key))
         spent = self._cost.spent()
-        cost = spent.cost_usd if spent else 0.0
+        cost = spent.cost_usd if spent else None
         if not any(counted.values()) and not cost:
             return []
         # Some agents count thoughts and the cache in the total only.
         read = max(counted["input_tokens"], as_count(used.get("totalTokens")) - counted["output_tokens"])
         self._usage = Usage(read, counted["output_tokens"], cost)
-        return [Event(EventType.AGENT_USAGE, {**counted, "cost_usd": cost})]
+        return [AgentUsage(**counted, cost_usd=cost)]
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the last event says in addition to the outcome."""
+    def _facts(self) -> dict[str, Any]:
         facts = self._lines.facts()
         if self._last.get("type") == "result":
             facts["stop_reason"] = shrink(self._last.get("stop_reason"))
@@ -177,6 +185,7 @@ class AcpLines:
             session=self._session,
             usage=self._usage,
             duration=end.exit.duration,
+            facts=self._facts(),
         )
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:

@@ -18,12 +18,13 @@ from segue.agents.claude.failures import LOGIN
 from segue.agents.claude.lines import ClaudeLines
 from segue.agents.local.launch import SessionUsage, flag, make_command, run_program
 from segue.agents.local.program import Inspection, LoginProbe, Program, check_program_name, find_key
-from segue.domain.event import Event
+from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import Options
+from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.process.processes import Command, Processes, child_environment
-from segue.system.redact import Redactor
+from segue.system.process.processes import Command, child_environment
+from segue.system.services import Services
 
 _CLAUDE = Program(
     "claude",
@@ -91,10 +92,8 @@ class ClaudeAgent:
         plan_mode=True, ask_mode=True, follow_up=True, streams=True, reports_usage=True, reports_cost=True
     )
 
-    def __init__(self, options: ClaudeOptions, processes: Processes, redactor: Redactor) -> None:
-        self._options = options
-        self._processes = processes
-        self._redactor = redactor
+    def __init__(self, options: ClaudeOptions, services: Services) -> None:
+        self._options, self._services = options, services
 
     def check(self) -> list[Problem]:
         """Return what is wrong with the program or its login; asked once."""
@@ -104,13 +103,12 @@ class ClaudeAgent:
         """Return where the program is, its version, and how it is logged in; asked once."""
         return self._inspection.installation
 
-    def run(self, job: Job) -> AsyncGenerator[Event, None]:
+    def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Claude Code on the job and report what it prints."""
-        lines = ClaudeLines(job.mode, SessionUsage.open(self._processes, self.name, job))
+        lines = ClaudeLines(job.mode, SessionUsage.open(self._services.processes, self.name, job))
         grace = self._options.result_grace
         return run_program(
-            self._processes,
-            self._redactor,
+            self._services,
             job,
             self._command(job),
             lines,
@@ -119,12 +117,12 @@ class ClaudeAgent:
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
-        self._processes.forget(token)
+        self._services.processes.forget(token)
 
     def _command(self, job: Job) -> Command:
         variables = {**_QUIET, "CLAUDE_CODE_MAX_RETRIES": str(self._options.max_retries)}
         if self._options.own_config_dir and self._key():
-            variables["CLAUDE_CONFIG_DIR"] = str(self._processes.shared("claude-config"))
+            variables["CLAUDE_CONFIG_DIR"] = str(self._services.processes.shared("claude-config"))
         if job.mode is Mode.EDIT and self._options.permission_mode == "bypassPermissions" and _is_root():
             variables["IS_SANDBOX"] = "1"  # otherwise it refuses to run as root
         program = self._program() or self._options.agent_cmd or self.name

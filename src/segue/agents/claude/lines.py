@@ -22,7 +22,7 @@ from segue.agents.local.values import (
     clip,
     shrink,
 )
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome, Usage
@@ -160,10 +160,9 @@ class ClaudeLines:
         read = counted["input_tokens"] + counted["cache_read_tokens"] + counted["cache_write_tokens"]
         cost = as_money(line.get("total_cost_usd"))
         self._usage.total = Usage(read, counted["output_tokens"], cost)
-        return [Event(EventType.AGENT_USAGE, {**counted, "cost_usd": cost})]
+        return [AgentUsage(**counted, cost_usd=cost)]
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the last event says in addition to the outcome."""
+    def _facts(self) -> dict[str, Any]:
         facts = self._lines.facts()
         result = self._result or {}
         for name in ("terminal_reason", "num_turns", "structured_output"):
@@ -191,6 +190,7 @@ class ClaudeLines:
             model=self._model,
             usage=self._usage.spent(),
             duration=end.exit.duration,
+            facts=self._facts(),
         )
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:

@@ -21,12 +21,13 @@ from segue.agents.codex.failures import LOGIN
 from segue.agents.codex.lines import CodexLines
 from segue.agents.local.launch import SessionUsage, flag, make_command, run_program
 from segue.agents.local.program import Inspection, LoginProbe, Program, check_program_name, find_key
-from segue.domain.event import Event
+from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import Options
+from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.process.processes import Command, Processes, child_environment
-from segue.system.redact import Redactor
+from segue.system.process.processes import Command, child_environment
+from segue.system.services import Services
 
 _CODEX = Program(
     "codex",
@@ -84,10 +85,8 @@ class CodexAgent:
     name = "codex"
     can = Capabilities(plan_mode=True, ask_mode=True, follow_up=True, streams=True, reports_usage=True)
 
-    def __init__(self, options: CodexOptions, processes: Processes, redactor: Redactor) -> None:
-        self._options = options
-        self._processes = processes
-        self._redactor = redactor
+    def __init__(self, options: CodexOptions, services: Services) -> None:
+        self._options, self._services = options, services
 
     def check(self) -> list[Problem]:
         """Return what is wrong with the program or its login; asked once."""
@@ -97,29 +96,26 @@ class CodexAgent:
         """Return where the program is, its version, and how it is logged in; asked once."""
         return self._inspection.installation
 
-    def run(self, job: Job) -> AsyncGenerator[Event, None]:
+    def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Codex on the job and report what it prints."""
-        note = self._processes.scratch(job.token) / "gave-up"
-        lines = CodexLines(
-            job.mode, SessionUsage.open(self._processes, self.name, job), job.model, note.exists
-        )
+        note = self._services.processes.scratch(job.token) / "gave-up"
+        usage = SessionUsage.open(self._services.processes, self.name, job)
+        lines = CodexLines(job.mode, usage, job.model, note.exists)
 
         def patience() -> float | None:
             if lines.offline_since is None:
                 return None
             return max(0.0, lines.offline_since + self._options.offline_grace - time.monotonic())
 
-        return run_program(
-            self._processes, self._redactor, job, self._command(job), lines, patience, give_up=note.touch
-        )
+        return run_program(self._services, job, self._command(job), lines, patience, give_up=note.touch)
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
-        self._processes.forget(token)
+        self._services.processes.forget(token)
 
     def _command(self, job: Job) -> Command:
         has_own = self._options.own_config_dir and self._key()
-        variables = {"CODEX_HOME": str(self._processes.shared("codex-home"))} if has_own else {}
+        variables = {"CODEX_HOME": str(self._services.processes.shared("codex-home"))} if has_own else {}
         program = self._program() or self._options.agent_cmd or self.name
         return make_command(job, (program, *self._arguments(job)), self._passed(), variables)
 

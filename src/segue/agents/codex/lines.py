@@ -12,13 +12,18 @@ from segue.agents.local.failures import MESSAGE_CHARS
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, shrink
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome, Usage
 
 _STATES = {"completed": "success", "failed": "failure", "declined": "rejected"}
-_USAGE = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
+_TOKENS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_tokens": "cached_input_tokens",
+    "reasoning_tokens": "reasoning_output_tokens",
+}
 
 
 class CodexLines:
@@ -67,9 +72,9 @@ class CodexLines:
         used = as_table(line.get("usage"))
         if not used:
             return []
-        counted = {name: as_count(used.get(name)) for name in _USAGE}
+        counted = {ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()}
         self._usage.total = Usage(counted["input_tokens"], counted["output_tokens"])
-        return [Event(EventType.AGENT_USAGE, counted)]
+        return [AgentUsage(**counted)]
 
     def _read_failed(self, line: Json) -> list[Event]:
         self._turn = "failed"
@@ -103,10 +108,6 @@ class CodexLines:
         status = _STATES.get(as_text(item.get("status")) or "completed", "unknown")
         return [self._lines.finish_tool(name, key, shrink(given), status, result)]
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the last event says in addition to the outcome."""
-        return self._lines.facts()
-
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
         self._usage.store(self._session)
@@ -118,6 +119,7 @@ class CodexLines:
             model=self._model,
             usage=self._usage.spent(),
             duration=end.exit.duration,
+            facts=self._lines.facts(),
         )
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:

@@ -30,12 +30,13 @@ from segue.agents.local.program import (
     find_key,
     simulator_variables,
 )
-from segue.domain.event import Event
+from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import Options
+from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.process.processes import Command, Processes, child_environment
-from segue.system.redact import Redactor
+from segue.system.process.processes import Command, child_environment
+from segue.system.services import Services
 
 _CURSOR = Program(
     "cursor",
@@ -100,10 +101,8 @@ class CursorAgent:
     usual_flow = "plan"
     can = Capabilities(plan_mode=True, ask_mode=True, follow_up=True, streams=True, reports_usage=True)
 
-    def __init__(self, options: CursorOptions, processes: Processes, redactor: Redactor) -> None:
-        self._options = options
-        self._processes = processes
-        self._redactor = redactor
+    def __init__(self, options: CursorOptions, services: Services) -> None:
+        self._options, self._services = options, services
 
     def check(self) -> list[Problem]:
         """Return what is wrong with the program or its login; asked once."""
@@ -113,20 +112,22 @@ class CursorAgent:
         """Return where the program is, its version, and how it is logged in; asked once."""
         return self._inspection.installation
 
-    def run(self, job: Job) -> AsyncGenerator[Event, None]:
+    def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Cursor on the job and report what it prints."""
         lines = CursorLines(job.mode)
         patience = _limit_after_result(lines, self._options.result_grace)
-        return run_program(self._processes, self._redactor, job, self._command(job), lines, patience)
+        return run_program(self._services, job, self._command(job), lines, patience)
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
-        self._processes.forget(token)
+        self._services.processes.forget(token)
 
     def _command(self, job: Job) -> Command:
         variables = {"NO_OPEN_BROWSER": "1"}
         if self._options.own_config_dir:
-            variables["CURSOR_CONFIG_DIR"] = str(_prepare_config_dir(self._processes.scratch(job.token)))
+            variables["CURSOR_CONFIG_DIR"] = str(
+                _prepare_config_dir(self._services.processes.scratch(job.token))
+            )
         program = self._program() or self._options.agent_cmd or _CURSOR.names[0]
         return make_command(job, (program, *self._arguments(job)), self._passed(), variables)
 

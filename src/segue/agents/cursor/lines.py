@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from segue.agents.cursor.failures import FAILURES
@@ -10,7 +9,7 @@ from segue.agents.cursor.tools import read_tool_use
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_list, as_table, as_text, shrink
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome, Usage
@@ -35,7 +34,7 @@ class CursorLines:
         self._plan = ""
         self._pieces = ""
         self._is_partial = False
-        self._thoughts = Counter[str]()
+        self._thoughts = 0
         self._lines = LineReader(
             {
                 "system": self._read_system,
@@ -68,12 +67,10 @@ class CursorLines:
     def _read_thinking(self, line: Json) -> list[Event]:
         """Collect the pieces of a thought, of which there are hundreds, into one event."""
         if line.get("subtype") != "completed":
-            self._thoughts["deltas"] += 1
-            self._thoughts["chars"] += len(as_text(line.get("text")))
+            self._thoughts += len(as_text(line.get("text")))
             return []
-        event = thinking_event(self._thoughts["chars"], deltas=self._thoughts["deltas"])
-        self._thoughts.clear()
-        return [event]
+        chars, self._thoughts = self._thoughts, 0
+        return [thinking_event(chars)]
 
     def _read_assistant(self, line: Json) -> list[Event]:
         text = _read_content(line)
@@ -109,10 +106,9 @@ class CursorLines:
         counted = {ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()}
         read = counted["input_tokens"] + counted["cache_read_tokens"] + counted["cache_write_tokens"]
         self._usage = Usage(read, counted["output_tokens"])
-        return [*said, Event(EventType.AGENT_USAGE, counted)]
+        return [*said, AgentUsage(**counted)]
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the last event says in addition to the outcome."""
+    def _facts(self) -> dict[str, Any]:
         facts = self._lines.facts()
         rejected = self._lines.counts["tools_rejected"]
         if rejected and self._mode is Mode.EDIT:
@@ -135,6 +131,7 @@ class CursorLines:
             model=self._model,
             usage=self._usage,
             duration=end.exit.duration,
+            facts=self._facts(),
         )
 
     def _failure(self, end: ProcessEnd, now: float, text: str) -> Failure | None:

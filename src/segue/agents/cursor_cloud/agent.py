@@ -15,21 +15,21 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, structs
 
-from segue.agents.cursor_cloud.api import LaunchRequest
+from segue.agents.cursor_cloud.api import CloudRequest
 from segue.agents.cursor_cloud.cloud_run import CloudRun
 from segue.agents.cursor_cloud.connection import SharedConnection
-from segue.agents.cursor_cloud.ending import make_failure_event
+from segue.agents.cursor_cloud.ending import fail_without_run
 from segue.domain.errors import CredentialsError, SegueError
-from segue.domain.event import Event
+from segue.domain.events import Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.options import OptionError, Options
+from segue.domain.outcome import Outcome
 from segue.domain.repository import canonical
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.git.repository import Repository
 from segue.system.http.client import LOOPBACK, HttpPolicy
-from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
+from segue.system.services import Services
 
 KEY = "CURSOR_API_KEY"
 
@@ -86,7 +86,7 @@ class CursorCloudAgent:
     Options = CursorCloudOptions
     name = "cursor-cloud"
 
-    def __init__(self, options: CursorCloudOptions, processes: Processes, redactor: Redactor) -> None:
+    def __init__(self, options: CursorCloudOptions, services: Services) -> None:
         current = options.api_version == "v1"
         self.can = Capabilities(
             plan_mode=current,
@@ -96,9 +96,7 @@ class CursorCloudAgent:
             reports_usage=current,
             reports_cost=current,
         )
-        self._options = options
-        self._processes = processes
-        self._redactor = redactor
+        self._options, self._services = options, services
         policy = HttpPolicy(options.max_connections, options.max_streams, pause=options.retry_pause)
         streams = options.max_streams if options.stream else 0
         self._connection = SharedConnection(options.base_url, options.api_version, streams, policy)
@@ -116,26 +114,28 @@ class CursorCloudAgent:
         """Return the version of the API and where its key comes from; there is no program."""
         return Installation(version=f"API {self._options.api_version}", login=KEY if _read_key() else None)
 
-    async def run(self, job: Job) -> AsyncGenerator[Event, None]:
+    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Launch, adopt or continue a run, watch it, and report how it ended."""
         try:
             request = await self._make_request(job)
         except (SegueError, ValueError) as error:
             failure = Failure(FailureKind.NOT_STARTED, str(error))
-            yield make_failure_event(failure, job, 0.0, self._redactor)
+            yield fail_without_run(failure, job, 0.0, self._services.redactor)
             return
         if problems := self.check():
-            yield make_failure_event(Failure(FailureKind.AUTH, problems[0].message), job, 0.0, self._redactor)
+            yield fail_without_run(
+                Failure(FailureKind.AUTH, problems[0].message), job, 0.0, self._services.redactor
+            )
             return
         async with self._connection.open(_read_key()) as connection:
             run = CloudRun(
                 connection,
                 job,
                 request,
-                self._redactor,
+                self._services.redactor,
                 self._options.poll_interval,
                 self._options.retry_pause,
-                lambda: self._processes.scratch(job.token),
+                lambda: self._services.processes.scratch(job.token),
             )
             async with aclosing(run.events()) as events:
                 async for event in events:
@@ -143,14 +143,14 @@ class CursorCloudAgent:
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
-        self._processes.forget(token)
+        self._services.processes.forget(token)
 
-    async def _make_request(self, job: Job) -> LaunchRequest:
+    async def _make_request(self, job: Job) -> CloudRequest:
         if job.mode is not Mode.EDIT and not self.can.plan_mode:
             raise ValueError(f"API v0 has no {job.mode} mode; set agents.cursor-cloud.api_version to v1")
         labels = job.labels
         title = f"Segue {labels.get('run', '')[:8]}: task {labels.get('task', '')}, {labels.get('phase', '')}"
-        return LaunchRequest(
+        return CloudRequest(
             token=job.token,
             prompt=job.prompt.text,
             repository=self._options.repository or await _find_origin(job.workspace),

@@ -77,7 +77,7 @@ class RunRef:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchRequest:
+class CloudRequest:
     """What to launch."""
 
     token: str
@@ -128,6 +128,11 @@ class RunUsage:
     cents: float | None = None
 
     @property
+    def cost_usd(self) -> float | None:
+        """The cost in dollars; None if the API does not report it."""
+        return None if self.cents is None else self.cents / 100
+
+    @property
     def is_empty(self) -> bool:
         """True if nothing has been counted yet."""
         return not (self.input_tokens or self.output_tokens or self.cents)
@@ -151,7 +156,7 @@ class CloudApi(Protocol):
     def owns(self, ref: RunRef) -> bool:
         """Return whether a run belongs to this version of the API."""
 
-    async def launch(self, request: LaunchRequest, deadline: float) -> RunRef:
+    async def launch(self, request: CloudRequest, deadline: float) -> RunRef:
         """Launch an agent."""
 
     async def find(self, token: str, deadline: float) -> RunRef | None:
@@ -160,7 +165,7 @@ class CloudApi(Protocol):
     async def latest(self, agent: str, deadline: float) -> RunRef:
         """Return the newest run of an agent."""
 
-    async def follow_up(self, last: RunRef, request: LaunchRequest, deadline: float) -> RunRef:
+    async def follow_up(self, last: RunRef, request: CloudRequest, deadline: float) -> RunRef:
         """Send another prompt to an agent whose newest run is `last`."""
 
     async def get(self, ref: RunRef, deadline: float) -> RunSnapshot:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from dataclasses import dataclass, replace
 
-from segue.agents.cursor_cloud.api import CloudApi, LaunchRequest, RunRef
+from segue.agents.cursor_cloud.api import CloudApi, CloudRequest, RunRef
 from segue.agents.cursor_cloud.errors import CloudError
 from segue.domain.repository import same_repository
 
@@ -30,7 +30,7 @@ class RunStarter:
     """Starts runs for one request."""
 
     api: CloudApi
-    request: LaunchRequest
+    request: CloudRequest
     deadline: float
     pause: float
     """Seconds between requests about something that should change soon."""
@@ -63,7 +63,7 @@ class RunStarter:
         newest = await self.api.latest(last.agent, deadline)
         return newest if newest.run != last.run else None
 
-    async def _launch(self, request: LaunchRequest) -> StartedRun:
+    async def _launch(self, request: CloudRequest) -> StartedRun:
         if not self.api.mints_ids and (found := await self.api.find(request.token, self.deadline)):
             return StartedRun(found, adopted=True)
         try:
@@ -100,7 +100,7 @@ class RunStarter:
                     raise
             await asyncio.sleep(self.poll)
 
-    async def _succeed(self, last: RunRef) -> LaunchRequest:
+    async def _succeed(self, last: RunRef) -> CloudRequest:
         """Return the request for a new agent that continues where one that is archived or gone stopped."""
         branch = await self._find_branch(last) or self.request.base
         on_branch = bool(branch) and not _SHA.fullmatch(branch)

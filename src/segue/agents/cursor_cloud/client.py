@@ -11,7 +11,7 @@ from urllib.parse import quote
 from segue.agents.cursor_cloud.api import (
     TURN,
     Branch,
-    LaunchRequest,
+    CloudRequest,
     RunRef,
     RunSnapshot,
     RunUsage,
@@ -38,7 +38,7 @@ class CloudV1:
         """Return whether a run belongs to this version of the API."""
         return bool(ref.agent and ref.run) and not ref.run.startswith(TURN)
 
-    async def launch(self, request: LaunchRequest, deadline: float) -> RunRef:
+    async def launch(self, request: CloudRequest, deadline: float) -> RunRef:
         """Launch an agent under an id made from the token; safe to repeat, because ids are unique."""
         agent = make_agent_id(request.token)
         body: dict[str, Any] = {
@@ -73,7 +73,7 @@ class CloudV1:
         items = as_list(read_body(answer).get("items")) or [None]
         return RunRef(agent, _read_id(answer, as_table(items[0]), "run"))
 
-    async def follow_up(self, last: RunRef, request: LaunchRequest, deadline: float) -> RunRef:
+    async def follow_up(self, last: RunRef, request: CloudRequest, deadline: float) -> RunRef:
         """Start another run. The API may ignore the key here, so this is not repeated blindly."""
         answer = await send(
             self._http,
@@ -178,7 +178,7 @@ def compute_age(answer: HttpResponse, created: Any) -> float | None:
     return max(0.0, now - then.timestamp()) if now is not None and then.tzinfo else None
 
 
-def _make_body(request: LaunchRequest) -> dict[str, Any]:
+def _make_body(request: CloudRequest) -> dict[str, Any]:
     model = {"model": {"id": request.model}} if request.model else {}
     return {"prompt": {"text": request.prompt}, "mode": "plan" if request.plan else "agent", **model}
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from segue.agents.cursor_cloud.api import (
     TURN,
     Branch,
-    LaunchRequest,
+    CloudRequest,
     RunRef,
     RunSnapshot,
     RunUsage,
@@ -46,7 +46,7 @@ class CloudV0:
         """Return whether a run belongs to this version of the API."""
         return bool(ref.agent) and ref.run.startswith(TURN)
 
-    async def launch(self, request: LaunchRequest, deadline: float) -> RunRef:
+    async def launch(self, request: CloudRequest, deadline: float) -> RunRef:
         """Launch an agent; never repeated, because nothing would refuse a second one."""
         body: dict[str, Any] = {
             "prompt": {"text": f"{request.prompt}\n\n{make_mark(request.token)}\n"},
@@ -80,7 +80,7 @@ class CloudV0:
         messages = await self._conversation(agent, deadline)
         return RunRef(agent, f"{TURN}{_count_turns(messages)}")
 
-    async def follow_up(self, last: RunRef, request: LaunchRequest, deadline: float) -> RunRef:
+    async def follow_up(self, last: RunRef, request: CloudRequest, deadline: float) -> RunRef:
         """Send another prompt."""
         body = {"prompt": {"text": request.prompt}}
         try:

@@ -9,17 +9,18 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from segue.agents.cursor_cloud.api import LaunchRequest, RunRef, RunUsage, Status
+from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunUsage, Status
 from segue.agents.cursor_cloud.begin import RunStarter, StartedRun
 from segue.agents.cursor_cloud.connection import Connection
-from segue.agents.cursor_cloud.ending import CloudRunEnd, make_failure_event
+from segue.agents.cursor_cloud.ending import CloudRunEnd, fail_without_run
 from segue.agents.cursor_cloud.errors import CloudError
 from segue.agents.cursor_cloud.failures import BY_US, HANG, TIMEOUT, judge_end, judge_refusal
 from segue.agents.cursor_cloud.reading import StreamReader
 from segue.agents.cursor_cloud.watch import Pace, RunWatch
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentStarted, Event
 from segue.domain.failure import Failure
 from segue.domain.job import Job
+from segue.domain.outcome import Outcome
 from segue.system.redact import Redactor
 
 _CANCEL_SECONDS = 5.0
@@ -36,20 +37,21 @@ class CloudRun:
 
     connection: Connection
     job: Job
-    request: LaunchRequest
+    request: CloudRequest
     redactor: Redactor
     poll: float
     pause: float
     scratch: Callable[[], Path]
     """Returns the folder where a note is kept until the outcome is stored."""
 
-    async def events(self) -> AsyncGenerator[Event, None]:
-        """Yield everything that is seen; the last event has the outcome."""
+    async def events(self) -> AsyncGenerator[Event | Outcome, None]:
+        """Yield everything that is seen; the last item is the outcome."""
         began = time.monotonic()
         deadline = _now() + self.job.limits.wall
         starter = RunStarter(self.connection.api, self.request, deadline, self.pause, self.poll)
         reader = StreamReader(self.redactor, self.job.limits.kept_bytes)
         started: StartedRun | None = None
+        used: Event | None = None
         over = False
         try:
             started = await starter.start(self.job.session)
@@ -60,16 +62,18 @@ class CloudRun:
                     yield event
             end_of_run = await self._finish(started, watch, time.monotonic() - began)
             over = True
-            last = [*end_of_run.usage_event(), end_of_run.last_event(reader, self.redactor)]
+            outcome = end_of_run.outcome(reader, self.redactor)
+            used = end_of_run.usage_event()
         except CloudError as error:
             over = not error.unsure
             failure = judge_refusal(error, late=_now() >= deadline)
-            last = [make_failure_event(failure, self.job, time.monotonic() - began, self.redactor)]
+            outcome = fail_without_run(failure, self.job, time.monotonic() - began, self.redactor)
         finally:
             if not over:
                 await self._abandon(started, starter)
-        for event in last:
-            yield event
+        if used is not None:
+            yield used
+        yield outcome
 
     async def _make_watch(self, started: StartedRun, reader: StreamReader, deadline: float) -> RunWatch:
         limits = self.job.limits
@@ -162,8 +166,7 @@ class CloudRun:
 
 def _start_event(started: StartedRun) -> Event:
     ref = started.ref
-    facts = {"agent_id": ref.agent, "run_id": ref.run, "url": ref.url, "adopted": started.adopted}
-    return Event(EventType.AGENT_STARTED, {"argv0": "cursor-cloud", **facts})
+    return AgentStarted("cursor-cloud", ref.agent, ref.run, ref.url, started.adopted)
 
 
 def _now() -> float:

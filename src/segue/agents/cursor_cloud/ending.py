@@ -1,14 +1,13 @@
-"""Report how a cloud run ended: its outcome, and the last event."""
+"""Report how a cloud run ended: what it used, and its outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from segue.agents.cursor_cloud.api import RunRef, RunSnapshot, RunUsage
 from segue.agents.cursor_cloud.reading import StreamReader
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentUsage
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome, Usage
@@ -31,33 +30,21 @@ class CloudRunEnd:
     used: RunUsage | None
     duration: float
 
-    def usage_event(self) -> list[Event]:
+    def usage_event(self) -> AgentUsage | None:
         """Return an event with the usage, if the API reports it."""
-        if self.used is None:
-            return []
-        facts = asdict(self.used)
-        cents = facts.pop("cents")
-        return [Event(EventType.AGENT_USAGE, {**facts, "cost_usd": None if cents is None else cents / 100})]
+        used = self.used
+        if used is None:
+            return None
+        return AgentUsage(
+            used.input_tokens,
+            used.output_tokens,
+            used.cost_usd,
+            used.cache_read_tokens,
+            used.cache_write_tokens,
+        )
 
-    def last_event(self, reader: StreamReader, redactor: Redactor) -> Event:
-        """Return the last event."""
-        outcome = self._outcome(reader, redactor)
-        snapshot = self.snapshot
-        facts = {
-            "agent_id": self.ref.agent,
-            "run_id": self.ref.run,
-            "url": self.ref.url,
-            "status": snapshot.word if snapshot else None,
-            "branches": list(outcome.branches),
-            "pull_requests": sorted({branch.pr for branch in snapshot.branches if branch.pr})
-            if snapshot
-            else [],
-            "adopted": self.adopted,
-            **reader.facts(),
-        }
-        return _make_end_event(outcome, redactor.data(facts))
-
-    def _outcome(self, reader: StreamReader, redactor: Redactor) -> Outcome:
+    def outcome(self, reader: StreamReader, redactor: Redactor) -> Outcome:
+        """Return how the run ended."""
         said = self.snapshot.text if self.snapshot else ""
         plan = reader.plan if self.job.mode is Mode.PLAN else ""
         text = plan or redactor.text(said) or reader.text
@@ -70,7 +57,21 @@ class CloudRunEnd:
             usage=self._usage(),
             duration=self.duration if took is None else took,
             branches=self._branches(),
+            facts=redactor.data(self._facts(reader)),
         )
+
+    def _facts(self, reader: StreamReader) -> dict[str, Any]:
+        snapshot = self.snapshot
+        return {
+            "agent_id": self.ref.agent,
+            "run_id": self.ref.run,
+            "url": self.ref.url,
+            "status": snapshot.word if snapshot else None,
+            "branches": list(self._branches()),
+            "pull_requests": sorted({b.pr for b in snapshot.branches if b.pr}) if snapshot else [],
+            "adopted": self.adopted,
+            **reader.facts(),
+        }
 
     def _check_text(self, text: str) -> Failure | None:
         what = _NO_TEXT.get(self.job.mode)
@@ -83,7 +84,7 @@ class CloudRunEnd:
         if used is None:
             return None
         read = used.input_tokens + used.cache_read_tokens + used.cache_write_tokens
-        return Usage(read, used.output_tokens, (used.cents or 0.0) / 100)
+        return Usage(read, used.output_tokens, used.cost_usd)
 
     def _branches(self) -> tuple[str, ...]:
         """Return the branches in our repository; the agent may have pushed none, several, or elsewhere."""
@@ -92,24 +93,15 @@ class CloudRunEnd:
         return tuple(dict.fromkeys(ours))
 
 
-def make_failure_event(failure: Failure, job: Job, duration: float, redactor: Redactor) -> Event:
-    """Return the last event of a job that has no run."""
-    failure = replace(failure, message=redactor.text(failure.message))
-    outcome = Outcome(failure=failure, session=job.session, model=job.model, duration=duration)
-    return _make_end_event(outcome, {"adopted": False})
-
-
-def _make_end_event(outcome: Outcome, facts: Mapping[str, Any]) -> Event:
-    """Return the last event."""
-    data = {
-        "ok": outcome.failure is None,
-        "exit_code": None,
-        "duration": round(outcome.duration, 3),
-        "failure": asdict(outcome.failure) if outcome.failure else None,
-        "usage": asdict(outcome.usage) if outcome.usage else None,
-        **facts,
-    }
-    return Event(EventType.AGENT_ENDED, data, outcome)
+def fail_without_run(failure: Failure, job: Job, duration: float, redactor: Redactor) -> Outcome:
+    """Return the outcome of a job that has no run."""
+    return Outcome(
+        failure=_redact(failure, redactor),
+        session=job.session,
+        model=job.model,
+        duration=duration,
+        facts={"adopted": False},
+    )
 
 
 def _redact(failure: Failure | None, redactor: Redactor) -> Failure | None:

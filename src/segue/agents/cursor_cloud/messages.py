@@ -8,7 +8,7 @@ from typing import Any
 
 from segue.agents.cursor.tools import read_tool_use
 from segue.agents.local.values import TEXT_CHARS, as_text, clip, shrink
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentText, AgentTool, Event
 from segue.system.redact import Redactor
 
 _UTF8 = codecs.getincrementaldecoder("utf-8")
@@ -47,22 +47,17 @@ class MessageBuffer:
         if not self._said.strip():
             return []
         self.last = self._said
-        return [Event(EventType.AGENT_TEXT, {"text": text})]
+        return [AgentText(text)]
 
 
-def read_tool(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of an `agent.tool` event, from a `tool_call` of the stream."""
+def read_tool(data: Mapping[str, Any]) -> AgentTool:
+    """Return the event for a `tool_call` of the stream."""
     call = {"name": as_text(data.get("name")) or "unknown", "arguments": data.get("args")}
     use = read_tool_use({"function": call, "result": data.get("result")})
     assert use is not None, "a call with a name is always understood"
     state = data.get("status")
-    tool: dict[str, Any] = {
-        "name": clip(use.name, 100),
-        "id": clip(str(data.get("callId") or ""), 200),
-        "state": "started" if state == "running" else "completed",
-        "input": shrink(use.input),
-    }
-    if state != "running":
-        status = use.status or ("error" if state == "error" else None)
-        tool |= {"status": status, "result": shrink(use.result)}
-    return tool
+    name, given, key = clip(use.name, 100), shrink(use.input), clip(str(data.get("callId") or ""), 200)
+    if state == "running":
+        return AgentTool(name, given, key, "started")
+    status = use.status or ("error" if state == "error" else "")
+    return AgentTool(name, given, key, "completed", status, shrink(use.result))

@@ -10,11 +10,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from segue.agents.cursor_cloud.api import Status, parse_status
 from segue.agents.cursor_cloud.messages import MessageBuffer, read_tool
 from segue.agents.cursor_cloud.sse import Freshness, SseFrame
+from segue.agents.local.lines import thinking_event
 from segue.agents.local.values import as_table, as_text, clip, shrink
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentOutput, AgentRaw, Event, event_data
 from segue.system.redact import Redactor
 
 _WORDS = 20
@@ -44,7 +47,7 @@ class StreamReader:
         self._room = kept_bytes
         self._dropped = 0
         self._message = MessageBuffer(redactor)
-        self._thoughts = Counter[str]()
+        self._thoughts = 0
         self._counts = Counter[str]()
         self._words: set[str] = set()
         self._word = ""
@@ -88,11 +91,11 @@ class StreamReader:
         """Return what was held back, and how much had to be dropped."""
         events = self._keep([*self._flush_thought(), *self._message.flush()], 0)
         if self._dropped:
-            events.append(Event(EventType.AGENT_OUTPUT, {"stream": "out", "cut_bytes": self._dropped}))
+            events.append(AgentOutput("out", cut_bytes=self._dropped))
         return events
 
     def facts(self) -> dict[str, Any]:
-        """Return what the last event says in addition to the outcome."""
+        """Return the counts by name."""
         return dict(sorted(self._counts.items()))
 
     def _read_simple(self, frame: SseFrame, data: Mapping[str, Any]) -> list[Event]:
@@ -138,25 +141,21 @@ class StreamReader:
 
     def _add_thought(self, data: Mapping[str, Any]) -> list[Event]:
         """Collect the pieces of a thought, of which there are hundreds, into one event."""
-        self._thoughts["deltas"] += 1
-        self._thoughts["chars"] += len(as_text(data.get("text")))
+        self._thoughts += len(as_text(data.get("text")))
         return self._message.flush()
 
     def _flush_thought(self) -> list[Event]:
-        if not self._thoughts:
-            return []
-        data = {"type": "thinking", "deltas": self._thoughts["deltas"], "chars": self._thoughts["chars"]}
-        self._thoughts.clear()
-        return [Event(EventType.AGENT_RAW, data)]
+        chars, self._thoughts = self._thoughts, 0
+        return [thinking_event(chars)] if chars else []
 
     def _read_tool(self, data: Mapping[str, Any]) -> list[Event]:
         said = [*self._flush_thought(), *self._message.flush()]
         self._remember_plan(as_text(data.get("name")), as_table(data.get("args")))
         tool = read_tool(data)
-        if tool["state"] == "completed":
+        if tool.state == "completed":
             self._counts["tools"] += 1
-            self._counts[f"tools_{tool['status'] or 'unknown'}"] += 1
-        return [*said, Event(EventType.AGENT_TOOL, tool)]
+            self._counts[f"tools_{tool.status or 'unknown'}"] += 1
+        return [*said, tool]
 
     def _remember_plan(self, name: str, args: Mapping[str, Any]) -> None:
         if name in ("createPlan", "create_plan"):
@@ -169,9 +168,9 @@ class StreamReader:
             if self._room <= 0:
                 self._dropped += size
                 continue
-            data = self._redactor.data(dict(event.data))
+            data = self._redactor.data(event_data(event))
             self._room -= len(str(data))
-            kept.append(Event(event.type, data))
+            kept.append(msgspec.convert(data, type(event)))
         return kept
 
 
@@ -202,4 +201,4 @@ def parse_data(frame: SseFrame) -> Mapping[str, Any]:
 
 
 def _raw(kind: str, data: Any) -> Event:
-    return Event(EventType.AGENT_RAW, {"type": kind, "data": data})
+    return AgentRaw(kind, data=data)

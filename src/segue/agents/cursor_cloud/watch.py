@@ -12,7 +12,7 @@ from segue.agents.cursor_cloud.errors import CloudError, read_stream_error
 from segue.agents.cursor_cloud.failures import HANG, LOST, TIMEOUT, judge_refusal
 from segue.agents.cursor_cloud.reading import StreamReader, parse_data
 from segue.agents.cursor_cloud.sse import Freshness, Resume, SseFrame
-from segue.domain.event import Event
+from segue.domain.events import Event
 from segue.domain.failure import Failure
 
 LADDER = (1, 2, 4, 8, 16, 30)

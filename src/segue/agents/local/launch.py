@@ -12,18 +12,19 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from segue.agents.local.output import OutputStream
-from segue.domain.event import Event, EventType
+from segue.agents.local.values import TEXT_CHARS
+from segue.domain.events import AgentStarted, AgentText, AgentUsage, Event
 from segue.domain.failure import Failure
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome, Usage
 from segue.system.files import write_atomic
 from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
-from segue.system.redact import Redactor
+from segue.system.services import Services
 
 _AFTER_RESULT = frozenset({"ended", "wall", "idle", "lost"})
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -65,30 +66,52 @@ class Reader(Protocol):
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the last event says in addition to the outcome."""
+
+ReadLine = Callable[[str], Sequence[Event]]
+"""Turns a line that the program prints into events."""
 
 
 class PlainOutput:
-    """The reader for a program of which nothing is known: all it prints is its answer."""
+    """The reader for a program of which nothing is known: all it prints is its answer.
 
-    def __init__(self, model: str | None = None) -> None:
+    With `read_line`, its answer is the text in the events, and its usage the last one that was reported.
+    """
+
+    def __init__(self, model: str | None = None, read_line: ReadLine | None = None) -> None:
         self._model = model
+        self._read_line = read_line
+        self._said = ""
+        self._usage: Usage | None = None
 
-    def read(self, text: str) -> list[Event] | None:  # noqa: ARG002 - nothing in it is known
-        """Return None: every line is plain text."""
-        return None
-
-    def facts(self) -> dict[str, Any]:
-        """Return nothing: the outcome says everything."""
-        return {}
+    def read(self, text: str) -> list[Event] | None:
+        """Return the events in a line; None if nobody reads the lines."""
+        if self._read_line is None:
+            return None
+        events = list(self._read_line(text))
+        for event in events:
+            if isinstance(event, AgentText):
+                self._said = f"{self._said}\n{event.text}"[-TEXT_CHARS:]
+            elif isinstance(event, AgentUsage):
+                self._usage = _read_usage(event)
+        return events
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
-        """Return how the program ended, with the end of what it printed."""
+        """Return how the program ended, with the end of what it said."""
         from segue.domain.classify import plain
 
-        text, failure = plain(end.out_tail).strip(), end.failure(now)
-        return Outcome(text, failure, end.exit.code, model=self._model, duration=end.exit.duration)
+        return Outcome(
+            (self._said if self._read_line else plain(end.out_tail)).strip(),
+            end.failure(now),
+            end.exit.code,
+            model=self._model,
+            usage=self._usage,
+            duration=end.exit.duration,
+        )
+
+
+def _read_usage(event: AgentUsage) -> Usage:
+    parts = (event.input_tokens, event.cache_read_tokens, event.cache_write_tokens)
+    return Usage(sum(part or 0 for part in parts), event.output_tokens or 0, event.cost_usd)
 
 
 def flag(name: str, value: object) -> list[str]:
@@ -115,26 +138,25 @@ def make_command(
 
 
 async def run_program(
-    processes: Processes,
-    redactor: Redactor,
+    services: Services,
     job: Job,
     command: Command,
     reader: Reader,
     patience: Callable[[], float | None] = lambda: None,
     give_up: Callable[[], None] = lambda: None,
-) -> AsyncGenerator[Event, None]:
-    """Run the command, or adopt it if the job's token is known; the last event has the outcome.
+) -> AsyncGenerator[Event | Outcome, None]:
+    """Run the command, or adopt it if the job's token is known; the last item is the outcome.
 
     `patience` returns how many seconds of silence are acceptable now (None: as many as the job's limits
     allow). After that the program is stopped and `give_up` is called.
     """
     kept = command.limits.kept_bytes
     streams = {
-        "out": OutputStream("out", redactor, kept, reader.read),
-        "err": OutputStream("err", redactor, kept),
+        "out": OutputStream("out", services.redactor, kept, reader.read),
+        "err": OutputStream("err", services.redactor, kept),
     }
-    yield Event(EventType.AGENT_STARTED, {"argv0": command.argv[0]})
-    items = cast("AsyncGenerator[Chunk | Exit, None]", processes.run(job.token, command))
+    yield AgentStarted(command.argv[0])
+    items = cast("AsyncGenerator[Chunk | Exit, None]", services.processes.run(job.token, command))
     async with aclosing(items):
         while True:
             try:
@@ -143,7 +165,7 @@ async def run_program(
             except TimeoutError:
                 # The timeout has closed the iterator, which stopped the program.
                 give_up()
-                item = await _read_exit(processes, job.token, command)
+                item = await _read_exit(services.processes, job.token, command)
             if isinstance(item, Exit):
                 break
             for event in streams[item.stream].feed(item.data):
@@ -153,7 +175,7 @@ async def run_program(
             yield event
     end = ProcessEnd(item, streams["out"].tail, streams["err"].tail)
     outcome = reader.outcome(end, time.time())
-    yield _end_event(end, outcome, reader.facts())
+    yield replace(outcome, facts={**_process_facts(item), **outcome.facts})
 
 
 async def _read_exit(processes: Processes, token: str, command: Command) -> Exit:
@@ -165,18 +187,9 @@ async def _read_exit(processes: Processes, token: str, command: Command) -> Exit
     return replace(found, adopted=False)
 
 
-def _end_event(end: ProcessEnd, outcome: Outcome, facts: Mapping[str, Any]) -> Event:
-    data = {
-        "ok": outcome.failure is None,
-        "exit_code": outcome.exit_code,
-        "signal": end.exit.signal,
-        "pid": end.exit.pid,
-        "adopted": end.exit.adopted,
-        "duration": round(outcome.duration, 3),
-        "failure": asdict(outcome.failure) if outcome.failure else None,
-        "usage": asdict(outcome.usage) if outcome.usage else None,
-    }
-    return Event(EventType.AGENT_ENDED, {**data, **facts}, outcome)
+def _process_facts(end: Exit) -> dict[str, int | None]:
+    killed = {} if end.signal is None else {"signal": end.signal}
+    return {"pid": end.pid, "adopted": end.adopted, **killed}
 
 
 class SessionUsage:
@@ -195,17 +208,18 @@ class SessionUsage:
         folder, note = processes.shared(agent), processes.scratch(job.token) / "usage-before.json"
         if not note.exists():
             stored = _total_file(folder, job.session)
-            write_atomic(note, stored.read_bytes() if stored and stored.is_file() else b"[0, 0, 0.0]")
+            write_atomic(note, stored.read_bytes() if stored and stored.is_file() else b"[0, 0]")
         return cls(Usage(*json.loads(note.read_text())), folder)
 
     def spent(self) -> Usage | None:
         """Return what was added to the total by this launch; None if no total was reported."""
         if self.total is None:
             return None
+        cost = self.total.cost_usd
         return Usage(
             max(0, self.total.input_tokens - self._before.input_tokens),
             max(0, self.total.output_tokens - self._before.output_tokens),
-            round(max(0.0, self.total.cost_usd - self._before.cost_usd), 9),
+            None if cost is None else round(max(0.0, cost - (self._before.cost_usd or 0.0)), 9),
         )
 
     def store(self, session: str | None) -> None:

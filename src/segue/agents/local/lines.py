@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
 
 Handler = Callable[[Json], list[Event]]
 
@@ -68,7 +68,7 @@ class LineReader:
         self.is_torn = not text.endswith(_CUT_MARK)
         if len(text) <= _RAW_CHARS:
             return None
-        return [Event(EventType.AGENT_RAW, {"type": "broken", "text": clip(text, _RAW_CHARS)})]
+        return [AgentRaw("broken", text=clip(text, _RAW_CHARS))]
 
     def keep_unknown(self, line: Json) -> list[Event]:
         """Count a line that nobody understands, and store it in short form."""
@@ -81,29 +81,28 @@ class LineReader:
         if not text.strip():
             return []
         self.message = self.message if is_subagent else text
-        return [Event(EventType.AGENT_TEXT, {"text": text, **({"subagent": True} if is_subagent else {})})]
+        return [AgentText(text, is_subagent)]
 
     def finish_tool(self, name: str, key: str, given: Any, status: str | None, result: Any) -> Event:
         """Count a use of a tool that has ended, and return its event."""
         self.counts["tools"] += 1
         self.counts[f"tools_{status or 'unknown'}"] += 1
-        data = {"name": name, "id": key, "state": "completed", "input": given}
-        return Event(EventType.AGENT_TOOL, {**data, "status": status, "result": shrink(result)})
+        return AgentTool(name, given, key, "completed", status or "", shrink(result))
 
 
 def start_tool(name: str, key: str, given: Any) -> Event:
     """Return the event of a tool that starts."""
-    return Event(EventType.AGENT_TOOL, {"name": name, "id": key, "state": "started", "input": given})
+    return AgentTool(name, given, key, "started")
 
 
 def raw_event(line: Json) -> Event:
     """Return a line as it came, in short form."""
-    return Event(EventType.AGENT_RAW, {"type": clip(str(line.get("type")), 100), "line": shrink(dict(line))})
+    return AgentRaw(clip(str(line.get("type")), 100), line=shrink(dict(line)))
 
 
-def thinking_event(chars: int, **more: int) -> Event:
+def thinking_event(chars: int) -> Event:
     """Return the event of a thought, of which only the length is kept."""
-    return Event(EventType.AGENT_RAW, {"type": "thinking", **more, "chars": chars})
+    return AgentRaw("thinking", chars=chars)
 
 
 def ignore(_line: Json) -> list[Event]:

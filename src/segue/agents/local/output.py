@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentOutput, Event, event_data
 from segue.system.lines import LineFramer
 from segue.system.redact import Redactor
 
@@ -57,7 +57,7 @@ class OutputStream:
         yield from self._events(line.text for line in lines)
         if self._dropped:
             cut = max(1, min(self._dropped, self._seen - self._kept))
-            yield Event(EventType.AGENT_OUTPUT, {"stream": self._name, "cut_bytes": cut})
+            yield AgentOutput(self._name, cut_bytes=cut)
 
     def _record(self, data: bytes) -> None:
         self._seen += len(data)
@@ -94,7 +94,7 @@ class OutputStream:
         """Return whether the events of a line still fit; only what is in the events counts."""
         fits = self._room > 0
         if fits:
-            self._room -= min(len(line) + 1, sum(len(str(event.data)) for event in events))
+            self._room -= min(len(line) + 1, sum(len(str(event_data(event))) for event in events))
         else:
             self._dropped += len(line) + 1
         return fits
@@ -102,7 +102,7 @@ class OutputStream:
     def _output(self, text: str) -> Iterator[Event]:
         for start in range(0, len(text), _EVENT_CHARS):
             piece = text[start : start + _EVENT_CHARS]
-            yield Event(EventType.AGENT_OUTPUT, {"stream": self._name, "text": piece})
+            yield AgentOutput(self._name, piece)
 
 
 def _storable(text: str) -> str:

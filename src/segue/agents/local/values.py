@@ -47,10 +47,10 @@ def as_count(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def as_money(value: Any) -> float:
-    """Return the value if it is a plausible amount, else 0."""
+def as_money(value: Any) -> float | None:
+    """Return the value if it is a plausible amount, else None."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value < 1e9 else 0.0
+    return float(value) if is_number and 0 <= value < 1e9 else None
 
 
 def clip(text: str, size: int) -> str:

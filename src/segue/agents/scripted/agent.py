@@ -27,13 +27,13 @@ from segue import __version__
 from segue.agents.local.launch import make_command, run_program
 from segue.agents.scripted.lines import ScriptedLines
 from segue.domain.errors import UsageError
-from segue.domain.event import Event
+from segue.domain.events import Event
 from segue.domain.job import Job
 from segue.domain.options import OptionError, Options, read_options
+from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
-from segue.system.process.processes import Processes
 from segue.system.program import part_command
-from segue.system.redact import Redactor
+from segue.system.services import Services
 
 NonNegative = Annotated[int, Meta(ge=0)]
 
@@ -110,10 +110,9 @@ class ScriptedAgent:
     name = "scripted"
     can = Capabilities(plan_mode=True, ask_mode=True, streams=True, reports_usage=True, reports_cost=True)
 
-    def __init__(self, options: ScriptedOptions, processes: Processes, redactor: Redactor) -> None:
+    def __init__(self, options: ScriptedOptions, services: Services) -> None:
         self._script = options.script.absolute() if options.script else None
-        self._processes = processes
-        self._redactor = redactor
+        self._services = services
         if self._script:
             load_script(self._script)
 
@@ -125,15 +124,15 @@ class ScriptedAgent:
         """Return the Python that plays the script, and the version of the package."""
         return Installation(sys.executable, __version__)
 
-    def run(self, job: Job) -> AsyncGenerator[Event, None]:
+    def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Play the script and report what the process prints."""
         argv = [*part_command("--segue-scripted", "segue.agents.scripted.child"), job.mode.value]
         argv += [str(self._script)] if self._script else []
-        return run_program(self._processes, self._redactor, job, make_command(job, argv), ScriptedLines())
+        return run_program(self._services, job, make_command(job, argv), ScriptedLines())
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
-        self._processes.forget(token)
+        self._services.processes.forget(token)
 
 
 def load_script(path: Path) -> AgentScript:

@@ -8,7 +8,7 @@ import msgspec
 
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.values import TEXT_CHARS
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentText, AgentTool, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome, Usage
 
@@ -31,7 +31,7 @@ class ScriptedUsage(msgspec.Struct, tag="usage"):
 
     input_tokens: int = 0
     output_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = None
 
 
 class ScriptedResult(msgspec.Struct, tag="result"):
@@ -69,20 +69,16 @@ class ScriptedLines:
     def _events(self, line: ScriptedLine) -> list[Event]:
         match line:
             case ScriptedText(text=text):
-                return [Event(EventType.AGENT_TEXT, {"text": text})]
+                return [AgentText(text)]
             case ScriptedTool(name=name, input=given):
-                return [Event(EventType.AGENT_TOOL, {"name": name, "input": given})]
+                return [AgentTool(name, given)]
             case ScriptedUsage():
                 used = msgspec.structs.asdict(line)
                 self._usage = (self._usage or Usage()) + Usage(**used)
-                return [Event(EventType.AGENT_USAGE, used)]
+                return [AgentUsage(**used)]
             case ScriptedResult():
                 self._result = line
                 return []
-
-    def facts(self) -> dict[str, Any]:
-        """Return nothing: the outcome says everything."""
-        return {}
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""

@@ -41,7 +41,7 @@ async def verify(context: RunContext, state: TaskState) -> PhaseEnd:
             return ended
 
 
-VERIFY = Phase("verify", "Verify", Role.VERIFY, run=verify, after="execute")
+VERIFY = Phase("verify", "Verify", Role.VERIFY, run=verify, after=("execute", "check", "review"))
 
 
 async def _act(context: RunContext, state: TaskState, verdict: Verdict) -> PhaseEnd | None:

@@ -44,7 +44,7 @@ class SpecKit(Source):
 
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
-        """Return whether a folder, its tasks.md or the bare name of a feature was named, or could be found."""
+        """Return whether a folder, its tasks.md or the bare name of a feature was named, or is found."""
         known = any((place / ".specify").is_dir() for place in (request.repo, *request.repo.parents))
         if request.named is None:
             return known
