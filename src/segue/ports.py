@@ -15,6 +15,7 @@ from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.domain.job import Job
+from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
 from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
@@ -248,6 +249,24 @@ class Searcher(Protocol):
 
     async def search(self, query: str) -> list[Hit]:
         """What the service finds, best first; raises SearchFailed."""
+
+
+class Notifier(Protocol):
+    """A way to reach people who are not watching."""
+
+    @property
+    def name(self) -> str:
+        """The name it is configured by."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that sending may take."""
+
+    async def send(self, notification: Notification) -> None:
+        """Send it; raises NotifyError with a sentence for people that contains no secret.
+
+        Title, text and link are bounded, free of control characters and redacted; they are still untrusted.
+        """
 
 
 class Workspace(Protocol):

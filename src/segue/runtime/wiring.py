@@ -14,7 +14,7 @@ from segue.domain.options import OptionError, Options, read_options
 from segue.domain.role import AgentChoice, Role
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
 from segue.flow.launch import AgentChain, ChosenAgent
-from segue.ports import Agent, Judge, Outline, Problem, Reviewer, Searcher
+from segue.ports import Agent, Judge, Notifier, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
 from segue.system.process.capture import capture
 from segue.system.process.environment import child_environment
@@ -173,6 +173,21 @@ def _make_searcher(app: App, services: Services) -> Searcher | None:
         kind, table, f"searchers.{name}", app.loaded, services, "See docs/searching.md"
     )
     return searcher
+
+
+def make_notifiers(app: App) -> dict[str, Notifier]:
+    """Build the notifiers that are switched on: those of `[notify]`, and every `[notifiers.NAME]`."""
+    settings = app.loaded.settings
+    tables: dict[str, Any] = {**settings.notify.switched_on(), **settings.notifiers}
+    if not tables:
+        return {}
+    from segue.system.process.processes import Processes
+
+    services, hint = app.services(Processes()), "See docs/notifications.md"
+    return {
+        name: _make(registry.load("notifiers", name), table, f"notifiers.{name}", app.loaded, services, hint)
+        for name, table in tables.items()
+    }
 
 
 def examine_rls(app: App, folder: Path) -> Examine | None:

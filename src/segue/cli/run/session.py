@@ -22,6 +22,7 @@ from segue.notify.observer import RunNotifier
 from segue.runtime.app import App
 from segue.runtime.plan import PlanChanged, Prepared, prepared
 from segue.runtime.session import carry_out
+from segue.runtime.wiring import make_notifiers
 from segue.store.projections import task_views
 from segue.system.files import private_folder
 from segue.system.program import start_in_background
@@ -128,7 +129,14 @@ def _progress(ready: Prepared) -> Progress:
 def _notifier(ready: Prepared, output: Output) -> RunNotifier:
     """Return the observer that notifies people who are not watching the terminal."""
     app = ready.app
-    return RunNotifier(app.loaded.settings.notify, ready.spec.titles, app.store, app.redactor(), output.warn)
+    return RunNotifier(
+        make_notifiers(app),
+        app.loaded.settings.notify.on,
+        ready.spec.titles,
+        app.store,
+        app.redactor(),
+        output.warn,
+    )
 
 
 def _launch_record(ready: Prepared, pid: int) -> dict[str, object]:
