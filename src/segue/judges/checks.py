@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.options import Options
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import Problem
+from segue.system.services import Services
 
 _KEPT = 2000
 """Characters of a failed check to report: its end, where programs say what failed."""
@@ -21,14 +23,12 @@ class ChecksJudge:
 
     name = "checks"
 
-    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
-        self._commands = commands
+    def __init__(self, options: Options, services: Services) -> None:
+        """It needs neither: what it judges by is in the evidence."""
 
     def check(self) -> list[Problem]:
-        """Report a problem if there are no checks to judge by."""
-        if self._commands:
-            return []
-        return [Problem('judged_by = "checks", but there are no checks.', 'Set checks = ["pytest -q"]')]
+        """Report nothing: that there are checks is seen to before a run starts."""
+        return []
 
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """Return PASS if every check passed."""

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from segue.domain.errors import CredentialsError
+from segue.domain.errors import CredentialsError, UnusableAnswer
 from segue.domain.evidence import Evidence
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
-from segue.judges.answer import JudgeAnswer, UnusableAnswer, read_answer, schema_of
+from segue.judges.answer import JudgeAnswer, read_answer, schema_of
 from segue.judges.endpoint import ModelMessage, ModelQuestion, ask_endpoint
 from segue.judges.options import JudgeSettings
 from segue.judges.trouble import KEPT, QuestionRefused, ask_patiently, failed
@@ -23,6 +23,7 @@ from segue.ports import Problem
 from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt
 from segue.system.http.client import LOOPBACK
 from segue.system.redact import Redactor
+from segue.system.services import Services
 
 
 class LlmJudge:
@@ -30,26 +31,17 @@ class LlmJudge:
 
     Options: ClassVar[type[JudgeSettings]] = JudgeSettings
 
-    def __init__(
-        self, options: JudgeSettings, redactor: Redactor, diagnostics: Sequence[str] | None = None
-    ) -> None:
-        """With `diagnostics`, the commands it may ask for, the judge also says what to do next."""
+    def __init__(self, options: JudgeSettings, services: Services) -> None:
         self._options = options
-        self._redactor = redactor
+        self._redactor = services.redactor
         self._key = os.environ.get(options.api_key_env, "").strip() if options.api_key_env else ""
         self._own = Redactor([self._key])
         self._structured = options.structured
-        self._diagnostics = diagnostics
 
     @property
     def name(self) -> str:
         """The name it is configured by."""
         return "llm"
-
-    @property
-    def _chooses(self) -> bool:
-        """True if the judge also says what to do next."""
-        return self._diagnostics is not None
 
     def check(self) -> list[Problem]:
         """Report a missing key, or a missing LiteLLM if the model needs it."""
@@ -67,31 +59,35 @@ class LlmJudge:
         task, evidence = self._clean_task(task), self._clean_evidence(evidence)
         most = self._options.max_evidence_bytes
         keys = [criterion.key for criterion in criteria_of(task)]
-        asked = judge_prompt(task, evidence, max_bytes=most, diagnostics=self._diagnostics)
-        answer = await self._answer({"role": "user", "content": asked.text}, keys)
+        asked = judge_prompt(task, evidence, max_bytes=most, diagnostics=evidence.diagnostics)
+        chooses = evidence.diagnostics is not None
+        answer = await self._answer({"role": "user", "content": asked.text}, keys, chooses)
         return verdict_of(answer, evidence, most)
 
-    async def _answer(self, question: ModelMessage, keys: Sequence[str]) -> JudgeAnswer:
-        """Return the model's answer; ask a second time if the first cannot be used."""
-        first = self._clean(await self._ask((question,), keys))
+    async def _answer(self, question: ModelMessage, keys: Sequence[str], chooses: bool) -> JudgeAnswer:
+        """Return the model's answer; ask a second time if the first cannot be used.
+
+        A judge that `chooses` also says what to do next.
+        """
+        first = self._clean(await self._ask((question,), keys, chooses))
         try:
-            return read_answer(first, keys, self._chooses)
+            return read_answer(first, keys, chooses)
         except UnusableAnswer as problem:
             again = {"role": "user", "content": judge_again_prompt(str(problem)).text}
         said = {"role": "assistant", "content": first or "(nothing)"}
-        second = self._clean(await self._ask((question, said, again), keys))
+        second = self._clean(await self._ask((question, said, again), keys, chooses))
         try:
-            return read_answer(second, keys, self._chooses)
+            return read_answer(second, keys, chooses)
         except UnusableAnswer as problem:
             raise failed(
                 f"The judge {self._options.model} gave no usable answer, asked twice: {problem}",
                 "Run `segue resume` to ask again, or set judge.model to a stronger model",
             ) from None
 
-    async def _ask(self, messages: tuple[ModelMessage, ...], keys: Sequence[str]) -> str:
+    async def _ask(self, messages: tuple[ModelMessage, ...], keys: Sequence[str], chooses: bool) -> str:
         """Ask for structured output, or for any form if the endpoint refuses."""
         if self._structured:
-            schema = {"name": "verdict", "strict": True, "schema": schema_of(keys, self._chooses)}
+            schema = {"name": "verdict", "strict": True, "schema": schema_of(keys, chooses)}
             form = {"type": "json_schema", "json_schema": schema}
             with contextlib.suppress(QuestionRefused):
                 return await self._patiently(ModelQuestion(messages, form))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from segue.domain.errors import SegueError
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.changes import in_changed_files
 from segue.reviewers.formats.read import MalformedOutput, exit_code_finding, parse
-from segue.reviewers.options import CommandReviewOptions
+from segue.reviewers.options import PRESETS, CommandReviewOptions
 from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing
 from segue.reviewers.triage import at_least
 from segue.system.process.processes import child_environment
-from segue.system.redact import Redactor
+from segue.system.services import Services
 
 
 class CommandReviewer:
@@ -22,16 +22,14 @@ class CommandReviewer:
 
     Options = CommandReviewOptions
 
-    def __init__(
-        self, options: CommandReviewOptions, repo: Path, redactor: Redactor, name: str = "command"
-    ) -> None:
+    def __init__(self, options: CommandReviewOptions, services: Services, name: str = "command") -> None:
         self.name = name
         self.needs_commit = options.needs_commit
         self._options = options
         # Tools print the path they find themselves in, with links resolved.
-        self._repo = repo.resolve()
+        self._repo = services.repo.resolve()
         env = child_environment(options.pass_env, options.env)
-        self._tool = ReviewTool(self._repo, env, options.timeout, redactor)
+        self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor)
 
     def check(self) -> list[Problem]:
         """Report a problem if the program is not found."""
@@ -82,3 +80,21 @@ class CommandReviewer:
         if claims and not found:
             raise MalformedOutput(f"exit code {said.exit_code} means findings, but the output contains none")
         return found
+
+
+class KnownTool:
+    """A tool that needs no options, because it is known by name; the user may change some."""
+
+    Options = CommandReviewOptions
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.defaults = PRESETS[name]
+
+    def __call__(self, options: CommandReviewOptions, services: Services) -> CommandReviewer:
+        """Build the reviewer that runs the tool."""
+        return CommandReviewer(options, services, self.name)
+
+
+RUFF = KnownTool("ruff")
+SEMGREP = KnownTool("semgrep")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from segue.domain.errors import SearchFailed
+from segue.domain.errors import CredentialsError, SearchFailed
 from segue.searchers.options import SearchSettings
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
+from segue.system.redact import Redactor
+from segue.system.services import Services
 
 KEPT = "the work so far; the task can be tried again without a search"
 
@@ -35,6 +38,27 @@ class Service:
     def failed(self, message: str, hint: str) -> SearchFailed:
         """Return the error for a search without an answer."""
         return SearchFailed(self.clean(f"{self.name}: {message}"), kept=KEPT, hint=hint)
+
+
+def open_keyed(
+    name: str,
+    address: str,
+    usual_key: str,
+    headers: Callable[[str], dict[str, str]],
+    options: SearchSettings,
+    services: Services,
+) -> Service:
+    """Return a service that wants a key; raises CredentialsError when there is none."""
+    variable = options.api_key_env or usual_key
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise CredentialsError(
+            f"The key of the search service {name}, {variable}, is not set.",
+            hint=f"export {variable}=…, or set search.api_key_env",
+        )
+    own, redactor = Redactor([key]), services.redactor
+    clean = lambda text: own.text(redactor.text(text))  # noqa: E731
+    return Service(name, options.base_url or address, headers(key), options, clean)
 
 
 def clean_query(service: Service, query: str) -> str:

@@ -61,9 +61,10 @@ def judge_(
     from segue.judges.bench.run import run_bench
     from segue.judges.llm import LlmJudge
     from segue.runtime.app import App
+    from segue.system.process.processes import Processes
 
     app = App.load(repo, config_file, {"judge": {"model": model}})
-    judge = LlmJudge(app.loaded.settings.judge, app.redactor())
+    judge = LlmJudge(app.loaded.settings.judge, app.services(Processes()))
     report = asyncio.run(run_bench(judge, repeat, concurrency, _progress(output)))
     if report.judged and len(report.errors) == len(report.judged):
         raise JudgeFailed(

@@ -8,10 +8,10 @@ left alone and a person decides.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from segue.domain.errors import SegueError
 from segue.domain.finding import DismissReason, Finding, Review
@@ -29,7 +29,7 @@ from segue.reviewers.stet.session import (
 )
 from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing
 from segue.system.process.processes import child_environment
-from segue.system.redact import Redactor
+from segue.system.services import Services
 
 _QUICK = 120.0
 _PAUSE = 0.5
@@ -56,14 +56,15 @@ class StetReviewer:
     name = "stet"
     needs_commit = True
 
-    def __init__(self, options: StetOptions, repo: Path, redactor: Redactor, state: Path) -> None:
-        """`state` is a file of Segue's own, one per repository: which stet session is ours."""
+    def __init__(self, options: StetOptions, services: Services) -> None:
         self._options = options
-        self._repo = repo.resolve()
+        self._repo = services.repo.resolve()
+        # A file of Segue's own, one per repository: which stet session is ours.
+        state = services.state_dir / "stet" / hashlib.sha256(str(services.repo).encode()).hexdigest()[:16]
         self._ours = Ownership(state, self._repo)
         passed = [name for name in os.environ if name.startswith(_OWN_VARIABLES)]
         env = child_environment([*passed, *options.pass_env], options.env)
-        self._tool = ReviewTool(self._repo, env, options.timeout, redactor)
+        self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor)
         self._prepared = False
         self._knows_json = True
 
