@@ -65,9 +65,7 @@ class FindingReviewer:
         found = [Finding(str(n), f"f{n}.py", n, Severity.ERROR, "R1", f"wrong {n}") for n in range(count)]
         return Review(tuple(found))
 
-    async def dismiss(
-        self, subject: ReviewSubject, dismissed: list[tuple[Finding, DismissReason]]
-    ) -> None:
+    async def dismiss(self, subject: ReviewSubject, dismissed: list[tuple[Finding, DismissReason]]) -> None:
         """Nothing to do."""
 
     async def finish(self, subject: ReviewSubject) -> str:  # noqa: ARG002
@@ -113,7 +111,9 @@ def test_attempts_are_limited(tmp_path: Path) -> None:
 
 
 def test_interruptions_do_not_count_as_attempts(tmp_path: Path) -> None:
-    agent = FunctionAgent("one", in_turn(fail(FailureKind.INTERRUPTED), fail(FailureKind.INTERRUPTED), edit()))
+    agent = FunctionAgent(
+        "one", in_turn(fail(FailureKind.INTERRUPTED), fail(FailureKind.INTERRUPTED), edit())
+    )
     loop = Loop(tmp_path, ListSource("1"), [agent])
     loop.session()
     assert len(agent.jobs) == 3
@@ -171,9 +171,7 @@ def test_a_budget_stops_before_the_launch(tmp_path: Path) -> None:
 def test_a_task_that_failed_verification_is_judged_again_after_resume(tmp_path: Path) -> None:
     agent = FunctionAgent("one", edit())
     judge = SayingJudge(Result.FAIL)
-    loop = Loop(
-        tmp_path, ListSource("1"), [agent], flow="spec", judge=judge, policy=Policy(resolutions=0)
-    )
+    loop = Loop(tmp_path, ListSource("1"), [agent], flow="spec", judge=judge, policy=Policy(resolutions=0))
     with pytest.raises(NeedsHuman, match="verification failed"):
         loop.session()
     judge.results = [Result.PASS]
