@@ -11,8 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from segue.bridge.context import ConversationContext
-from segue.domain.event import EventType
-from segue.ports import StepFacts, StepResult
+from segue.bridge.steps import CompletionOutput
+from segue.domain.events import BridgeWebhook
+from segue.domain.results import StepResult
+from segue.ports import StepFacts
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 _STATUS = {"done": "FINISHED"}
@@ -30,14 +32,14 @@ async def report_completion(context: ConversationContext, key: str, facts: dict[
     if url is None:
         return
 
-    async def work(token: str) -> StepResult:
+    async def work(token: str) -> StepResult[CompletionOutput]:
         problem = await _post(context, url, token, _make_body(facts))
-        data = {"delivery": token, "agent_id": facts.get("agent_id", ""), "status": facts["status"]}
-        outcome = problem or "delivered"
-        await context.emit(EventType.BRIDGE_WEBHOOK, key, **data, direction="out", outcome=outcome)
-        return StepResult(not problem, {"problem": problem})
+        about = (str(facts.get("agent_id", "")), str(facts["status"]))
+        await context.emit(BridgeWebhook(*about, "out", problem or "delivered", token), key)
+        return StepResult(not problem, CompletionOutput(problem))
 
-    await context.journal.step(f"{key}/completion", work, facts=StepFacts(phase="completion"))
+    step = f"{key}/completion"
+    await context.journal.step(step, CompletionOutput, work, facts=StepFacts(phase="completion"))
 
 
 def _make_body(facts: dict[str, Any]) -> dict[str, Any]:

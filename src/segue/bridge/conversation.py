@@ -8,23 +8,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from segue.bridge.commands import BridgeCommand, Remind, Subagent, serialise
 from segue.bridge.context import ConversationContext, notify_people
 from segue.bridge.execute import execute
 from segue.bridge.grammar import ParsedReply, parse_reply
-from segue.bridge.launch import AgentLaunch, OverBudget, launch_agent
+from segue.bridge.launch import AgentLaunch, launch_agent
 from segue.bridge.results import NewsItem, collect_news
+from segue.bridge.steps import (
+    CommandOutput,
+    MessageOutput,
+    ReminderInput,
+    ReminderOutput,
+    ReplyOutput,
+    SayOutput,
+)
+from segue.domain import events
 from segue.domain.errors import NeedsHuman
-from segue.domain.event import EventType
 from segue.domain.job import Mode
+from segue.domain.results import LaunchOutput, StepResult, read_as
 from segue.domain.run import StepState
-from segue.ports import Agent, StepFacts, StepResult
+from segue.flow.launch import OverBudget
+from segue.ports import Agent, R, StepFacts
 from segue.prompts.bridge import conversation_prompt
 
 _SKIPS_KEPT = 100
@@ -71,12 +83,11 @@ class Conversation:
     def next_reminder(self) -> float | None:
         """Return when the first unsent reminder is due."""
         journal = self.context.journal
-        unsent = [
-            step.output
-            for step in journal.steps("turn/")
-            if step.output.get("status") == "set" and journal.state(f"{step.key}/due") not in _ENDED
+        unsent = [s for s in journal.steps("turn/") if journal.state(f"{s.key}/due") not in _ENDED]
+        results = [
+            CommandOutput.read(step.output) for step in unsent if _is_command(step.key) and step.output
         ]
-        return min((float(output["due"]) for output in unsent), default=None)
+        return min((float(one.facts["due"]) for one in results if one.status == "set"), default=None)
 
     async def _replay(self) -> None:
         """Go through the turns in the journal, and do now what they left undone."""
@@ -93,29 +104,29 @@ class Conversation:
 
     async def _ask(self, key: str, number: int, news: list[NewsItem]) -> str:
         self._check_rounds(number, news)
-        words = {
-            "items": [item.id for item in news],
-            "messages": "\n\n".join(item.text for item in news if item.kind == "message"),
-            "results": "\n".join(item.text for item in news if item.kind == "result"),
-        }
+        words = SayOutput(
+            tuple(item.id for item in news),
+            "\n\n".join(item.text for item in news if item.kind == "message"),
+            "\n".join(item.text for item in news if item.kind == "result"),
+        )
         if self.context.journal.state(f"{key}/say") is None:
-            await self.context.emit(EventType.BRIDGE_TURN, key, turn=number, items=words["items"])
+            await self.context.emit(events.BridgeTurn(number, words.items), key)
         say = (await self.context.journal.record(f"{key}/say", StepResult(True, words))).output
         try:
             result = await launch_agent(self.context, self._make_launch(key, number, say), again=True)
         except OverBudget as error:
-            raise self._needs_human(str(error)) from None
+            raise self._needs_human(error.reason.replace("limits.", "bridge.")) from None
         if not result.ok:
-            failure = result.output.get("failure") or {}
-            raise self._needs_human(f"the agent failed: {failure.get('message', 'it gave no reply')}")
-        return str(result.output.get("text", ""))
+            failure = result.output.failure
+            raise self._needs_human(f"the agent failed: {failure.message if failure else 'it gave no reply'}")
+        return result.output.text
 
-    def _make_launch(self, key: str, number: int, say: dict[str, Any]) -> AgentLaunch:
+    def _make_launch(self, key: str, number: int, say: SayOutput) -> AgentLaunch:
         settings, run = self.context.settings, self.context.journal.run
         remembers = self.agent.can.follow_up
         prompt = conversation_prompt(
-            say["messages"],
-            say["results"],
+            say.messages,
+            say.results,
             first=number == 1,
             so_far="" if remembers or number == 1 else self._history(number),
             repos=[entry if isinstance(entry, str) else entry.repo for entry in settings.allow_repos],
@@ -130,24 +141,25 @@ class Conversation:
         """Return the session of the previous reply."""
         steps = self.context.journal.steps(f"turn/{number - 1}/launch/")
         done = [step for step in steps if step.state is StepState.DONE]
-        return done[-1].output.get("session") if done else None
+        return read_as(LaunchOutput, done[-1].output).session if done else None
 
     def _history(self, number: int) -> str:
         """Return the conversation for an agent that does not remember it; of a long one, the end."""
         parts = []
         for turn in range(1, number):
-            say = self._output(f"turn/{turn}/say")
-            reply = self._output(f"turn/{turn}/read").get("text", "")
-            parts += [f"The user:\n{say['messages']}"] if say.get("messages") else []
-            parts += [f"The bridge:\n{say['results']}"] if say.get("results") else []
-            parts.append(f"You:\n{reply}")
+            say = self._output(f"turn/{turn}/say", SayOutput)
+            parts += [f"The user:\n{say.messages}"] if say.messages else []
+            parts += [f"The bridge:\n{say.results}"] if say.results else []
+            parts.append(f"You:\n{self._output(f'turn/{turn}/read', ReplyOutput).text}")
         return "\n\n".join(parts)[-_HISTORY_CHARS:]
 
     def _last_reply(self) -> str:
-        return str(self._output(f"turn/{self.turn}/read").get("text", "")) if self.turn else ""
+        return self._output(f"turn/{self.turn}/read", ReplyOutput).text if self.turn else ""
 
-    def _output(self, key: str) -> dict[str, Any]:
-        return next((s.output for s in self.context.journal.steps(key) if s.key == key), {})
+    def _output(self, key: str, kind: type[R]) -> R:
+        """Return what a step stored; an empty value when it has not ended."""
+        found = self.context.journal.recorded(key, kind)
+        return found.output if found else kind()
 
     def _check_rounds(self, number: int, news: list[NewsItem]) -> None:
         """Stop when the agent has had too many turns since a person last said something."""
@@ -157,7 +169,7 @@ class Conversation:
         rounds = 0
         for turn in range(number - 1, 0, -1):
             rounds += 1
-            if self._output(f"turn/{turn}/say").get("messages"):
+            if self._output(f"turn/{turn}/say", SayOutput).messages:
                 break
         limit = self.context.settings.rounds
         if rounds >= limit:
@@ -172,11 +184,10 @@ class Conversation:
 
     async def _parse(self, key: str, reply: str) -> tuple[BridgeCommand, ...]:
         """Parse a reply once: neither the clock nor the settings may change its commands later."""
-        known = self._output(f"{key}/read")
-        if known:
-            now = datetime.fromtimestamp(known["now"], UTC)
-            lines, words = known["lines"], known["keywords"]
-            text = "\n".join(lines)
+        known = self.context.journal.recorded(f"{key}/read", ReplyOutput)
+        if known is not None:
+            now, lines = datetime.fromtimestamp(known.output.now, UTC), known.output.lines
+            words, text = known.output.keywords, "\n".join(lines)
             return parse_reply(text, now=now, zone=UTC, limit=len(lines), keywords=words).commands
         settings, now = self.context.settings, datetime.now(UTC)
         parsed = parse_reply(
@@ -193,19 +204,12 @@ class Conversation:
     async def _record_reply(self, key: str, reply: str, parsed: ParsedReply, now: datetime) -> None:
         lines = [serialise(command) for command in parsed.commands]
         for index, line in enumerate(lines, 1):
-            command = f"{key}/command/{index}"
-            await self.context.emit(EventType.BRIDGE_COMMAND, key, command=command, line=line)
-        skipped = [asdict(line) for line in parsed.skipped[:_SKIPS_KEPT]]
-        for facts in skipped:
-            await self.context.emit(EventType.BRIDGE_SKIPPED, key, **facts)
-        output = {
-            "now": now.timestamp(),
-            "text": reply,
-            "lines": lines,
-            "keywords": list(self.context.settings.extensions),
-            "skipped": skipped,
-            "skipped_count": len(parsed.skipped),
-        }
+            await self.context.emit(events.BridgeCommand(f"{key}/command/{index}", line), key)
+        skipped = tuple(parsed.skipped[:_SKIPS_KEPT])
+        for one in skipped:
+            await self.context.emit(events.BridgeSkipped(one.line, one.text, one.reason), key)
+        keywords = tuple(self.context.settings.extensions)
+        output = ReplyOutput(now.timestamp(), reply, tuple(lines), keywords, skipped, len(parsed.skipped))
         await self.context.journal.record(f"{key}/read", StepResult(True, output))
 
     async def _start_command(self, key: str, command: BridgeCommand) -> None:
@@ -224,21 +228,20 @@ class Conversation:
 
     async def _remind(self, key: str) -> None:
         """Wait until a reminder is due, also across restarts, then notify people; `run` tells the agent."""
-        output = self._output(key)
-        if output.get("status") != "set":
+        output = CommandOutput.read(next(s.output for s in self.context.journal.steps(key) if s.key == key))
+        if output.status != "set":
             return
-        due, message = float(output["due"]), str(output.get("message", ""))
+        due, message = float(output.facts["due"]), str(output.facts.get("message", ""))
         journal = self.context.journal
         await journal.sleep(f"{key}/wait", due)
 
-        async def send(_token: str) -> StepResult:
+        async def send(_token: str) -> StepResult[ReminderOutput]:
             problems = await notify_people(self.context.app, "reminder", "Reminder", message)
-            await self.context.emit(
-                EventType.BRIDGE_REMINDER, key, command=key, due=due, message=message, told=True
-            )
-            return StepResult(True, {"problems": problems})
+            await self.context.emit(events.BridgeReminder(key, due, message, told=True), key)
+            return StepResult(True, ReminderOutput(tuple(problems)))
 
-        await journal.step(f"{key}/due", send, facts=StepFacts(phase="due", input={"message": message}))
+        facts = StepFacts(phase="due", input=ReminderInput(message))
+        await journal.step(f"{key}/due", ReminderOutput, send, facts=facts)
 
     async def _read_inbox(self) -> None:
         """Take the next message of a person or service as a step, so that none is lost."""
@@ -246,21 +249,24 @@ class Conversation:
         taken = sum(step.state is not StepState.STARTED for step in steps)
         self._inbox_empty.clear()
         key = f"inbox/{taken + 1}"
-        await self.context.journal.step(key, self._take_message, facts=StepFacts(phase="inbox"))
+        facts = StepFacts(phase="inbox")
+        await self.context.journal.step(key, MessageOutput, self._take_message, facts=facts)
 
-    async def _take_message(self, _token: str) -> StepResult:
+    async def _take_message(self, _token: str) -> StepResult[MessageOutput]:
         payload = await self.context.journal.wait("message", timeout=0)
         if payload is None:
             self._inbox_empty.set()
             payload = await self.context.journal.wait("message")
         assert payload is not None, "there is no time limit"
-        if payload.get("kind") == "webhook":
-            payload = {**payload, "known": self._is_own_subagent(str(payload.get("agent_id")))}
-        return StepResult(True, payload)
+        message = read_as(MessageOutput, payload)
+        if message.kind == "webhook":
+            message = msgspec.structs.replace(message, known=self._is_own_subagent(message.agent_id))
+        return StepResult(True, message)
 
     def _is_own_subagent(self, agent_id: str) -> bool:
         """Return whether this conversation launched the agent: then its command reports the end in full."""
-        ended = (step.output.get("agent_id") for step in self.context.journal.steps("turn/"))
+        steps = [step for step in self.context.journal.steps("turn/") if _is_command(step.key)]
+        ended = (CommandOutput.read(step.output).facts.get("agent_id") for step in steps if step.output)
         return agent_id in self.context.started or agent_id in ended
 
     def _start(self, key: str, work: Coroutine[Any, Any, None]) -> None:
@@ -294,3 +300,9 @@ class Conversation:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._tasks.clear()
+
+
+def _is_command(key: str) -> bool:
+    """Return whether a step is the result of a command: `turn/2/command/1`."""
+    parts = key.split("/")
+    return len(parts) == 4 and parts[2] == "command"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from segue.bridge.context import ConversationUsage
+from segue.bridge.steps import CommandOutput, MessageOutput, ReplyOutput, SayOutput
 from segue.domain.errors import UsageError
 from segue.domain.repository import canonical
-from segue.domain.run import Run, RunSpec, RunState, Step, StepState
+from segue.domain.results import read_as, to_json
+from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.ports import Store
 from segue.runtime.app import App
+from segue.view.load import load_view, state_of
 
 KIND = "bridge"
 """The source kind of conversations."""
@@ -51,6 +53,7 @@ def begin_conversation(
         model=app.loaded.settings.model,
         config=str(app.config) if app.config else None,
         settings=app.loaded.overrides,
+        kind=RunKind.CONVERSATION,
     )
     run = store.create(key, spec) if fresh else last[0]
     # Always sent under the same name: a process that is killed here and started again sends it once.
@@ -60,61 +63,64 @@ def begin_conversation(
 
 def list_conversations(store: Store, limit: int | None = None) -> list[Run]:
     """Return the conversations, newest first."""
-    return [run for run in store.runs() if run.spec.source_kind == KIND][:limit]
+    return store.runs(limit=limit, kinds=[RunKind.CONVERSATION])
 
 
 def find_conversation(store: Store, run_id: str) -> Run:
     """Return one conversation by its id, a unique prefix of it, or `last`."""
     found = next(iter(list_conversations(store, 1)), None) if run_id == "last" else store.run(run_id)
-    if found is None or found.spec.source_kind != KIND:
+    if found is None or found.spec.kind is not RunKind.CONVERSATION:
         raise UsageError(f"There is no conversation {run_id!r}.", hint="List them with: segue bridge list")
     return found
 
 
-def summarise(run: Run, steps: Iterable[Step], state: str) -> dict[str, Any]:
+def summarise(store: Store, run: Run, steps: Sequence[Step] | None = None) -> dict[str, Any]:
     """Return a summary of one conversation."""
-    known = list(steps)
-    used = ConversationUsage.count(known)
-    messages = [str(s.output.get("text", "")) for s in known if s.key.startswith("inbox/") and s.output]
+    known = store.steps(run.id) if steps is None else steps
+    view = load_view(store, run)
+    taken = [s for s in known if s.key.startswith("inbox/") and s.output]
+    messages = [read_as(MessageOutput, step.output).text for step in taken]
     return {
         "id": run.id,
-        "state": state,
+        "state": state_of(run),
         "agent": run.spec.agent,
         "repo": run.spec.repo,
         "message": messages[0] if messages else "",
         "turns": sum(s.key.endswith("/say") for s in known),
-        "launches": used.launches,
-        "cost_usd": round(used.usage.cost_usd, 6),
+        "launches": view.launches,
+        "cost_usd": view.usage.cost_usd,
         "created": run.created,
         "wake": run.wake,
         "note": run.note,
     }
 
 
-def describe(run: Run, steps: Iterable[Step], state: str) -> dict[str, Any]:
+def describe(store: Store, run: Run) -> dict[str, Any]:
     """Return the summary of one conversation with everything that was said and done."""
-    known = list(steps)
+    known = store.steps(run.id)
     outputs = {step.key: step for step in known}
     turns: list[dict[str, Any]] = []
     while (say := outputs.get(f"turn/{len(turns) + 1}/say")) is not None:
         turns.append(_describe_turn(len(turns) + 1, say, outputs))
-    return {**summarise(run, known, state), "conversation": turns}
+    return {**summarise(store, run, known), "conversation": turns}
 
 
 def _describe_turn(number: int, say: Step, outputs: dict[str, Step]) -> dict[str, Any]:
-    read = outputs.get(f"turn/{number}/read")
-    lines = read.output.get("lines", []) if read else []
+    told = read_as(SayOutput, say.output)
+    step = outputs.get(f"turn/{number}/read")
+    reply = read_as(ReplyOutput, step.output) if step else ReplyOutput()
+    numbered = enumerate(reply.lines, 1)
     return {
         "turn": number,
-        "messages": say.output.get("messages", ""),
-        "results": say.output.get("results", ""),
-        "reply": read.output.get("text", "") if read else None,
-        "commands": [_describe_command(number, index, line, outputs) for index, line in enumerate(lines, 1)],
-        "skipped": read.output.get("skipped", []) if read else [],
+        "messages": told.messages,
+        "results": told.results,
+        "reply": reply.text if step else None,
+        "commands": [_describe_command(number, index, line, outputs) for index, line in numbered],
+        "skipped": [to_json(line) for line in reply.skipped],
     }
 
 
 def _describe_command(number: int, index: int, line: str, outputs: dict[str, Step]) -> dict[str, Any]:
     step = outputs.get(f"turn/{number}/command/{index}")
     ended = step is not None and step.state is not StepState.STARTED
-    return {"line": line, "result": step.output if step and ended else None}
+    return {"line": line, "result": CommandOutput.read(step.output).flat if step and ended else None}

@@ -13,9 +13,11 @@ from typing import Any
 from segue.bridge.commands import BridgeCommand, Extension, LocalAction, Remind, Subagent, WebhookResult
 from segue.bridge.context import ConversationContext
 from segue.bridge.relay_client import run_action
+from segue.bridge.steps import CommandOutput
 from segue.bridge.subagent import KEPT_TEXT, run_subagent
-from segue.domain.event import EventType
-from segue.ports import StepFacts, StepResult
+from segue.domain.events import BridgeReminder, BridgeResult
+from segue.domain.results import StepResult
+from segue.ports import StepFacts
 
 GROUP = "segue.bridge"
 """The entry-point group of further commands: keyword → `async def run(payload, token) -> dict`."""
@@ -41,10 +43,16 @@ async def execute(context: ConversationContext, key: str, command: BridgeCommand
 
 async def _record(context: ConversationContext, key: str, status: str, **facts: Any) -> None:
     """Record the result of a command, unless that has been done."""
+    output = CommandOutput(status, context.redactor.data(facts))
     if context.journal.state(key) is None:
-        await context.emit(EventType.BRIDGE_RESULT, key, command=key, status=status, **facts)
-    output = context.redactor.data({"status": status, **facts})
+        await context.emit(_event(key, output), key)
     await context.journal.record(key, StepResult(status in ("done", "set", "heard"), output))
+
+
+def _event(key: str, output: CommandOutput) -> BridgeResult:
+    details = {name: value for name, value in output.facts.items() if name not in ("reason", "branch")}
+    reason, branch = str(output.facts.get("reason", "")), output.facts.get("branch")
+    return BridgeResult(key, output.status, reason, branch, details)
 
 
 async def _run_step(
@@ -55,12 +63,14 @@ async def _run_step(
 ) -> None:
     """Run a command whose effect is identified by the step's token, so that it happens once."""
 
-    async def run(token: str) -> StepResult:
-        output = context.redactor.data(await work(token))
-        await context.emit(EventType.BRIDGE_RESULT, key, command=key, **output)
-        return StepResult(output["status"] == "done", output)
+    async def run(token: str) -> StepResult[CommandOutput]:
+        facts = context.redactor.data(await work(token))
+        output = CommandOutput(facts.pop("status"), facts)
+        await context.emit(_event(key, output), key)
+        return StepResult(output.status == "done", output)
 
-    await context.journal.step(key, run, facts=StepFacts(phase=type(command).__name__.lower()))
+    facts = StepFacts(phase=type(command).__name__.lower())
+    await context.journal.step(key, CommandOutput, run, facts=facts)
 
 
 async def _run_action(context: ConversationContext, command: LocalAction, token: str) -> dict[str, Any]:
@@ -86,9 +96,7 @@ async def _run_extension(command: Extension, token: str) -> dict[str, Any]:
 async def _set_reminder(context: ConversationContext, key: str, command: Remind) -> None:
     due = command.when.timestamp()
     if context.journal.state(key) is None:
-        await context.emit(
-            EventType.BRIDGE_REMINDER, key, command=key, due=due, message=command.message, told=False
-        )
+        await context.emit(BridgeReminder(key, due, command.message), key)
     at = datetime.fromtimestamp(due, UTC).isoformat()
     await _record(context, key, "set", due=due, at=at, message=command.message)
 
@@ -96,8 +104,8 @@ async def _set_reminder(context: ConversationContext, key: str, command: Remind)
 def _answer_webhook_result(context: ConversationContext, command: WebhookResult) -> dict[str, Any]:
     """Acknowledge a confirmation; `status=summary` asks for everything a subagent said."""
     facts: dict[str, Any] = {"agent_id": command.agent_id}
-    steps = context.journal.steps("turn/")
-    known = [step.output for step in steps if step.output.get("agent_id") == command.agent_id]
+    results = [CommandOutput.read(step.output).facts for step in context.journal.steps("turn/")]
+    known = [facts for facts in results if facts.get("agent_id") == command.agent_id]
     if not known:
         return {**facts, "status": "refused", "reason": "this conversation has no such subagent"}
     if command.status.lower() != "summary":

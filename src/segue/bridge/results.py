@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from segue.bridge.steps import CommandOutput, MessageOutput, ReminderInput, ReplyOutput, SayOutput
+from segue.domain.results import read_as
 from segue.domain.run import Step, StepState
 
 _FIRST = ("agent_id", "status")
@@ -29,7 +31,8 @@ class NewsItem:
 
 def collect_news(steps: Sequence[Step]) -> list[NewsItem]:
     """Return everything the agent has not been told, in order, from the journal alone."""
-    told = {name for step in steps if _is_turn_step(step, "say") for name in step.output.get("items", [])}
+    said = [read_as(SayOutput, step.output) for step in steps if _is_turn_step(step, "say")]
+    told = {name for say in said for name in say.items}
     found = [item for step in steps if step.state is not StepState.STARTED for item in _read_step(step)]
     return [item for item in found if item.id not in told]
 
@@ -45,41 +48,34 @@ def _read_step(step: Step) -> list[NewsItem]:
     if _is_turn_step(step, "read"):
         return _read_skipped(step)
     if len(parts) == 4 and parts[2] == "command":
-        return [
-            NewsItem(
-                step.key,
-                "result",
-                format_result({**step.output, "command": f"{parts[1]}.{parts[3]}"}),
-                step.output.get("status") not in _QUIET,
-            )
-        ]
+        output = CommandOutput.read(step.output)
+        text = format_result({**output.flat, "command": f"{parts[1]}.{parts[3]}"})
+        return [NewsItem(step.key, "result", text, output.status not in _QUIET)]
     if len(parts) == 5 and parts[4] == "due":
-        facts = {"status": "due", "reminder": f"{parts[1]}.{parts[3]}", "text": step.input.get("message", "")}
+        message = read_as(ReminderInput, step.input).message
+        facts = {"status": "due", "reminder": f"{parts[1]}.{parts[3]}", "text": message}
         return [NewsItem(step.key, "result", format_result(facts))]
     return []
 
 
 def _read_inbox(step: Step) -> list[NewsItem]:
-    output = step.output
-    if output.get("kind") == "webhook":
-        facts = {
-            name: output[name]
-            for name in ("agent_id", "status", "repo", "branch", "text")
-            if output.get(name)
-        }
-        return [] if output.get("known") else [NewsItem(step.key, "result", format_result(facts))]
-    return [NewsItem(step.key, "message", str(output.get("text", "")))]
+    message = read_as(MessageOutput, step.output)
+    if message.kind == "webhook":
+        names = ("agent_id", "status", "repo", "branch", "text")
+        facts = {name: value for name in names if (value := getattr(message, name))}
+        return [] if message.known else [NewsItem(step.key, "result", format_result(facts))]
+    return [NewsItem(step.key, "message", message.text)]
 
 
 def _read_skipped(step: Step) -> list[NewsItem]:
-    skipped = step.output.get("skipped", [])
-    if not skipped:
+    reply = read_as(ReplyOutput, step.output)
+    if not reply.skipped:
         return []
     lines = [
-        format_result({"status": "skipped", "line": entry["line"], "reason": entry["reason"]})
-        for entry in skipped[:_SKIPS_TOLD]
+        format_result({"status": "skipped", "line": entry.line, "reason": entry.reason})
+        for entry in reply.skipped[:_SKIPS_TOLD]
     ]
-    if (more := int(step.output.get("skipped_count", 0)) - len(lines)) > 0:
+    if (more := reply.skipped_count - len(lines)) > 0:
         lines.append(format_result({"status": "skipped", "reason": f"{more} more lines"}))
     return [NewsItem(step.key, "result", "\n".join(lines), loud=False)]
 

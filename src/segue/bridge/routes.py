@@ -27,6 +27,7 @@ from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
 from segue.ports import Store
 from segue.runtime.app import App
+from segue.runtime.plan import agent_text
 from segue.runtime.wiring import agent_kind
 from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
 
@@ -60,8 +61,8 @@ class BridgeRoutes:
             run = find_conversation(self.store, str(named))
             self.store.send(run.id, "message", {"kind": "message", "text": text})
             return run
-        agent = str(body.get("agent") or self.app.agent_name())
-        agent_class(agent)
+        agent = str(body.get("agent") or agent_text(self.app))
+        agent_kind(agent, self.app.loaded)
         repo = str(body.get("repo") or self.repo or "")
         if not repo:
             raise UsageError("No repository was named.", hint='Send "repo", or serve with --repo')
@@ -74,7 +75,7 @@ class BridgeRoutes:
 
         def load() -> list[dict[str, Any]]:
             runs = list_conversations(self.store, limit)
-            return [summarise(run, self.store.steps(run.id), run.state) for run in runs]
+            return [summarise(self.store, run) for run in runs]
 
         return _answer(await asyncio.to_thread(load))
 
@@ -83,7 +84,7 @@ class BridgeRoutes:
 
         def load() -> dict[str, Any]:
             run = find_conversation(self.store, request.path_params["id"])
-            return describe(run, self.store.steps(run.id), run.state)
+            return describe(self.store, run)
 
         try:
             return _answer(await asyncio.to_thread(load))

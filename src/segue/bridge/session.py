@@ -8,18 +8,21 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from segue.bridge.context import ConversationContext, ConversationUsage
+from segue.bridge.context import ConversationContext, conversation_budget
 from segue.bridge.conversation import Conversation
 from segue.domain.errors import Interrupted, LeaseLost, NeedsHuman, SegueError, UsageError, WorkspaceError
-from segue.domain.event import Event, EventType
+from segue.domain.events import RunResumed, RunStarted
 from segue.domain.run import Run, RunState
-from segue.flow.start import raise_problems
+from segue.flow.launch import Launcher
 from segue.ports import Journal, Observer, Store
 from segue.runtime.app import App
+from segue.runtime.session import close_run, last_seen
+from segue.runtime.wiring import raise_problems
 from segue.system.git.repository import Repository
 from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
+from segue.view.run import FOLDED, RunView
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,14 @@ async def run_conversation(
     `served`: the server handles Ctrl-C, and continues the conversation when it starts again.
     """
     async with _lock_repository(run) as lock:
-        journal = await store.open(run.id, observers)
+        view = RunView.of({}, store.events(run.id, kinds=FOLDED))
+        seen = last_seen(store, run.id)
+        journal = await store.open(run.id, [view.apply, *observers])
+        settings = app.loaded.settings
+        budget = conversation_budget(settings.bridge)
+        launcher = Launcher(journal, view, settings.limits.launch(), budget)
         try:
-            return await _run(app, journal, lock, wait_reminders, served)
+            return await _run(app, launcher, lock, wait_reminders, served, seen)
         finally:
             await store.close(journal)
 
@@ -71,16 +79,23 @@ async def _lock_repository(run: Run) -> AsyncIterator[RepoLock | None]:
 
 
 async def _run(
-    app: App, journal: Journal, lock: RepoLock | None, wait_reminders: bool, served: bool
+    app: App,
+    launcher: Launcher,
+    lock: RepoLock | None,
+    wait_reminders: bool,
+    served: bool,
+    seen: int | None,
 ) -> ConversationResult:
     """Run the conversation and record whatever ends it as the state of the run."""
+    journal = launcher.journal
     run, reply, reminder = journal.run.id, "", None
     error: SegueError | None = None
     held = (lock.fd,) if lock else ()
+    processes = Processes().bind(app.run_folder(run), held, lock.ensure if lock else None)
     try:
-        async with Processes(app.run_folder(run), held, lock.ensure if lock else None) as processes:
-            conversation = _make_conversation(app, journal, processes, wait_reminders)
-            await _announce(journal)
+        async with processes:
+            conversation = _make_conversation(app, launcher, processes, wait_reminders)
+            await _announce(journal, seen)
             reply = await _run_until_stopped(journal, conversation, served)
             reminder = conversation.next_reminder()
     except LeaseLost as lost:
@@ -88,19 +103,18 @@ async def _run(
     except SegueError as caught:
         error = caught
     except Exception as caught:
-        await _close(journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
+        await close_run(journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
         raise
     state = _state_after(error, reminder)
-    await _close(journal, state, error.message if error else "", reminder)
+    await close_run(journal, state, error.message if error else "", reminder)
     return ConversationResult(run, state, reply, reminder, error)
 
 
 def _make_conversation(
-    app: App, journal: Journal, processes: Processes, wait_reminders: bool
+    app: App, launcher: Launcher, processes: Processes, wait_reminders: bool
 ) -> Conversation:
-    spec = journal.run.spec
-    used = ConversationUsage.count(journal.steps())
-    context = ConversationContext(app, journal, processes, app.redactor(), used)
+    spec = launcher.journal.run.spec
+    context = ConversationContext(app, launcher.journal, launcher, processes, app.redactor())
     hosted = None if Path(spec.repo).is_absolute() else spec.repo
     agent = context.make_agent(spec.agent, hosted)
     raise_problems(agent.check())
@@ -126,12 +140,12 @@ def _refuse_own_limits(app: App, folder: Path) -> None:
             )
 
 
-async def _announce(journal: Journal) -> None:
+async def _announce(journal: Journal, seen: int | None) -> None:
     spec = journal.run.spec
     await journal.set_state(RunState.RUNNING)
-    kind = EventType.RUN_RESUMED if journal.steps() else EventType.RUN_STARTED
-    facts = {"source": spec.source, "repo": spec.repo, "agent": spec.agent, "flow": spec.flow}
-    await journal.emit(Event(kind, {**facts, "model": spec.model, "tasks": []}))
+    facts = (spec.source, spec.repo, spec.agent, spec.flow, spec.model)
+    resumed = RunResumed(*facts, last_seen=seen) if journal.steps() else None
+    await journal.emit(resumed or RunStarted(*facts))
 
 
 async def _run_until_stopped(journal: Journal, conversation: Conversation, served: bool) -> str:
@@ -167,8 +181,3 @@ def _state_after(error: SegueError | None, reminder: float | None) -> RunState:
     if isinstance(error, NeedsHuman):
         return RunState.NEEDS_HUMAN
     return RunState.STOPPED if isinstance(error, Interrupted) else RunState.FAILED
-
-
-async def _close(journal: Journal, state: RunState, note: str, wake: float | None = None) -> None:
-    await journal.emit(Event(EventType.RUN_ENDED, {"state": state, "note": note}))
-    await journal.set_state(state, note, wake)

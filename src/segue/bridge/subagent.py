@@ -9,11 +9,13 @@ from segue.bridge.clone import Clone
 from segue.bridge.commands import Subagent
 from segue.bridge.completion import report_completion
 from segue.bridge.context import ConversationContext
-from segue.bridge.launch import AgentLaunch, OverBudget, launch_agent
+from segue.bridge.launch import AgentLaunch, launch_agent
 from segue.domain.errors import SegueError, ToolMissing, UsageError, WorkspaceError
 from segue.domain.outcome import Outcome
+from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.run import StepState
-from segue.ports import Agent, StepResult
+from segue.flow.launch import OverBudget
+from segue.ports import Agent
 from segue.prompts.bridge import subagent_prompt
 
 KEPT_TEXT = 16 * 1024
@@ -30,8 +32,10 @@ async def run_subagent(context: ConversationContext, key: str, command: Subagent
         async with context.journal.slot("bridge", context.settings.concurrency):
             result = await _launch(context, key, command, target, agent)
     except (OverBudget, WorkspaceError, ToolMissing) as error:
-        status = "refused" if isinstance(error, OverBudget) else "error"
-        return {"status": status, "repo": target.name, "reason": str(error)}
+        if isinstance(error, OverBudget):
+            reason = error.reason.replace("limits.", "bridge.")
+            return {"status": "refused", "repo": target.name, "reason": reason}
+        return {"status": "error", "repo": target.name, "reason": str(error)}
     facts = _describe(key, target, agent.name, result)
     await report_completion(context, key, facts)
     return facts
@@ -57,7 +61,7 @@ def _choose(context: ConversationContext, command: Subagent) -> tuple[RepoTarget
 
 async def _launch(
     context: ConversationContext, key: str, command: Subagent, target: RepoTarget, agent: Agent
-) -> StepResult:
+) -> StepResult[LaunchOutput]:
     run = context.journal.run.id
     prompt = subagent_prompt(command.prompt, agent.can.cloud, nonce=f"{run} {key}")
     if agent.can.cloud:
@@ -68,9 +72,9 @@ async def _launch(
     name = key.replace("/", "-")
     clone = Clone(target.folder, context.folder("clones") / name, f"segue/{run}/{name}", command.branch)
 
-    async def push(_outcome: Outcome) -> dict[str, Any]:
+    async def push(_outcome: Outcome) -> tuple[str, ...]:
         branch = await clone.push(f"{command.prompt[:72]}\n\nSegue-Conversation: {run}\n")
-        return {"branches": [branch] if branch else []}
+        return (branch,) if branch else ()
 
     if context.journal.state(f"{key}/launch/1") in (None, StepState.STARTED):
         await clone.prepare()
@@ -80,18 +84,17 @@ async def _launch(
     return result
 
 
-def _describe(key: str, target: RepoTarget, agent: str, result: StepResult) -> dict[str, Any]:
+def _describe(key: str, target: RepoTarget, agent: str, result: StepResult[LaunchOutput]) -> dict[str, Any]:
     """Return what is known of a subagent that has ended."""
     output = result.output
-    failure = output.get("failure") or {}
     facts = {
         "status": "done" if result.ok else "error",
-        "agent_id": output.get("agent_id") or f"local-{key.replace('/', '-')}",
+        "agent_id": output.agent_id or f"local-{key.replace('/', '-')}",
         "agent": agent,
         "repo": target.name,
-        "branch": ", ".join(output.get("branches") or []),
-        "url": output.get("url", ""),
-        "reason": str(failure.get("message", "")),
-        "text": str(output.get("text", ""))[-KEPT_TEXT:],
+        "branch": ", ".join(output.branches),
+        "url": output.url or "",
+        "reason": output.failure.message if output.failure else "",
+        "text": output.text[-KEPT_TEXT:],
     }
     return {name: value for name, value in facts.items() if value or name == "status"}

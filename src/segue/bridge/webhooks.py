@@ -19,14 +19,17 @@ from segue.agents.cursor_cloud.agent import KEY, CursorCloudOptions
 from segue.agents.cursor_cloud.api import parse_status
 from segue.bridge.completion import sign
 from segue.bridge.conversations import KIND
-from segue.domain.event import Event, EventType
+from segue.bridge.steps import InboxOutput
+from segue.domain.events import AgentStarted, BridgeWebhook
 from segue.domain.options import read_options
-from segue.domain.run import Run, RunSpec, RunState
-from segue.ports import Journal, StepFacts, StepResult, Store
+from segue.domain.results import StepResult
+from segue.domain.run import Run, RunKind, RunSpec, RunState
+from segue.ports import Journal, StepFacts, Store
 from segue.runtime.app import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 INBOX = "bridge-webhooks"
+_SPEC = RunSpec(INBOX, "webhooks", "", "", KIND, kind=RunKind.INBOX)
 """The kind of the run that contains all deliveries, so that each is processed once."""
 
 _ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
@@ -92,7 +95,7 @@ def store_delivery(store: Store, inbox: str, delivery: WebhookDelivery, conversa
 def open_inbox(store: Store) -> Run:
     """Return the run that contains all deliveries to this store."""
     found = store.runs(source_key=f"{KIND}:webhooks", limit=1)
-    return found[0] if found else store.create(f"{KIND}:webhooks", RunSpec(INBOX, "webhooks", "", "", KIND))
+    return found[0] if found else store.create(f"{KIND}:webhooks", _SPEC)
 
 
 async def dispatch(app: App, store: Store, journal: Journal, ensure: Callable[[str], None]) -> None:
@@ -105,23 +108,22 @@ async def dispatch(app: App, store: Store, journal: Journal, ensure: Callable[[s
 
     async with _open_api(app) as api:
 
-        async def work(_token: str) -> StepResult:
+        async def work(_token: str) -> StepResult[InboxOutput]:
             facts = await journal.wait("webhook")
             taken = 0
             while facts is not None:
                 taken += 1
                 outcome = await _confirm(api, facts["agent_id"], facts["status"])
                 outcome = outcome or await asyncio.to_thread(_pass_on, store, facts, on_loop)
-                data = {name: facts[name] for name in ("delivery", "agent_id", "status")}
-                data |= {"direction": "in", "outcome": outcome}
-                await journal.emit(Event(EventType.BRIDGE_WEBHOOK, data))
+                about = (facts["agent_id"], facts["status"], "in", outcome, facts["delivery"])
+                await journal.emit(BridgeWebhook(*about))
                 facts = await journal.wait("webhook", timeout=0) if taken < _BATCH else None
-            return StepResult(True, {"taken": taken})
+            return StepResult(True, InboxOutput(taken))
 
         number = sum(step.ended is not None for step in journal.steps("webhook/"))
         while True:
             number += 1
-            await journal.step(f"webhook/{number}", work, facts=StepFacts(phase="webhook"))
+            await journal.step(f"webhook/{number}", InboxOutput, work, facts=StepFacts(phase="webhook"))
 
 
 @asynccontextmanager
@@ -178,11 +180,11 @@ def _find_conversation(store: Store, facts: dict[str, Any]) -> Run | None:
     if not names:
         found = store.query(
             "SELECT DISTINCT run_id FROM orchestrator_events WHERE type = ? AND CAST(data AS TEXT) LIKE ?",
-            [EventType.AGENT_STARTED.value, f'%"{facts["agent_id"]}"%'],
+            [AgentStarted.type, f'%"{facts["agent_id"]}"%'],
         )
         names = [row["run_id"] for row in found]
     runs = [store.run(name) for name in names]
-    return next((run for run in runs if run is not None and run.spec.source_kind == KIND), None)
+    return next((run for run in runs if run is not None and run.spec.kind is RunKind.CONVERSATION), None)
 
 
 def _digest(*words: str) -> str:

@@ -8,12 +8,17 @@ from dataclasses import replace
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import Evidence
 from segue.domain.verdict import Action, Result, Verdict
-from segue.judges.answer import CriterionAnswer, JudgeAnswer
+from segue.judges.answer import CriterionAnswer, JudgeAnswer, read_answer
 from segue.judges.checks import combined, result_of
 from segue.judges.quotes import Quotable
 from segue.prompts.judge import MAX_BYTES, quotable
 
 _MADE_UP = "the quoted evidence occurs neither in the diff nor in the checks"
+
+
+def read_verdict(text: str, keys: Sequence[str], evidence: Evidence, with_actions: bool) -> Verdict:
+    """Read the answer of an agent that judges; raises UnusableAnswer."""
+    return verdict_of(read_answer(text, keys, with_actions), evidence)
 
 
 def verdict_of(answer: JudgeAnswer, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:

@@ -8,13 +8,14 @@ import secrets
 import shutil
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 
+from segue.domain.events import Event
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
-from segue.flow.start import raise_problems
+from segue.flow.launch import run_agent
 from segue.ports import Agent
 from segue.provider.catalogue import AGENTS, DEFAULT_MODEL
 from segue.provider.failures import AgentFailed, Busy
@@ -23,7 +24,7 @@ from segue.provider.request import check_model
 from segue.provider.response import ModelAnswer
 from segue.provider.trace import Span
 from segue.runtime.app import App
-from segue.runtime.wiring import make_agent
+from segue.runtime.wiring import make_agent, raise_problems
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
@@ -66,7 +67,7 @@ class CliModels:
         if kind not in self._agents:
             async with self._checking:
                 if kind not in self._agents:
-                    agent = make_agent(kind, self._app.loaded, self._processes, self._redactor)
+                    agent = make_agent(kind, self._app.loaded, self._app.services(self._processes))
                     raise_problems(await asyncio.to_thread(agent.check))
                     self._agents[kind] = agent
         return self._agents[kind]
@@ -93,16 +94,11 @@ class CliModels:
         token = secrets.token_hex(16)
         workspace = self._folder.make_workspace(token)
         job = Job(token, prompt, workspace, Mode.ASK, model, limits=self._limits(seconds))
-        outcome: Outcome | None = None
         try:
-            async with aclosing(agent.run(job)) as events:
-                async for event in events:
-                    outcome = event.outcome
+            return await run_agent(agent, job, _ignore)
         finally:
             agent.forget(token)
             shutil.rmtree(workspace, ignore_errors=True)
-        assert outcome is not None, "the last event has the outcome"
-        return outcome
 
     def _limits(self, seconds: float) -> Limits:
         settings = self._app.loaded.settings
@@ -138,3 +134,7 @@ def _read_outcome(outcome: Outcome, prompt: Prompt, span: Span) -> ModelAnswer:
 
 def _estimate(text: str) -> int:
     return math.ceil(len(text) / _CHARS_PER_TOKEN)
+
+
+async def _ignore(_event: Event) -> None:
+    """A model's answer is its text; what the agent did on the way is not stored."""

@@ -7,8 +7,8 @@ import logging
 from pathlib import Path
 
 from segue.domain.errors import SegueError
-from segue.domain.event import Event, EventType
-from segue.domain.run import RunSpec, RunState
+from segue.domain.events import TraceSpan, read_event
+from segue.domain.run import RunKind, RunSpec, RunState
 from segue.ports import Journal, Store
 from segue.provider.trace import Trace
 from segue.runtime.app import App
@@ -52,7 +52,7 @@ class TraceRecorder:
             async with self._opening:
                 journal = self._journal or await self._open()
             for data in self._redactor.data(trace.data()):
-                await journal.emit(Event(EventType.TRACE_SPAN, data))
+                await journal.emit(read_event(TraceSpan.type, data))
         except SegueError as error:
             self._off = True
             _log.warning("stopped recording traces: %s", error.message)
@@ -60,7 +60,7 @@ class TraceRecorder:
     async def _open(self) -> Journal:
         self._store = store = self._app.store()
         here = str(Path.cwd())
-        spec = RunSpec(source_kind=SOURCE_KIND, source="models", repo=here, agent="provider", flow="ask")
+        spec = RunSpec(SOURCE_KIND, "models", here, "provider", "ask", kind=RunKind.MODEL_CALL)
         run = store.create(f"{SOURCE_KIND}:{here}", spec)
         self._journal = journal = await store.open(run.id)
         # A log, not work: there is never anything to resume.

@@ -65,7 +65,7 @@ def drop_unready(chains: Mapping[Role, AgentChain]) -> tuple[dict[Role, AgentCha
     """Leave out agents that cannot work here, and say so; raises when a role is left without anybody."""
     agents = {chosen.agent.name: chosen.agent for chain in chains.values() for chosen in chain}
     problems = {name: found for name, agent in agents.items() if (found := agent.check())}
-    ready = {
+    ready: dict[Role, AgentChain] = {
         role: tuple(chosen for chosen in chain if chosen.agent.name not in problems)
         for role, chain in chains.items()
     }
