@@ -72,7 +72,9 @@ def test_a_reviewer_and_checks_fit_every_flow(tmp_path: Path) -> None:
 def test_a_judge_adds_verification_where_no_flow_is_chosen(tmp_path: Path) -> None:
     found = plan(tmp_path, judged_by="checks", checks=["true"])
     assert found.flow.names == ("execute", "check", "verify")
-    with pytest.raises(UsageError, match=r"judged_by .* has no effect: the flow execute has no phase"):
+    with pytest.raises(
+        UsageError, match="judged_by .* has no effect: the flow execute has no phase `verify`"
+    ):
         plan(tmp_path, flow="execute", judged_by="checks", checks=["true"])
 
 

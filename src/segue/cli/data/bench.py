@@ -59,12 +59,13 @@ def judge_(
 
     from segue.domain.errors import JudgeFailed
     from segue.judges.bench.run import run_bench
-    from segue.judges.llm import LlmJudge
     from segue.runtime.app import App
+    from segue.runtime.wiring import make_judging
     from segue.system.process.processes import Processes
 
     app = App.load(repo, config_file, {"judge": {"model": model}})
-    judge = LlmJudge(app.loaded.settings.judge, app.services(Processes()))
+    judge = make_judging("llm", app, app.services(Processes())).judge
+    assert judge is not None
     report = asyncio.run(run_bench(judge, repeat, concurrency, _progress(output)))
     if report.judged and len(report.errors) == len(report.judged):
         raise JudgeFailed(

@@ -65,11 +65,12 @@ def run(
     from segue.bridge.conversations import begin_conversation, resolve_repo
     from segue.cli.serve.conversation import hold
     from segue.runtime.app import App
+    from segue.runtime.plan import agent_text
 
     app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
     where = resolve_repo(repo or str(app.repo))
     with app.store() as store:
-        conversation, fresh = begin_conversation(store, app, app.agent_name(), where, message, force_new=new)
+        conversation, fresh = begin_conversation(store, app, agent_text(app), where, message, force_new=new)
     if not fresh:
         output.note(f"Conversation {conversation.id} did not finish; continuing it.")
     return hold(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)

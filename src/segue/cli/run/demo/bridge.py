@@ -56,7 +56,7 @@ async def show_bridge(folder: Path | None, output: Output) -> int:
             )
             output.note(f"4. An agent without keys, a bridge, a relay and a reminder: {place.folder}\n")
             with app.store() as store:
-                run, _ = begin_conversation(store, app, app.agent_name(), _HOME, _MESSAGE)
+                run, _ = begin_conversation(store, app, "cursor-cloud", _HOME, _MESSAGE)
             code = await converse(app, run, output, wait_reminders=True)
     finally:
         stop()
