@@ -203,11 +203,13 @@ class RunView:
         self.active = None
 
     def _step_started(self, event: StepStarted, at: Recorded) -> None:
+        if event.phase == "sleep":  # the clock stands still until it ends
+            return
         self._tick(at.ts)
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
         self._steps[at.step or ""] = _StepView(event.phase or "", name)
         task = self._owner(at.step)
-        if task is None or event.phase in (None, "sleep", "commit"):
+        if task is None or event.phase in (None, "commit"):
             return
         task.phase = event.phase or task.phase
         if task is self.planning and task.started is None:
