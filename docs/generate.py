@@ -17,7 +17,7 @@ from segue.agents.claude.agent import ClaudeOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.agent import CursorCloudOptions
-from segue.cli.exit_codes import EXIT_CODES
+from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, Settings
 from segue.domain.options import OptionField, option_fields

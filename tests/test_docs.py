@@ -22,7 +22,7 @@ import pytest
 from docs import generate
 
 from segue.agents.scripted.agent import Entry, Script, UsageEntry
-from segue.cli.exit_codes import EXIT_CODES
+from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.load import SYNONYMS
 from segue.config.settings import Settings

@@ -101,7 +101,7 @@ def test_init_writes_a_file_that_loads_and_never_overwrites(place: Place) -> Non
     read_options(Settings, uncommented)
     assert uncommented["limits"]["phase_timeout"] == 1800
     done = place.segue("init", code=2)
-    assert "not touched" in done.stderr
+    assert "not changed" in done.stderr
     assert (place.repo / "segue.toml").read_text() == text
 
 

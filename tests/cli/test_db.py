@@ -54,7 +54,7 @@ def test_runs_that_began_offline_are_pushed_later(place: Place, postgres: str) -
 
 
 def test_a_push_without_a_target_or_of_an_unknown_run_is_refused(place: Place, postgres: str) -> None:
-    assert "No Postgres database was named" in place.segue("db", "push", code=2).stderr
+    assert "No Postgres database is configured" in place.segue("db", "push", code=2).stderr
     told = place.segue("db", "push", "--to", postgres, "--run", "nothing", code=2)
     assert "There is no run nothing" in told.stderr
     assert not place.database.exists(), "an empty database was made"

@@ -12,7 +12,7 @@ import termios
 
 import pytest
 
-from segue.cli.output import AGENT_VARIABLES
+from segue.cli.terminal.output import AGENT_VARIABLES
 from tests.cli.place import DEADLINE, Place
 
 _SCRIPT = """

@@ -35,7 +35,7 @@ def test_every_combination_is_run_once_and_more_trials_add_only_what_is_missing(
     assert len(runs(place)) == 6
     assert len({trial["repo"] for trial in done["trials"]}) == 6, "prompts that begin alike have own folders"
     again = place.segue("experiment", str(file))
-    assert again.stderr.count("was over before") == 6
+    assert again.stderr.count("was already finished") == 6
     place.segue("experiment", str(file), "--trials", "2")
     assert len(runs(place)) == 12
     assert "one" in again.stdout, "it ends in the comparison"
@@ -93,8 +93,8 @@ def test_what_is_wrong_in_the_file_is_named(place: Place) -> None:
         ("prompts = ['a b']\nagents = ['scripted']\ntrails = 3", "trails"),
         ("prompts = ['a b'", "cannot be read"),
         ("prompts = ['a b']\nagents = ['a,b']", "agents"),
-        ("prompts = ['a b', 'a b']\nagents = ['scripted']", "stands twice"),
-        ("prompts = ['a b']\nagents = ['scripted:x/y', 'scripted:x y']", "stands twice"),
+        ("prompts = ['a b', 'a b']\nagents = ['scripted']", "twice"),
+        ("prompts = ['a b']\nagents = ['scripted:x/y', 'scripted:x y']", "twice"),
         ("prompts = ['poem']\nagents = ['scripted']", "several words"),
         ("prompts = [\"a \\u0000 b\"]\nagents = ['scripted']", "several words"),
     ):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.cli.report_text import lane_text
+from segue.cli.terminal.reports import lane_text
 from segue.reports.timeline import Bar, Lane
 from tests.cli.place import Place
 from tests.reports.dataset import Written
@@ -166,7 +166,7 @@ def test_without_any_runs(tmp_path: Path) -> None:
 
 
 def test_a_filter_that_finds_nothing_says_so(place: Place) -> None:
-    assert "No run matches" in place.segue("report", "--agent", "nobody").stdout
+    assert "No matching runs" in place.segue("report", "--agent", "nobody").stdout
 
 
 def test_after_a_real_run(tmp_path: Path) -> None:

@@ -7,15 +7,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from segue.config.load import LoadedSettings, environment_of, load, show
-from segue.config.settings import Settings
+from segue.config.settings import BuildPhaseName, Settings
 from segue.config.template import EXAMPLES, template
 from segue.domain.errors import UsageError
 from segue.domain.options import option_fields, options_schema
+from segue.domain.plan import BuildPhase
 
 
 def known(table: str) -> Iterator[str]:
@@ -155,3 +156,7 @@ def test_settings_need_no_pydantic_and_no_event_loop() -> None:
     code = "import segue.config.load, sys; print([m for m in ('pydantic', 'asyncio', 'difflib') if m in sys.modules])"  # noqa: E501
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_build_phase_may_have_checks() -> None:
+    assert set(get_args(BuildPhaseName)) == set(BuildPhase)

@@ -22,8 +22,8 @@ from segue.domain.options import OptionError, read_options
 from segue.domain.plain import plain, plain_lines
 from segue.notify.desktop import build_command
 from segue.notify.mail import compose
-from segue.notify.notification import KINDS, Notification, sanitize
-from segue.notify.options import EmailSettings, NotifySettings
+from segue.notify.notification import Notification, sanitize
+from segue.notify.options import KINDS, EmailSettings, NotifySettings
 from segue.notify.send import notify
 from segue.system.redact import Redactor
 from tests.notify.servers import certificate, mail_server, webhook

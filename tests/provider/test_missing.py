@@ -56,7 +56,7 @@ def test_the_command_names_the_command(without_litellm: list[str], tmp_path: Pat
 
 def test_nothing_else_imports_litellm(tmp_path: Path) -> None:
     """It takes seconds: only who asks for a model of it pays."""
-    parts = ("segue.runtime.wiring", "segue.runtime.session", "segue.cli.proxy")
+    parts = ("segue.runtime.wiring", "segue.runtime.session", "segue.cli.serve.proxy")
     code = f"import sys, {', '.join(parts)}; print({{'litellm', 'segue.provider'}} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True

@@ -9,5 +9,5 @@ from segue.domain.options import options_schema
 
 def describe_keys(kind: type[Any]) -> list[str]:
     """Write a row for every key, with the description from its type."""
-    fields = options_schema(kind)["$defs"][kind.__name__]["properties"]
+    fields = options_schema(kind)["properties"]
     return [f"| `{name}` | {field['description']} |" for name, field in fields.items()]

@@ -393,7 +393,7 @@ class TestLaunchers:
         theirs.parent.mkdir()
         theirs.write_text("mine")
         done = place.segue("sim", "bin", str(theirs.parent), code=2)
-        assert "is no stand-in" in done.stderr
+        assert "is not a simulator" in done.stderr
         assert theirs.read_text() == "mine"
         theirs.unlink()
         place.segue("sim", "bin", str(theirs.parent))

@@ -44,7 +44,7 @@ def test_an_action_is_allowed_or_refused_on_the_page(place: Place, relay_place: 
         first = pool.submit(relay.run, "touch", name="good")
         question = asked()
         assert "touch" in question["text"]
-        assert "The relay asks" in served.get("/bridge").text
+        assert "Approval needed" in served.get("/bridge").text
         told = served.post(f"/bridge/questions/{question['id']}/allow")
         assert told.status_code == 200, told.text
         assert first.result().status_code == 200

@@ -43,7 +43,7 @@ def shown(page: Page, selector: str, text: str) -> None:
 def test_a_run_is_watched_from_its_start_to_its_end(place: Place, served: Served) -> None:
     place.script(SLOW)
     with looking(served) as page:
-        shown(page, ".empty", "Nothing has run yet.")
+        shown(page, ".empty", "No runs yet.")
         page.evaluate("window.same = true")
         process = place.start("run", "plan.md")
         page.locator("td.main a").first.wait_for(timeout=MS)
@@ -91,7 +91,7 @@ def test_a_task_is_retried(place: Place, served: Served) -> None:
         page.goto(f"{served.url}/tasks")
         shown(page, ".column.needs_human .ticket", "2")
         page.locator(".column.needs_human button", has_text="Retry").click()
-        shown(page, "#said", "is tried again")
+        shown(page, "#said", "Retrying task")
         page.locator(".column.done .ticket").nth(2).wait_for(timeout=MS)
         assert page.locator(".column.needs_human .ticket").count() == 0
 

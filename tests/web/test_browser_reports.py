@@ -32,7 +32,7 @@ def test_a_report_is_read_and_leads_to_a_step(filled: Served) -> None:
         assert figure.evaluate(tip) == "hidden"
         figure.hover()
         assert figure.evaluate(tip) == "visible"
-        assert "of 40. The true share lies between" in str(figure.get_attribute("data-tip"))
+        assert "of 40. 95 % interval:" in str(figure.get_attribute("data-tip"))
         assert figure.locator("svg title").text_content() == figure.locator("a").text_content()
         figure.locator("a").click()
         page.wait_for_url("**/steps?state=failed&build=schema")
@@ -90,7 +90,7 @@ def test_light_and_dark_can_be_read(filled: Served, scheme: str) -> None:
             assert (back == "rgb(17, 21, 26)") == (scheme == "dark")
             for place in places:
                 assert contrast(page, place) >= 4.5, (path, place)
-        page.get_by_role("button", name="Light or dark").click()
+        page.get_by_role("button", name="Switch theme").click()
         assert page.evaluate("document.documentElement.dataset.theme") != scheme
         page.reload()
         assert page.evaluate("document.documentElement.dataset.theme") != scheme, "it is remembered"
@@ -113,5 +113,5 @@ def test_the_doctor_looks_again(filled: Served) -> None:
     with looking(filled) as page:
         page.goto(filled.url + "/doctor")
         assert page.locator(".finding").count() > 8
-        page.get_by_role("button", name="Look again").click()
-        page.get_by_text("Looked again.").wait_for()
+        page.get_by_role("button", name="Check again").click()
+        page.get_by_text("Checked again.").wait_for()

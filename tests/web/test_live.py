@@ -14,7 +14,7 @@ import httpx2
 
 from segue.domain.event import Event, EventType
 from segue.domain.run import RunState
-from segue.web.live import BEHIND, WAITING, Listener, Message, _resumed
+from segue.web.live import BEHIND, WAITING, Listener, StreamMessage, resume_from
 from tests.cli.place import DEADLINE, Place, until
 from tests.web.place import Served, add_events, make_run
 
@@ -108,12 +108,12 @@ def test_a_page_that_missed_too_much_looks_at_everything_anew(place: Place, serv
 
 
 def test_where_a_page_goes_on() -> None:
-    assert _resumed(None, 7) == (7, False)
-    assert _resumed(7, 7) == (7, False)
-    assert _resumed(3, 7) == (3, False)
-    assert _resumed(8, 7) == (7, True)
-    assert _resumed(0, BEHIND) == (0, False)
-    assert _resumed(0, BEHIND + 1) == (BEHIND + 1, True)
+    assert resume_from(None, 7) == (7, False)
+    assert resume_from(7, 7) == (7, False)
+    assert resume_from(3, 7) == (3, False)
+    assert resume_from(8, 7) == (7, True)
+    assert resume_from(0, BEHIND) == (0, False)
+    assert resume_from(0, BEHIND + 1) == (BEHIND + 1, True)
 
 
 def test_fifty_pages_share_one_reader(place: Place, served: Served) -> None:
@@ -179,7 +179,7 @@ def test_a_page_that_reads_too_slowly_is_told_to_look_anew() -> None:
     async def fill() -> Listener:
         listener = Listener(asyncio.get_running_loop(), "run", 0)
         for number in range(WAITING + 5):
-            listener.put(Message("events", "{}", str(number)))
+            listener.put(StreamMessage("events", "{}", str(number)))
         return listener
 
     waiting = asyncio.run(fill()).waiting
@@ -192,7 +192,7 @@ def test_changes_are_told_once_however_many_there_were() -> None:
     async def fill() -> Listener:
         listener = Listener(asyncio.get_running_loop(), "", 0)
         for number in range(10):
-            listener.put(Message("change", json.dumps({"version": number})))
+            listener.put(StreamMessage("change", json.dumps({"version": number})))
         return listener
 
     assert [message.data for message in asyncio.run(fill()).waiting] == ['{"version": 9}']

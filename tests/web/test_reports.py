@@ -15,8 +15,8 @@ from segue.reports.build import REPORTS, build_reports
 from segue.reports.selection import Selection
 from segue.runtime.wiring import App
 from segue.store import connect
-from segue.web import events, figures, reports, steps
-from segue.web.pages import Asked
+from segue.web import events, report_cells, reports, steps
+from segue.web.routes import PageRequest
 from tests.cli.place import Place
 from tests.reports.test_both import busy
 from tests.web.place import Served, make_run, serving
@@ -28,7 +28,7 @@ def ask(database: str, data: Any, **query: str) -> Any:
     """What a page shows for a question behind the question mark."""
     app = App.load(None, None, {"database_url": database})
     with connect(database, read_only=True) as store:
-        return data(Asked(app, store, {}, query))
+        return data(PageRequest(app, store, {}, query))
 
 
 def all_events(database: str, **query: str) -> list[tuple[str, int]]:
@@ -36,13 +36,13 @@ def all_events(database: str, **query: str) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     before = ""
     while True:
-        page = ask(database, events.events, **query, **({"before": before} if before else {}))
+        page = ask(database, events.query_events, **query, **({"before": before} if before else {}))
         found += [(line["run"], line["seq"]) for line in page["events"]]
         if not page["older"]:
             break
         before = page["older"]
     if page["newer"]:
-        back = ask(database, events.events, **query, after=page["newer"])
+        back = ask(database, events.query_events, **query, after=page["newer"])
         ours = [(line["run"], line["seq"]) for line in back["events"]]
         first = len(found) - len(page["events"])
         assert ours == found[first - len(ours) : first], "the page before the last one"
@@ -101,14 +101,14 @@ def test_every_figure_leads_to_what_is_behind_it(written: str) -> None:
             "SELECT build_phase, phase, state FROM orchestrator_steps"
             " WHERE phase IN ('execute', 'verify', 'resolve')"
         )
-    shown = ask(written, reports.report_page("gaps"))
+    shown = ask(written, reports.make_query("gaps"))
     [table] = [table for table in shown["tables"] if table["name"] == "build_phases"]
-    rows = figures.figures(shown, table)
+    rows = report_cells.format_table(shown, table)
     assert len(rows) == 3
     for row in rows:
         query = dict(part.split("=") for part in row[1].link.partition("?")[2].split("&"))
         phase = None if query["build"] == "none" else query["build"]
-        behind = ask(written, steps.steps, **query)
+        behind = ask(written, steps.query_steps, **query)
         failed = [row for row in known if row["build_phase"] == phase and row["state"] == "failed"]
         assert len(behind["steps"]) == min(len(failed), steps.SIZE) > 0
         assert {step["state"] for step in behind["steps"]} == {"failed"}
@@ -122,17 +122,17 @@ def test_the_page_says_what_the_command_says(written: str) -> None:
         for name in REPORTS:
             with connect(written, read_only=True) as store:
                 [report] = build_reports(store, (name,), chosen)
-            shown = ask(written, reports.report_page(name), **query)
+            shown = ask(written, reports.make_query(name), **query)
             told = report.to_json()
             assert {key: shown[key] for key in told} == told
-            drawn = [len(figures.figures(shown, table)) for table in shown["tables"]]
+            drawn = [len(report_cells.format_table(shown, table)) for table in shown["tables"]]
             assert drawn == [min(len(table.rows), 100) for table in report.tables]
 
 
 def test_a_filter_that_makes_no_sense_is_said(written: str) -> None:
-    shown = ask(written, reports.report_page("gaps"), since="yesterday")
+    shown = ask(written, reports.make_query("gaps"), since="yesterday")
     assert "'yesterday' is not a date or duration" in shown["problem"]
-    assert ask(written, reports.report_page("gaps"), source="no such")["runs"] == 0
+    assert ask(written, reports.make_query("gaps"), source="no such")["runs"] == 0
 
 
 def links(served: Served, path: str) -> set[str]:
@@ -203,7 +203,7 @@ def test_the_doctor_says_what_mends_it_and_looks_again(place: Place, served: Ser
             )
     assert served.data("/doctor.json")["at"] == first["at"], "it is not made anew for every look"
     (place.repo / "plan.md").write_text("changed")
-    assert served.post("/doctor/again").json()["data"]["said"] == "Looked again."
+    assert served.post("/doctor/again").json()["data"]["said"] == "Checked again."
     [repository] = [one for one in served.data("/doctor.json")["machine"] if one["what"] == "repository"]
     assert not repository["ok"]
     assert "uncommitted changes" in repository["detail"]

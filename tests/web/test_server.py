@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from segue.domain.event import Event, EventType
 from segue.domain.run import RunState
-from segue.web.pages import pages
-from segue.web.texts import piece
+from segue.web.routes import list_pages
+from segue.web.step import cut_piece
 from tests.cli.place import Place, until
 from tests.web.place import SPEC, Served, make_run, serving
 
@@ -81,7 +81,7 @@ def test_a_change_must_come_from_the_page_itself(place: Place, served: Served) -
 def test_every_page_has_a_twin_and_is_safe(place: Place, served: Served) -> None:
     run = make_run(place.database, [Event(EventType.NOTICE, {"text": "x"})])
     parts = {"{run}": run.id, "{seq}": "1", "{name}": "answer"}
-    for page in pages():
+    for page in list_pages():
         path = re.sub(r"\{\w+\}", lambda found: parts[found[0]], page.path)
         shown, twin = served.get(path), served.get(f"{path}.json")
         assert shown.status_code == twin.status_code, path
@@ -157,7 +157,7 @@ def test_a_line_of_a_megabyte_is_shown_in_pieces(place: Place, served: Served) -
 def test_pieces_make_the_whole(text: str, begin: int, size: int) -> None:
     found, place = text[:begin], min(begin, len(text))
     while place < len(text):
-        part = piece(text, place, size)
+        part = cut_piece(text, place, size)
         assert part["end"] > place
         found, place = found + part["text"], part["end"]
     assert found == text
@@ -183,7 +183,7 @@ def test_runs_are_filtered_and_paged(place: Place, served: Served) -> None:
     assert served.data("/runs.json?agent=a1")["total"] == 30
     assert [run["id"] for run in served.data("/runs.json?state=failed")["runs"]] == [failed]
     assert served.data("/runs.json?state=failed&agent=a1")["total"] == 0
-    assert "No run fits" in served.get("/runs?agent=nobody").text
+    assert "No matching runs" in served.get("/runs?agent=nobody").text
 
 
 def test_many_tasks_are_paged_and_none_is_lost(place: Place, served: Served) -> None:
@@ -225,7 +225,7 @@ def test_what_is_not_there_is_said(served: Served) -> None:
     for path in ("/nothing", "/runs/none", "/runs/none/steps/1", "/runs/none/steps/x", "/runs/none/events/1"):
         answer = served.get(path)
         assert answer.status_code == 404, path
-        assert "That did not work" in answer.text
+        assert "Something went wrong" in answer.text
     twin = served.get("/runs/none.json")
     assert twin.status_code == 404
     assert "There is no run" in twin.json()["error"]["message"]
@@ -245,7 +245,7 @@ def test_a_task_is_retried_from_the_page(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE.replace("attempt = 1\nsay", "attempt = 9\nsay"))
     told = served.post(f"/runs/{run}/tasks/2/retry")
     assert told.status_code == 200, told.text
-    assert "tried again" in told.json()["data"]["said"]
+    assert "Retrying task 2" in told.json()["data"]["said"]
     until(lambda: served.data(f"/runs/{run}.json")["run"]["state"] == "done", "the run to end")
     assert served.data("/tasks.json")["counts"]["done"] == 3
     again = served.post(f"/runs/{run}/resume")
@@ -257,7 +257,7 @@ def test_a_task_is_skipped_or_accepted_from_the_page(place: Place, served: Serve
     place.script(FAILS_ONCE)
     place.segue("run", "plan.md", code=3)
     run = place.last_run()
-    assert "why" in served.post(f"/runs/{run}/tasks/2/skip").json()["error"]["message"]
+    assert "reason is required" in served.post(f"/runs/{run}/tasks/2/skip").json()["error"]["message"]
     assert served.post(f"/runs/{run}/tasks/2/skip", reason="by hand").status_code == 200
     states = {task["key"]: task["status"] for task in place.json("task", "list", "plan.md")["tasks"]}
     assert states["2"] == "done" or states["2"] == "skipped"
@@ -265,7 +265,7 @@ def test_a_task_is_skipped_or_accepted_from_the_page(place: Place, served: Serve
     assert "accepted as done" in accepted.json()["data"]["said"]
     refused = served.post(f"/runs/{run}/tasks/3/accept")
     assert refused.status_code == 400
-    assert "done already" in refused.json()["error"]["message"]
+    assert "already done" in refused.json()["error"]["message"]
     assert served.post(f"/runs/{run}/tasks/9/accept").status_code == 400
 
 
@@ -277,7 +277,7 @@ def test_a_run_is_stopped_and_resumed_from_the_page(place: Place, served: Served
     assert run["state"] == "running"
     busy = served.post(f"/runs/{run['id']}/tasks/2/accept")
     assert busy.status_code == 409
-    assert "works just now" in busy.json()["error"]["message"]
+    assert "still running" in busy.json()["error"]["message"]
     stopped = served.post(f"/runs/{run['id']}/stop")
     assert "is stopped" in stopped.json()["data"]["said"], stopped.text
     assert process.wait(60) == 130

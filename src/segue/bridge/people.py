@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from segue.notify.notification import Kind, Notification
+from segue.notify.notification import Notification
+from segue.notify.options import Kind
 from segue.notify.send import notify
 from segue.runtime.wiring import App
 

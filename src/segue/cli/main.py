@@ -1,4 +1,4 @@
-"""The `segue` command: a group that loads a command's file only when that command is called."""
+"""The `segue` command: a group that imports a command's module only when that command is called."""
 
 from __future__ import annotations
 
@@ -12,41 +12,57 @@ import click
 
 from segue import __version__
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("segue.cli.run:run", "Carry the tasks of a plan through an agent."),
-    "resume": ("segue.cli.resume:resume", "Go on with a run that did not finish."),
-    "stop": ("segue.cli.stop:stop", "End a run and its agent; the state is kept."),
-    "status": ("segue.cli.status:status", "Show runs, or one run with its tasks."),
-    "logs": ("segue.cli.logs:logs", "Show what was observed in a run."),
-    "report": ("segue.cli.report:report", "Ask where agents fail, what helps, and who does better."),
-    "serve": ("segue.cli.serve:serve", "Look at runs, tasks and reports in a browser."),
-    "check": ("segue.cli.check:check", "Run the project's checks without an agent."),
-    "doctor": ("segue.cli.doctor:doctor", "Check this machine and name the fix for what is missing."),
-    "init": ("segue.cli.init:init", "Write a commented segue.toml."),
-    "task": ("segue.cli.task:task", "Look at the tasks of a source."),
-    "agent": ("segue.cli.agent:agent", "Look at the agents."),
-    "config": ("segue.cli.config:config", "Look at the settings and where they come from."),
-    "db": ("segue.cli.db:db", "Look after the database."),
-    "gc": ("segue.cli.gc:gc", "Remove what ended runs have left in Segue's own folder."),
-    "bridge": ("segue.cli.bridge:bridge", "Carry out the commands that an agent prints."),
-    "relay": ("segue.cli.relay:relay", "Run white-listed actions on this machine for a bridge elsewhere."),
-    "notify": ("segue.cli.notify:notify", "Try out how Segue tells you what happened."),
-    "experiment": ("segue.cli.experiment:experiment", "Compare agents and models on the same prompts."),
-    "bench": ("segue.cli.bench:bench", "Measure how good the configured judge is."),
-    "proxy": ("segue.cli.proxy:proxy", "Serve agents as models, through LiteLLM's proxy."),
-    "demo": ("segue.cli.demo:demo", "See a whole run in a throw-away repository, without keys."),
-    "sim": ("segue.cli.sim:sim", "Stand-ins for vendors' tools, to rehearse a run."),
-    "completion": ("segue.cli.completion:completion", "Print the completion script for your shell."),
-    "exit-codes": ("segue.cli.exit_codes:exit_codes", "List what the exit codes mean."),
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Run": {
+        "run": ("run.run:run", "Run a task list with coding agents."),
+        "resume": ("run.resume:resume", "Continue a run that did not finish."),
+        "stop": ("run.stop:stop", "Stop a run and its agent; nothing is lost."),
+        "task": ("run.task:task", "List tasks, accept or skip one."),
+        "check": ("run.check:check", "Run the project's checks without an agent."),
+        "experiment": ("run.experiment:experiment", "Compare agents and models on the same prompts."),
+        "demo": ("run.demo.command:demo", "Watch complete runs in a throwaway repository, without keys."),
+    },
+    "Look": {
+        "status": ("look.status:status", "List runs, or show one run with its tasks."),
+        "logs": ("look.logs:logs", "Print or follow the events of a run."),
+        "report": ("look.report:report", "Show where agents fail, what helps, and who does better."),
+    },
+    "Set up": {
+        "init": ("setup.init:init", "Write a commented segue.toml."),
+        "doctor": ("setup.doctor:doctor", "Check this machine and say how to fix what is missing."),
+        "agent": ("setup.agent:agent", "List the agents and try them."),
+        "config": ("setup.config:config", "Show the settings and where they come from."),
+        "notify": ("setup.notify:notify", "Test the notifications."),
+        "completion": ("help:completion", "Print the completion script for your shell."),
+    },
+    "Serve": {
+        "serve": ("serve.serve:serve", "Show runs, tasks and reports in a browser."),
+        "bridge": ("serve.bridge:bridge", "Run the commands that an agent prints."),
+        "relay": ("serve.relay:relay", "Run approved actions on this machine for a bridge elsewhere."),
+        "proxy": ("serve.proxy:proxy", "Serve agents as models through LiteLLM's proxy."),
+        "sim": ("serve.sim:sim", "Simulate vendors' tools to rehearse a run."),
+    },
+    "Data": {
+        "db": ("data.db:db", "Locate, migrate, export and push the database."),
+        "gc": ("data.gc:gc", "Delete leftovers of finished runs from Segue's state folder."),
+        "bench": ("data.bench:bench", "Measure how reliable the configured judge is."),
+    },
+    "Help": {
+        "help": ("help:help_", "Show help for a command."),
+        "version": ("help:version", "Print the version."),
+        "exit-codes": ("help:exit_codes", "List the exit codes and their meaning."),
+    },
 }
-"""Name → where the command is, and the line `segue --help` shows for it."""
+"""Heading → command → its module and function, and its line in `segue --help`."""
+
+COMMANDS = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in the order in which people need them."""
+        """Return the names in the order of the help page."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -54,43 +70,51 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        command: click.Command = getattr(importlib.import_module(f"segue.cli.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        """List the commands by group, without importing them."""
+        width = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command when the word is unknown."""
+        """Suggest the nearest command for an unknown one."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean `segue {near[0]}`?" if near else " See `segue --help`."
-            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+            raise unknown_command(args[0], ctx)
         return super().resolve_command(ctx, args)
+
+
+def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
+    """Return the error for a command that the group of this context does not have."""
+    from difflib import get_close_matches
+
+    names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
+    near = get_close_matches(name, names, n=1)
+    hint = f"Did you mean `{ctx.command_path} {near[0]}`?" if near else f"See `{ctx.command_path} --help`."
+    return click.UsageError(f"There is no command {name!r}. {hint}", ctx)
 
 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: `segue exit-codes`.",
+    epilog="Help for one command: `segue help COMMAND`.",
 )
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Carry a list of tasks through coding agents until each one is done and proven.
+    """Run a task list with coding agents until every task is done and proven.
 
     \b
     Examples:
       segue demo                                 see it work, without keys
       segue run plan.md --agent scripted         rehearse a plan
-      segue run plan.md --dry-run                see every prompt, launch nothing
-      segue status                               what ran, what runs
-      segue resume                               go on after a stop or a crash
+      segue run plan.md --dry-run                print every prompt, launch nothing
+      segue status                               list runs
+      segue resume                               continue after a stop or a crash
     """
 
 
@@ -112,6 +136,6 @@ def run(args: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        from segue.cli.output import report_error
+        from segue.cli.terminal.output import report_error
 
         return report_error(error, as_json="--json" in args)

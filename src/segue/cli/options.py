@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from segue.cli.output import Output
+from segue.cli.terminal.output import Output
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -25,14 +25,17 @@ def options(*names: str) -> Callable[[Command], Command]:
 
 
 SHARED: dict[str, Callable[[Any], Any]] = {
-    "json": click.option("--json", "as_json", is_flag=True, help="JSON on stdout, for programs."),
-    "quiet": click.option("-q", "--quiet", is_flag=True, help="Only results and errors."),
+    "json": click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout."),
+    "quiet": click.option("-q", "--quiet", is_flag=True, help="Print only results and errors."),
+    "verbose": click.option(
+        "-v", "--verbose", is_flag=True, help="Print a line for everything the agent says and does."
+    ),
     "color": click.option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
         show_default=True,
-        help="Colour on a terminal; NO_COLOR is obeyed.",
+        help="When to use colour; NO_COLOR is respected.",
     ),
     "repo": click.option(
         "-C",
@@ -52,7 +55,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         "--database-url",
         metavar="URL",
         default=None,
-        help="Postgres URL or SQLite file that holds the runs.",
+        help="The Postgres URL or SQLite file that stores the runs.",
     ),
     "plan_format": click.option(
         "--plan-format",
@@ -64,5 +67,5 @@ SHARED: dict[str, Callable[[Any], Any]] = {
 
 
 def make_output(as_json: bool = False, quiet: bool = False, color: str = "auto") -> Output:
-    """The sink for a command's results."""
+    """Return the sink for a command's results."""
     return Output(json=as_json, quiet=quiet or as_json, color=color)

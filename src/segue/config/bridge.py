@@ -1,7 +1,5 @@
 """The table `[bridge]`: what an agent's commands may do, and how much of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -224,6 +222,8 @@ def _is_foreign(path: Path) -> bool:
 
 
 def _toml(path: Path) -> Layer:
+    import tomllib
+
     try:
         values = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -250,6 +250,8 @@ def environment_of(values: Tree) -> dict[str, str]:
 def _write(value: Any) -> str:
     """Return a value as `_parse` reads it: JSON's lists and texts are TOML's too."""
     if isinstance(value, list):
+        import json
+
         return json.dumps(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -258,6 +260,8 @@ def _parse(name: str, text: str) -> Any:
     """Parse lists and tables as TOML; everything else is text, which `read_options` converts."""
     if not text.startswith(("[", "{")):
         return text
+    import tomllib
+
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError as error:
@@ -319,5 +323,7 @@ def show(value: Any) -> str:
     if isinstance(value, Secret):
         return "[secret]"
     if isinstance(value, tuple | list | dict):
+        import json
+
         return json.dumps(value, ensure_ascii=False, default=str)
     return "" if value is None else str(value)

@@ -1,7 +1,5 @@
 """The table `[provider]`: how agents are served as models."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Meta

@@ -1,26 +1,28 @@
 """Every setting with its type, default and one-line meaning. `segue config schema` prints this."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from msgspec import Meta
 
 from segue.config.bridge import BridgeSettings
 from segue.config.provider import ProviderSettings
-from segue.domain.budget import Budget
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
-from segue.domain.job import Limits
 from segue.domain.options import Amount, Commands, Count, OptionError, Options, Seconds, Secret, Text
-from segue.domain.plan import BuildPhase
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.notify.options import NotifySettings
 from segue.relay.options import RelaySettings
 from segue.reviewers.triage import DismissRule
 from segue.searchers.options import SearchSettings
+
+if TYPE_CHECKING:
+    from segue.domain.budget import Budget
+    from segue.domain.job import Limits
+
+BuildPhaseName = Literal["setup", "schema", "backend", "frontend", "testing", "deployment"]
+"""The values of BuildPhase; importing it would cost more than all of these settings."""
 
 
 class AgentNames(str):
@@ -78,14 +80,18 @@ class LimitSettings(Options, frozen=True):
         int, Meta(ge=1024, description="Bytes of each output stream kept as events; the rest is counted.")
     ] = 1024**2
 
-    def launch(self) -> Limits:
+    def launch(self) -> "Limits":
         """Return the limits of one launch."""
+        from segue.domain.job import Limits
+
         return Limits(
             self.phase_timeout, self.idle_timeout, self.kill_grace, self.output_bytes, self.kept_bytes
         )
 
-    def budget(self) -> Budget:
+    def budget(self) -> "Budget":
         """Return the limits of a whole run."""
+        from segue.domain.budget import Budget
+
         return Budget(self.launches, self.tokens, self.cost_usd)
 
 
@@ -255,7 +261,7 @@ class Settings(Options, frozen=True):
         Meta(description='Commands that must succeed before a task is done, e.g. `["pytest -q"]`.'),
     ] = Commands()
     smoke: Annotated[
-        dict[BuildPhase, Commands],
+        dict[BuildPhaseName, Commands],
         Meta(
             description="More checks for the steps of a build phase: `setup`, `schema`, `backend`, "
             "`frontend`, `testing`, `deployment`."

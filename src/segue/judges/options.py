@@ -1,7 +1,5 @@
 """The table `[judge]`: the language model that judges."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

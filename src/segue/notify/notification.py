@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from segue.domain.plain import plain, plain_lines
+from segue.notify.options import Kind
 from segue.system.redact import Redactor
-
-Kind = Literal["reminder", "needs_human", "run_finished", "parked", "test"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _TITLE_CHARS = 120
 _TEXT_CHARS = 2000

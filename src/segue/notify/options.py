@@ -1,14 +1,15 @@
 """The table `[notify]`: which notifications are sent, and how."""
 
-from __future__ import annotations
-
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
 from segue.domain.options import OptionError, Options, Seconds, Secret
-from segue.notify.notification import Kind
+
+Kind = Literal["reminder", "needs_human", "run_finished", "parked", "test"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What people are notified about."""
 
 _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]+@[^\s@<>,;:\"()\[\]\\]+")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

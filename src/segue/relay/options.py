@@ -1,7 +1,5 @@
 """The table `[relay]`, with the actions the relay may run."""
 
-from __future__ import annotations
-
 import re
 import string
 from pathlib import Path

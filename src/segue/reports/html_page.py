@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from segue.reports.charts import draw_cell, find_scale
 from segue.reports.formatting import format_cell, format_duration, format_heading
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
-from segue.reports.timeline_svg import PHASES, draw_timeline, label_phase
+from segue.reports.timeline_svg import draw_timeline, label_phase, list_phases
 
 MOST_ROWS = 100
 """Rows of a table on the page; JSON and CSV contain all."""
@@ -68,13 +68,6 @@ def format_rows(table: ReportTable) -> list[list[PageCell]]:
         ]
         for row in table.rows[:MOST_ROWS]
     ]
-
-
-def list_phases(report: DatasetReport) -> list[str]:
-    """List the phases that occur in a timeline, for its legend."""
-    bars = [bar for lane in report.timeline.lanes for bar in lane.bars] if report.timeline else []
-    used = {bar.phase if bar.phase in PHASES else "other" for bar in bars}
-    return [phase for phase in (*PHASES, "other") if phase in used]
 
 
 def _render_cell(name: str, cell: Cell, scale: float) -> PageCell:

@@ -48,6 +48,12 @@ def draw_timeline(timeline: Timeline, link: str = "") -> str:
     return wrap_svg(_WIDTH, height, f"Timeline of run {timeline.run}", "".join(parts), "timeline")
 
 
+def list_phases(timeline: Timeline) -> list[str]:
+    """List the phases that occur in a timeline, for its legend."""
+    used = {bar.phase if bar.phase in PHASES else "other" for lane in timeline.lanes for bar in lane.bars}
+    return [phase for phase in (*PHASES, "other") if phase in used]
+
+
 def label_phase(phase: str) -> str:
     """Return the name of a phase as people read it."""
     return _LABELS.get(phase, phase)

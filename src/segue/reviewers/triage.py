@@ -1,7 +1,5 @@
 """Triage: dismisses findings by the user's rules; the rest is addressed."""
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The checks of `segue doctor` and `segue agent list`: what works here, what does not, and what mends it."""
+"""The checks behind `segue doctor` and `segue agent list`: what works here, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from segue.system.redact import Redactor
 
 @dataclass(frozen=True, slots=True)
 class AgentReport:
-    """One agent: where it is, in which version, how it is logged in, what it can do, what is missing."""
+    """One agent on this machine: location, version, login, capabilities and problems."""
 
     name: str
     ready: bool
@@ -34,14 +34,14 @@ class AgentReport:
 
     @property
     def summary(self) -> str:
-        """What is known of it, on one line."""
+        """Everything known about the agent, on one line."""
         known = ("; ".join(self.problems), self.version, self.login, self.program)
         return " · ".join(filter(None, known)) or "ready"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
+class HealthCheck:
+    """The result of checking one thing that a run needs."""
 
     what: str
     ok: bool
@@ -52,8 +52,8 @@ class Finding:
     agent: AgentReport | None = None
 
 
-async def examine(app: App) -> list[Finding]:
-    """Look at everything a run needs."""
+async def examine(app: App) -> list[HealthCheck]:
+    """Check everything a run needs."""
     agents = await asyncio.to_thread(agent_reports, app)
     chosen = app.loaded.settings.agent
     found = [_python(), _git(), await _repository(app), _database(app)]
@@ -61,7 +61,7 @@ async def examine(app: App) -> list[Finding]:
 
 
 def agent_reports(app: App) -> list[AgentReport]:
-    """Ask all agents about themselves, side by side: each one asks a program or two."""
+    """Examine all agents concurrently: each may start a program or two."""
     names = agent_names(app.loaded.settings)
     with ThreadPoolExecutor(len(names)) as threads:
         return list(threads.map(lambda name: _report(app, name), names))
@@ -88,44 +88,46 @@ def _report(app: App, name: str) -> AgentReport:
     )
 
 
-def _python() -> Finding:
-    return Finding(
+def _python() -> HealthCheck:
+    return HealthCheck(
         "Python", sys.version_info >= (3, 11), platform.python_version(), "Segue needs Python 3.11+"
     )
 
 
-def _git() -> Finding:
+def _git() -> HealthCheck:
     found = shutil.which("git")
-    fix = "install git: https://git-scm.com/downloads"
-    return Finding("git", bool(found), found or "not found on PATH", fix, exit_code=5)
+    fix = "Install git: https://git-scm.com/downloads"
+    return HealthCheck("git", bool(found), found or "not found on PATH", fix, exit_code=5)
 
 
-async def _repository(app: App) -> Finding:
+async def _repository(app: App) -> HealthCheck:
     try:
         repo = await Repository.open(app.repo)
         now = await repo.snapshot()
     except SegueError as error:
-        return Finding("repository", False, error.message, error.hint, needed=False)
+        return HealthCheck("repository", False, error.message, error.hint, needed=False)
     branch = now.branch or "detached"
     if now.dirty:
-        fix = "commit or stash before a run, or use --allow-dirty"
-        return Finding("repository", False, f"{repo.root} ({branch}, uncommitted changes)", fix, needed=False)
-    return Finding("repository", True, f"{repo.root} ({branch}, clean)")
+        fix = "Commit or stash before a run, or use --allow-dirty"
+        return HealthCheck(
+            "repository", False, f"{repo.root} ({branch}, uncommitted changes)", fix, needed=False
+        )
+    return HealthCheck("repository", True, f"{repo.root} ({branch}, clean)")
 
 
-def _database(app: App) -> Finding:
+def _database(app: App) -> HealthCheck:
     where = app.redactor().text(app.database())
     try:
         with app.store() as store:
             version = store.version()
     except SegueError as error:
-        return Finding("database", False, error.message, error.hint)
+        return HealthCheck("database", False, error.message, error.hint)
     engine = "Postgres" if "://" in where else f"SQLite {sqlite3.sqlite_version}"
-    return Finding("database", True, f"{where} ({engine}, version {version})")
+    return HealthCheck("database", True, f"{where} ({engine}, version {version})")
 
 
-def _agent(report: AgentReport, needed: bool) -> Finding:
-    return Finding(
+def _agent(report: AgentReport, needed: bool) -> HealthCheck:
+    return HealthCheck(
         f"agent {report.name}",
         report.ready,
         report.summary,

@@ -1,4 +1,4 @@
-"""Experiments: the same prompts through several agents and models, each time in a folder of its own."""
+"""Experiments: run the same prompts with several agents and models, each trial in its own repository."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from segue.system.git.repository import Repository
 from segue.system.program import run_segue
 
 _ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
-"""States in which a trial has shown what it can: one that needs a human has failed, and counts."""
+"""States in which a trial is over: one that needs a human has failed, and counts."""
 
 _LONGEST = 100_000
-"""Bytes of a prompt: it is an argument of a command."""
+"""The maximum length of a prompt in bytes: it is passed as an argument."""
 
 
 class Experiment(Options, frozen=True):
@@ -56,7 +56,7 @@ class Experiment(Options, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One prompt, one agent, one time."""
+    """One prompt with one agent, once."""
 
     prompt: str
     part: Part
@@ -65,13 +65,13 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """How people see it."""
+        """The name shown to people."""
         return f"{self.repo.parent.parent.name} · {self.repo.parent.name} · {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What came of a trial."""
+class TrialResult:
+    """How a trial ended."""
 
     trial: Trial
     run: Run | None
@@ -80,12 +80,12 @@ class Result:
 
     @property
     def ended(self) -> bool:
-        """Whether the trial is over, well or not."""
+        """Return whether the trial is over, successful or not."""
         return self.run is not None and self.run.state in _ENDED
 
 
-Told = Callable[[str, Trial, Run | None], None]
-"""Sees `started`, `finished`, `kept` (it was over before) and `failed`."""
+TrialObserver = Callable[[str, Trial, Run | None], None]
+"""Called with `started`, `finished`, `kept` (it was already over) or `failed`."""
 
 
 def read(path: Path) -> Experiment:
@@ -103,14 +103,14 @@ def read(path: Path) -> Experiment:
 
 
 def trials(experiment: Experiment) -> Iterator[Trial]:
-    """Every trial, first each agent once, so that an interrupted experiment can be compared too."""
+    """Yield every trial, each agent once per round, so that an interrupted experiment is comparable too."""
     assert experiment.folder is not None
     prompts = {prompt: _prompt_folder(prompt) for prompt in experiment.prompts}
     agents = {text: _agent(text) for text in experiment.agents}
     folders = {_agent_folder(part) for part in agents.values()}
     if (len(prompts), len(folders)) != (len(experiment.prompts), len(experiment.agents)):
         raise UsageError(
-            "A prompt or an agent stands twice in the experiment.", hint="trials = N repeats each of them"
+            "The experiment contains a prompt or an agent twice.", hint="Use trials = N to repeat trials"
         )
     for number in range(1, experiment.trials + 1):
         for prompt, folder in prompts.items():
@@ -132,7 +132,7 @@ def _agent_folder(part: Part) -> str:
 
 
 def _prompt_folder(prompt: str) -> str:
-    """The first words of a prompt, and what tells it from others: also from those that are added later."""
+    """Return a folder name from the first words of a prompt and its hash."""
     if not is_prompt(prompt) or "\0" in prompt or len(prompt.encode("utf-8", "replace")) > _LONGEST:
         raise UsageError(f"prompts: {prompt[:60]!r} must be a sentence of several words, up to 100 kB.")
     digest = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
@@ -143,15 +143,17 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.").lower()[:60] or "unnamed"
 
 
-async def carry_out(app: App, experiment: Experiment, base: Path, told: Told) -> list[Result]:
-    """Run every trial that is not over yet; children are ended when this is cancelled."""
+async def run_trials(
+    app: App, experiment: Experiment, base: Path, report: TrialObserver
+) -> list[TrialResult]:
+    """Run every trial that is not over yet; cancelling this stops the runs."""
     everything = asyncio.Semaphore(experiment.at_once)
     agents = {name: asyncio.Semaphore(most) for name, most in experiment.limits.items()}
 
-    async def one(trial: Trial) -> Result:
+    async def one(trial: Trial) -> TrialResult:
         own = agents.get(trial.part.agent, contextlib.nullcontext())
         async with own, everything:
-            return await _carried(app, experiment, base, trial, told)
+            return await _run_trial(app, experiment, base, trial, report)
 
     wanted = list(trials(experiment))
     try:
@@ -162,46 +164,48 @@ async def carry_out(app: App, experiment: Experiment, base: Path, told: Told) ->
     return [task.result() for task in work]
 
 
-async def _carried(app: App, experiment: Experiment, base: Path, trial: Trial, told: Told) -> Result:
+async def _run_trial(
+    app: App, experiment: Experiment, base: Path, trial: Trial, report: TrialObserver
+) -> TrialResult:
     folder = private_folder(trial.repo.parent)
     log = folder / f"{trial.number}.log"
     with app.store() as store:
         run = await _when_free(app, store, trial)
     if run is not None and run.state in _ENDED:
-        told("kept", trial, run)
-        return Result(trial, run, 0, log)
-    await _ready(experiment, trial)
-    told("started", trial, run)
-    code = await _run(app, experiment, base, trial, log)
+        report("kept", trial, run)
+        return TrialResult(trial, run, 0, log)
+    await _prepare_repository(experiment, trial)
+    report("started", trial, run)
+    code = await _start_run(app, experiment, base, trial, log)
     with app.store() as store:
-        result = Result(trial, _last(app, store, trial), code, log)
-    told("finished" if result.ended else "failed", trial, result.run)
+        result = TrialResult(trial, _last_run(app, store, trial), code, log)
+    report("finished" if result.ended else "failed", trial, result.run)
     return result
 
 
 async def _when_free(app: App, store: Store, trial: Trial) -> Run | None:
-    """The trial's run, once nobody drives it: a killed experiment may have left it at work."""
+    """Return the trial's run once no process drives it: a killed experiment may have left it running."""
     while True:
-        run = _last(app, store, trial)
+        run = _last_run(app, store, trial)
         if run is None or run.owner is None or identity.is_dead(run.owner.split("#")[0]):
             return run
         await asyncio.to_thread(store.wait_for_change, 1.0)
 
 
-def _last(app: App, store: Store, trial: Trial) -> Run | None:
+def _last_run(app: App, store: Store, trial: Trial) -> Run | None:
     runs = store.runs(source_key=app.source(trial.prompt, trial.repo).key, limit=1)
     return runs[0] if runs else None
 
 
-async def _ready(experiment: Experiment, trial: Trial) -> None:
-    """The repository of a trial: new, or a clone of the template."""
+async def _prepare_repository(experiment: Experiment, trial: Trial) -> None:
+    """Clone the template, if there is one, as the repository of a trial."""
     if experiment.template is not None and not trial.repo.exists():
         template = await Repository.open(experiment.template)
         await template.git("clone", "--quiet", "--no-hardlinks", str(template.root), str(trial.repo))
 
 
-async def _run(app: App, experiment: Experiment, base: Path, trial: Trial, log: Path) -> int:
-    """Let a process of its own drive the run: what becomes of it does not touch the others."""
+async def _start_run(app: App, experiment: Experiment, base: Path, trial: Trial, log: Path) -> int:
+    """Run the trial in its own process, so that a failure does not affect the others."""
     chosen = ["--agent", trial.part.agent, *(["--model", trial.part.model] if trial.part.model else [])]
     given = {"SEGUE_DATABASE_URL": app.database(), "SEGUE_STATE_DIR": str(app.state_dir)}
     config = ["--config", str(app.config)] if app.config else []

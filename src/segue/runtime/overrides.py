@@ -1,4 +1,4 @@
-"""What a person decides about a task that Segue could not finish: it is done, or it is left out."""
+"""A person's decision about a task that Segue could not finish: accept or skip it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ Mark = Callable[[Task, Completion], None]
 
 
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> None:
-    """Write the decision into the source and the journal. Refused while the run is being driven."""
+    """Write the decision to the source and the journal; refused while a process drives the run."""
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root)
     task = next((task for task in source.tasks().tasks if task.key == key), None)
     if task is None:
-        raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
+        raise UsageError(
+            f"There is no task {key!r} in {run.spec.source}.", hint="List the tasks: segue task list"
+        )
     if task.status is TaskStatus.DONE:
-        raise UsageError(f"Task {key} is done already.", kept="Nothing was changed.")
+        raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
     with app.store(read_only=True) as known:
         repo = await workplace(home, run, begun=bool(known.steps(run.id)))
     lock = RepoLock.take(repo.git_dir, run.id)
@@ -37,17 +39,17 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
         with app.store() as store:
             journal = await store.open(run.id)
             try:
-                await _write(journal, task, reason, skip, source.mark)
+                await _record(journal, task, reason, skip, source.mark)
             finally:
                 await store.close(journal)
     finally:
         lock.release()
 
 
-async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Mark) -> None:
+async def _record(journal: Journal, task: Task, reason: str, skip: bool, mark: Mark) -> None:
     end = f"task/{task.key}/end"
     status = TaskStatus.SKIPPED if skip else TaskStatus.DONE
-    left = {} if skip else _left(journal, task)
+    work_left = {} if skip else _last_work(journal, task)
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult:
@@ -55,7 +57,7 @@ async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Ma
             EventType.TASK_MARKED, {"task": task.key, "done": True, "by": "person", "reason": reason}
         )
         seq = (await journal.emit(marked, end)).seq
-        commit, branch = left.get("head"), left.get("branch")
+        commit, branch = work_left.get("head"), work_left.get("branch")
         mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
         ending = Ending(True, reason, 0, commit, branch=branch, skipped=skip)
         return StepResult(True, asdict(ending))
@@ -63,8 +65,8 @@ async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Ma
     await journal.step(end, work, facts=StepFacts(task.key, "end"))
 
 
-def _left(journal: Journal, task: Task) -> dict[str, str]:
-    """Where the last launch of the task left its work: the next task builds on it."""
+def _last_work(journal: Journal, task: Task) -> dict[str, str]:
+    """Return head and branch of the task's last launch, on which the next task builds."""
     launches = [
         s for s in journal.steps(f"task/{task.key}/") if s.phase in LAUNCHING and s.output.get("branch")
     ]

@@ -1,6 +1,6 @@
-"""One prompt in a throw-away repository: shows in a minute whether an agent works here.
+"""Try an agent: one prompt in a throwaway repository shows in a minute whether it works here.
 
-The repository, the supervisor's files and the raw output lie in one folder; nothing of the user's is touched.
+The repository, the supervisor's files and the raw output are in one folder; no file of the user is touched.
 """
 
 from __future__ import annotations
@@ -40,40 +40,40 @@ _SETTINGS = {
     "user.name": "Segue",
     "user.email": "segue@localhost",
     "commit.gpgsign": "false",
-    # The user's hooks are not meant for this.
+    # Do not run the user's hooks.
     "core.hooksPath": os.devnull,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """What is tried, and where."""
+class AgentTrial:
+    """What to try, and where."""
 
     agent: str
-    asked: str
+    prompt: str
     mode: Mode
     model: str | None
     folder: Path
 
     @property
     def repo(self) -> Path:
-        """The throw-away repository."""
+        """The throwaway repository."""
         return self.folder / "repo"
 
     @property
     def stdout(self) -> Path:
-        """What the program printed, as it came but for secrets."""
+        """The program's stdout, with secrets redacted."""
         return self.folder / "stdout"
 
     @property
     def stderr(self) -> Path:
-        """What the program complained about."""
+        """The program's stderr, with secrets redacted."""
         return self.folder / "stderr"
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """How it went."""
+class AgentTrialResult:
+    """How a trial ended."""
 
     outcome: Outcome
     failure: Failure | None
@@ -85,8 +85,8 @@ class Tried:
         return _EXIT_CODES.get(self.failure.kind, _FAILED) if self.failure else 0
 
 
-async def try_out(app: App, trial: Trial, see: Callable[[Event], None]) -> Tried:
-    """Have the agent do what is asked in a new repository, and look at what it has left."""
+async def try_agent(app: App, trial: AgentTrial, see: Callable[[Event], None]) -> AgentTrialResult:
+    """Send the prompt to the agent in a new repository and return the outcome and the diff."""
     redactor = app.redactor()
     async with Processes(trial.folder / "run") as processes:
         agent = make_agent(trial.agent, app.loaded, processes, redactor)
@@ -97,22 +97,22 @@ async def try_out(app: App, trial: Trial, see: Callable[[Event], None]) -> Tried
         labels = {"run": "try", "task": "try", "phase": trial.mode.value, "attempt": "1"}
         limits = app.loaded.settings.limits.launch()
         job = Job(
-            token, try_prompt(trial.asked), repo.root, trial.mode, trial.model, limits=limits, labels=labels
+            token, try_prompt(trial.prompt), repo.root, trial.mode, trial.model, limits=limits, labels=labels
         )
-        with _ended_by_the_user(trial.folder):
+        with _interruptible(trial.folder):
             try:
-                outcome = await _seen(agent, job, see)
+                outcome = await _run(agent, job, see)
             finally:
                 _keep_output(processes, token, trial, redactor)
         agent.forget(token)
     diff = redactor.text(await _diff(repo, base, trial.folder))
-    return Tried(outcome, outcome.failure or _forbidden(trial.mode, diff), diff)
+    return AgentTrialResult(outcome, outcome.failure or _forbidden_change(trial.mode, diff), diff)
 
 
 def _check(agent: Agent, mode: Mode) -> None:
     if agent.can.cloud:
         raise UsageError(
-            f"{agent.name} works on a hosted repository, so it cannot be tried in a throw-away one.",
+            f"{agent.name} works on a hosted repository, so it cannot be tried in a throwaway one.",
             hint=f"Run a small plan in a clone of one: segue run plan.md --agent {agent.name}",
         )
     able = {Mode.EDIT: agent.can.edits, Mode.PLAN: agent.can.plan_mode, Mode.ASK: agent.can.ask_mode}
@@ -122,31 +122,31 @@ def _check(agent: Agent, mode: Mode) -> None:
     raise_problems(agent.check())
 
 
-async def _seen(agent: Agent, job: Job, see: Callable[[Event], None]) -> Outcome:
+async def _run(agent: Agent, job: Job, see: Callable[[Event], None]) -> Outcome:
     outcome: Outcome | None = None
     async with aclosing(agent.run(job)) as events:
         async for event in events:
             see(event)
             outcome = event.outcome or outcome
-    assert outcome is not None, "the last event of an agent carries its outcome"
+    assert outcome is not None, "the last event of an agent has its outcome"
     return outcome
 
 
 @contextmanager
-def _ended_by_the_user(folder: Path) -> Iterator[None]:
-    """Ctrl-C ends the agent with all its children, then says so."""
+def _interruptible(folder: Path) -> Iterator[None]:
+    """Let Ctrl-C stop the agent with all its children."""
     task = asyncio.current_task()
     assert task is not None
     try:
         with on_interrupt(task.cancel):
             yield
     except asyncio.CancelledError:
-        raise Interrupted("The agent was ended.", kept=f"What it did is in {folder}") from None
+        raise Interrupted("The agent was stopped.", kept=f"Its work is in {folder}") from None
 
 
 async def _new_repository(folder: Path) -> Repository:
     folder.mkdir(parents=True)
-    (folder / "README.md").write_text("A throw-away repository, made by `segue agent try`.\n")
+    (folder / "README.md").write_text("A throwaway repository, made by `segue agent try`.\n")
     made = ["git", "init", "--quiet", "--template=", "--initial-branch=main"]
     done = await capture(made, folder, child_environment())
     if done.exit_code != 0:
@@ -160,24 +160,24 @@ async def _new_repository(folder: Path) -> Repository:
 
 
 async def _diff(repo: Repository, base: str, folder: Path) -> str:
-    """All that differs from the start, whether the agent has committed it or not."""
+    """Return all changes since the start, committed or not."""
     try:
         await repo.git("add", "--all", "--intent-to-add")
         diff = await repo.git("diff", "--no-color", "--no-ext-diff", base)
     except WorkspaceError as error:
-        raise WorkspaceError(error.message, kept=f"What the agent has left is in {folder}") from error
+        raise WorkspaceError(error.message, kept=f"The agent's work is in {folder}") from error
     cut = len(diff) - _DIFF_CHARS
     return f"{diff[:_DIFF_CHARS]}\n[{cut} characters cut]\n" if cut > 0 else diff
 
 
-def _forbidden(mode: Mode, diff: str) -> Failure | None:
+def _forbidden_change(mode: Mode, diff: str) -> Failure | None:
     if mode is Mode.EDIT or not diff:
         return None
-    return Failure(FailureKind.PLAN_EDITED, f"The agent changed files, although it was in {mode} mode.")
+    return Failure(FailureKind.PLAN_EDITED, f"The agent changed files in {mode} mode.")
 
 
-def _keep_output(processes: Processes, token: str, trial: Trial, redactor: Redactor) -> None:
-    """Copy what was printed out of the supervisor's folder; of secrets it keeps a mark."""
+def _keep_output(processes: Processes, token: str, trial: AgentTrial, redactor: Redactor) -> None:
+    """Copy the output from the supervisor's folder, with secrets redacted."""
     try:
         with trial.stdout.open("wb") as out, trial.stderr.open("wb") as err:
             files: dict[Stream, BinaryIO] = {"out": out, "err": err}
@@ -188,7 +188,7 @@ def _keep_output(processes: Processes, token: str, trial: Trial, redactor: Redac
                 file.write(clean[name].close())
     except OSError as error:
         raise SegueError(
-            f"The agent's output cannot be kept: {error.strerror or error}.",
-            kept=f"What the agent did is in {trial.folder}",
-            hint="Free some space, or name a folder elsewhere with --keep",
+            f"The agent's output could not be saved: {error.strerror or error}.",
+            kept=f"The agent's work is in {trial.folder}",
+            hint="Free some disk space, or choose another folder with --keep",
         ) from error

@@ -55,8 +55,12 @@ def agent_class(name: str, settings: Settings | None = None) -> Any:
         return AcpKind(name, read_table(Profile, settings.acp[name]))
     where = AGENTS.get(name) or _entry_points().get(name)
     if where is None:
-        known = ", ".join(agent_names(settings))
-        raise UsageError(f"There is no agent {name!r}.", hint=f"Known agents: {known}")
+        from difflib import get_close_matches
+
+        known = agent_names(settings)
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise UsageError(f"There is no agent {name!r}.", hint=f"{hint}Known agents: {', '.join(known)}")
     module, _, attribute = where.partition(":")
     return getattr(importlib.import_module(module), attribute)
 

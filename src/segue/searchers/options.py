@@ -1,7 +1,5 @@
 """The table `[search]`: the web search."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

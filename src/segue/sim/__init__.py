@@ -1,1 +1,1 @@
-"""Stand-ins for vendors' tools and a place to try things out: for the demo, rehearsals and tests."""
+"""Stand-ins for vendors' tools and services: for the demo, rehearsals and tests."""

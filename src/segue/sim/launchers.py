@@ -1,4 +1,4 @@
-"""Puts the stand-ins on a PATH: small executables that start fast."""
+"""Write the stand-ins as small executables that start fast, for a folder on the PATH."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAMS = {
     "qwen": ("--segue-sim-qwen", "run_qwen"),
     "vibe-acp": ("--segue-sim-vibe", "run_vibe"),
 }
-"""Name → the flag by which a one-file build knows it, and the function of this module that is called."""
+"""Name → the flag that selects it in a one-file build, and the function of this module to call."""
 
 _NOTE = "Written by `segue sim bin`: a stand-in, not the vendor's tool."
 _PYTHON = """\
@@ -38,10 +38,10 @@ _SHEBANG_MAX = 127
 
 
 def write_launchers(folder: Path) -> list[Path]:
-    """Write an executable for every stand-in into the folder; what was there under its name is replaced."""
+    """Write an executable for every stand-in into the folder, replacing files of the same name."""
     if not folder.exists():
         folder.mkdir(parents=True)
-        # In a repository the stand-ins must not make the work tree dirty, nor be committed.
+        # In a repository the stand-ins must not make the work tree dirty or be committed.
         (folder / ".gitignore").write_text("*\n")
     write = _write_batch if sys.platform == "win32" else _write_script
     return [write(folder.absolute(), name) for name in PROGRAMS]
@@ -73,25 +73,25 @@ def _write_batch(folder: Path, name: str) -> Path:
 
 
 def run_agent(arguments: list[str]) -> int:
-    """Be Cursor's `agent`: FOLDER of the launcher, then its arguments."""
+    """Run as Cursor's `agent`. Arguments: FOLDER of the launcher, then its own."""
     if arguments[1:2] == ["acp"]:
         return _run_acp("cursor", arguments)
     from segue.sim.cursor.agent import main
 
-    # Nobody who rehearses has a key, so it is told that it is logged in.
+    # A rehearsal has no key, so the stand-in counts as logged in.
     os.environ.setdefault("SEGUE_SIM_LOGGED_IN", "1")
     return main(arguments[1:], home=Path(arguments[0]))
 
 
 def run_stet(arguments: list[str]) -> int:
-    """Be `stet`: FOLDER of the launcher, then its arguments."""
+    """Run as `stet`. Arguments: FOLDER of the launcher, then its own."""
     from segue.sim.stet.command import main
 
     return main(arguments[1:])
 
 
 def _run_acp(flavour: str, arguments: list[str]) -> int:
-    """Be an agent that speaks the Agent Client Protocol: FOLDER of the launcher, then its arguments."""
+    """Run as an agent that speaks the Agent Client Protocol. Arguments: FOLDER, then its own."""
     from segue.sim.acp.agent import main
 
     return main(flavour, arguments[1:], Path(arguments[0]))
@@ -109,7 +109,7 @@ def _root() -> str:
 
 
 def _shebang() -> str:
-    """A first line that every system reads; a path with blanks or of great length needs a detour."""
+    """Return a first line that every system understands, even for a long path or one with spaces."""
     line = f"#!{sys.executable} -IS\n"
     if " " not in sys.executable and len(line) <= _SHEBANG_MAX:
         return line

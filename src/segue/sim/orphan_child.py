@@ -1,4 +1,4 @@
-"""The process that a careless program leaves behind: in a session of its own, holding its output open."""
+"""The process that a careless program leaves behind: in its own session, keeping the output open."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SECONDS = 600
 
 
 def leave_orphan() -> None:
-    """Start one and do not look back."""
+    """Start one and do not wait for it."""
     argv = part_command("--segue-sim-orphan", "segue.sim.orphan_child")
     subprocess.Popen(argv, env=own_environment(), stdin=subprocess.DEVNULL, **own_group())
 
 
 def main(_arguments: list[str]) -> int:
-    """Be one."""
+    """Run as one."""
     time.sleep(_SECONDS)
     return 0

@@ -1,19 +1,23 @@
-"""The page as an ASGI app: guard, door, routes of all pages with their twins, acts and the live stream."""
+"""Serves the page as an ASGI app: guard, authentication, pages with their JSON, actions and live updates."""
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from segue.runtime.wiring import App
 from segue.system.http.guard import LOOPBACK_HOSTS, AsgiApp, RequestGuard
-from segue.web.answers import Answers, draw, spoken, stranger
-from segue.web.assets import assets
-from segue.web.auth import ENTRY, Door, Keys
-from segue.web.live import Live
-from segue.web.pages import Act, Page, acts, pages
-from segue.web.stream import as_stream
+from segue.system.http.server import open_server
+from segue.system.interrupts import on_interrupt
+from segue.web.assets import load_assets
+from segue.web.auth import ENTRY, AccessKeys, AuthMiddleware
+from segue.web.live import LiveUpdates, to_sse
+from segue.web.render import PageRenderer, explain_bugs, refuse, render_template
+from segue.web.routes import ActionRoute, PageRoute, list_actions, list_pages
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -26,125 +30,147 @@ _MAX_BODY = 64 * 1024
 Endpoint = Callable[["Request"], Coroutine[Any, Any, "Response"]]
 
 
+async def serve(app: App, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C or SIGTERM; `announce` receives the link."""
+    stopped = asyncio.Event()
+    with on_interrupt(stopped.set):
+        async with serve_pages(app, host, port) as make_link:
+            announce(make_link(HOME))
+            await stopped.wait()
+
+
+@asynccontextmanager
+async def serve_pages(
+    app: App, host: str, port: int, token: str | None = None
+) -> AsyncIterator[Callable[[str], str]]:
+    """Serve while the block runs; yield a function that makes a link to a page for one browser."""
+    app.store().__exit__()  # a missing database would look empty to readers for ever
+    web = create_web_app(app, token or secrets.token_urlsafe(32), (host,))
+    async with open_server(web.asgi, host, port) as url:
+        try:
+            yield lambda where: f"{url}{web.keys.make_link(where)}"
+        finally:
+            await asyncio.to_thread(web.close)
+
+
 @dataclass(frozen=True, slots=True)
-class Web:
-    """The app, and what whoever serves it needs: links that let people in, and a way to end its streams."""
+class WebApp:
+    """The ASGI app, with the keys that let people in."""
 
     asgi: AsgiApp
-    keys: Keys
-    live: Live
-    answers: Answers
+    keys: AccessKeys
+    live: LiveUpdates
+    renderer: PageRenderer
 
     def close(self) -> None:
         """End the streams and close the stores."""
         self.live.close()
-        self.answers.close()
+        self.renderer.close()
 
 
-def web_app(app: App, token: str, hosts: Sequence[str] = ()) -> Web:
-    """The page for one set of settings; `hosts` are names beside those of loopback."""
-    keys, live = Keys(token), Live(app)
-    answers = Answers(app, live)
-    door = Door(_routes(app, keys, live, answers), keys, stranger)
-    guarded = RequestGuard(door, None, (*LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True)
-    return Web(guarded, keys, live, answers)
+def create_web_app(app: App, token: str, hosts: Sequence[str] = ()) -> WebApp:
+    """Create the app; `hosts` are allowed host names besides those of loopback."""
+    keys, live = AccessKeys(token), LiveUpdates(app)
+    renderer = PageRenderer(app, live)
+    inner = AuthMiddleware(_create_routes(app, keys, live, renderer), keys, refuse)
+    guarded = RequestGuard(inner, None, (*LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True)
+    return WebApp(guarded, keys, live, renderer)
 
 
-def _routes(app: App, keys: Keys, live: Live, answers: Answers) -> Starlette:
+def _create_routes(app: App, keys: AccessKeys, live: LiveUpdates, renderer: PageRenderer) -> Starlette:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
     routes = [
-        Route("/", _home),
-        Route("/health", _health),
-        Route(ENTRY, _enter(keys)),
-        Route("/static/{name}", _static),
-        Route("/live", _live(live)),
+        Route("/", _redirect_home),
+        Route("/health", _report_health),
+        Route(ENTRY, _let_in(keys)),
+        Route("/static/{name}", _send_asset),
+        Route("/live", _stream_updates(live)),
     ]
-    for page in pages():
-        routes += _page(page, answers)
-    routes += [_act(act, app, answers) for act in acts()]
-    return Starlette(routes=routes, exception_handlers=answers.handlers())
+    for page in list_pages():
+        routes += _route_page(page, renderer)
+    routes += [_route_action(action, app, renderer) for action in list_actions()]
+    return Starlette(routes=routes, exception_handlers=renderer.error_handlers())
 
 
-def _page(page: Page, answers: Answers) -> list[Route]:
+def _route_page(page: PageRoute, renderer: PageRenderer) -> list[Route]:
     from starlette.concurrency import run_in_threadpool
     from starlette.routing import Route
 
-    async def html(request: Request) -> Response:
-        return await run_in_threadpool(answers.html, page, request)
+    async def get_html(request: Request) -> Response:
+        return await run_in_threadpool(renderer.html, page, request)
 
-    async def twin(request: Request) -> Response:
-        return await run_in_threadpool(answers.json, page, request)
+    async def get_json(request: Request) -> Response:
+        return await run_in_threadpool(renderer.json, page, request)
 
-    return [Route(f"{page.path}.json", twin), Route(page.path, html)]
+    return [Route(f"{page.path}.json", get_json), Route(page.path, get_html)]
 
 
-def _act(act: Act, app: App, answers: Answers) -> Route:
+def _route_action(action: ActionRoute, app: App, renderer: PageRenderer) -> Route:
     from starlette.routing import Route
 
     async def post(request: Request) -> Response:
-        form = _fields(await request.body())
-        with spoken():
-            done = await act.do(app, request.path_params, form)
-        return answers.done(request, done)
+        form = _parse_form(await request.body())
+        with explain_bugs():
+            result = await action.run(app, request.path_params, form)
+        return renderer.result(request, result)
 
-    return Route(act.path, post, methods=["POST"])
+    return Route(action.path, post, methods=["POST"])
 
 
-def _fields(body: bytes) -> Mapping[str, str]:
-    """The fields of a form; the last one of a name counts."""
+def _parse_form(body: bytes) -> Mapping[str, str]:
+    """Parse the fields of a form; the last field of a name counts."""
     from urllib.parse import parse_qsl
 
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
 
-def _live(live: Live) -> Endpoint:
+def _stream_updates(live: LiveUpdates) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         from starlette.responses import StreamingResponse
 
-        told = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        after = int(told) if told.isascii() and told.isdecimal() and len(told) < 19 else None
-        messages: AsyncIterator[str] = as_stream(live.stream(request.query_params.get("run", ""), after))
+        last = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        after = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
+        messages: AsyncIterator[str] = to_sse(live.stream(request.query_params.get("run", ""), after))
         return StreamingResponse(messages, media_type="text/event-stream")
 
     return endpoint
 
 
-def _enter(keys: Keys) -> Endpoint:
+def _let_in(keys: AccessKeys) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         from starlette.responses import RedirectResponse, Response
 
-        where = keys.use(request.query_params.get("key", ""))
+        where = keys.redeem(request.query_params.get("key", ""))
         if where is None:
-            if keys.known(request.scope):
+            if keys.is_known(request.scope):
                 return RedirectResponse(HOME, 303)
-            return Response(draw("stranger.html", why="used"), 403, media_type="text/html")
-        # Not a redirect: a browser sends no Strict cookie along a redirect that began elsewhere.
-        body = draw("entered.html", where=where)
-        return Response(body, 200, {"set-cookie": keys.cookie(request.scope)}, media_type="text/html")
+            return Response(render_template("stranger.html", why="used"), 403, media_type="text/html")
+        # Not a redirect: a browser sends no Strict cookie along a redirect that started elsewhere.
+        body = render_template("entered.html", where=where)
+        return Response(body, 200, {"set-cookie": keys.make_cookie(request.scope)}, media_type="text/html")
 
     return endpoint
 
 
-async def _home(_request: Request) -> Response:
+async def _redirect_home(_request: Request) -> Response:
     from starlette.responses import RedirectResponse
 
     return RedirectResponse(HOME, 303)
 
 
-async def _health(_request: Request) -> Response:
+async def _report_health(_request: Request) -> Response:
     from starlette.responses import JSONResponse
 
     return JSONResponse({"ok": True})
 
 
-async def _static(request: Request) -> Response:
+async def _send_asset(request: Request) -> Response:
     from starlette.responses import Response
 
-    found = assets().get(request.path_params["name"])
-    if found is None:
+    asset = load_assets().get(request.path_params["name"])
+    if asset is None:
         return Response("There is no such file.", 404, media_type="text/plain")
-    return Response(
-        found.body, 200, {"cache-control": "public, max-age=31536000, immutable"}, media_type=found.kind
-    )
+    headers = {"cache-control": "public, max-age=31536000, immutable"}
+    return Response(asset.body, 200, headers, media_type=asset.media_type)

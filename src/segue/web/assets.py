@@ -1,4 +1,4 @@
-"""The files of the page that are ours: style, script and icon, read once; nothing else can be fetched."""
+"""The static files of the page: style, scripts and icon, read once; nothing else can be fetched."""
 
 from __future__ import annotations
 
@@ -6,27 +6,32 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 
-KINDS = {"segue.css": "text/css", "segue.js": "text/javascript", "theme.js": "text/javascript"}
-KINDS |= {"icon.svg": "image/svg+xml"}
-"""The files under `static/`, and what they are."""
+MEDIA_TYPES = {
+    "segue.css": "text/css",
+    "segue.js": "text/javascript",
+    "theme.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+"""The files under `static/`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file."""
+    """One static file."""
 
     body: bytes
-    kind: str
+    media_type: str
     digest: str
 
 
 @cache
-def assets() -> dict[str, Asset]:
-    """The files by name."""
+def load_assets() -> dict[str, Asset]:
+    """Read the files, by name."""
     from importlib.resources import files
 
     folder = files("segue.web") / "static"
-    found = {name: (folder / name).read_bytes() for name in KINDS}
+    bodies = {name: (folder / name).read_bytes() for name in MEDIA_TYPES}
     return {
-        name: Asset(body, KINDS[name], hashlib.sha256(body).hexdigest()[:12]) for name, body in found.items()
+        name: Asset(body, MEDIA_TYPES[name], hashlib.sha256(body).hexdigest()[:12])
+        for name, body in bodies.items()
     }

@@ -1,4 +1,4 @@
-"""The pages of the bridge: conversations with agents, and what came of the commands they printed."""
+"""The pages of the bridge: conversations with agents, and the results of the commands they printed."""
 
 from __future__ import annotations
 
@@ -13,101 +13,110 @@ from segue.ports import Store
 from segue.relay.questions import Questions
 from segue.runtime.wiring import App
 from segue.store.projections import state_of
-from segue.web import queries as facts
-from segue.web.pages import Act, Asked, Data, Done, Missing, Page
+from segue.web import queries
+from segue.web.routes import (
+    ActionResult,
+    ActionRoute,
+    Data,
+    NotFound,
+    PageRequest,
+    PageRoute,
+    slice_page,
+)
 
 SIZE = 20
 """Conversations on one page."""
 
 KINDS = {"SUBAGENT": "subagents", "LOCAL_ACTION": "actions", "REMIND": "reminders"}
-_CAME = ("repo", "branch", "url", "exit_code", "reason", "text", "stdout")
+_RESULT = ("repo", "branch", "url", "exit_code", "reason", "text", "stdout")
 
 
-def conversations(asked: Asked) -> Data:
-    """The conversations, newest first."""
-    ids = _ids(asked.store)
-    pages = max(1, -(-len(ids) // SIZE))
-    number = min(asked.number("page", 1) or 1, pages)
-    runs = [asked.store.run(run) for run in ids[(number - 1) * SIZE : number * SIZE]]
+def query_conversations(request: PageRequest) -> Data:
+    """Return the conversations, newest first."""
+    ids = _find_ids(request.store)
+    number, pages = request.page(len(ids), SIZE)
+    runs = [request.store.run(run) for run in slice_page(ids, number, SIZE)]
     return {
         "title": "Bridge",
-        "questions": [asdict(question) for question in _relay(asked.app).open()],
-        "conversations": [_conversation(asked.store, run.id) for run in runs if run],
+        "questions": [asdict(question) for question in _open_relay(request.app).open()],
+        "conversations": [_summarize(request.store, run.id) for run in runs if run],
         "total": len(ids),
         "page": number,
         "pages": pages,
     }
 
 
-def conversation(asked: Asked) -> Data:
-    """One conversation, turn by turn."""
-    run = facts.run_of(asked.store, asked.path["run"])
+def query_conversation(request: PageRequest) -> Data:
+    """Return one conversation, turn by turn."""
+    run = queries.get_run(request.store, request.path["run"])
     if run.spec.source_kind != KIND:
-        raise Missing(f"Run {run.id} is no conversation.", hint=f"See /runs/{run.id}")
-    steps = asked.store.steps(run.id)
-    told = detail(run, steps, state_of(run))
-    turns = told.pop("conversation")
+        raise NotFound(f"Run {run.id} is not a conversation.", hint=f"See /runs/{run.id}")
+    steps = request.store.steps(run.id)
+    facts = detail(run, steps, state_of(run))
+    turns = facts.pop("conversation")
     reminders = {step.key.removesuffix("/due") for step in steps if step.phase == "due" and step.ended}
     for turn in turns:
         for index, command in enumerate(turn["commands"], 1):
-            command |= _command(command, f"turn/{turn['turn']}/command/{index}", reminders)
-    return {"title": "Conversation", "conversation": told, "turns": turns, "done": _done(turns)}
+            command |= _describe_command(command, f"turn/{turn['turn']}/command/{index}", reminders)
+    return {"title": "Conversation", "conversation": facts, "turns": turns, "done": _group_commands(turns)}
 
 
-def _command(command: Mapping[str, Any], key: str, reminded: set[str]) -> dict[str, Any]:
-    """The kind of a command, and its status as people say it."""
+def _describe_command(command: Mapping[str, Any], key: str, reminded: set[str]) -> dict[str, Any]:
+    """Describe a command: its kind, its status and its result."""
     kind, _, rest = str(command["line"]).partition(":")
     result = command["result"] or {}
     status = str(result.get("status", "running"))
     if kind == "REMIND" and status == "set":
         status = "sent" if key in reminded else "set"
     due = int(result["due"] * 1000) if isinstance(result.get("due"), int | float) else None
-    came = {name: result.get(name) for name in _CAME}
-    told = {"key": key, "kind": KINDS.get(kind, "other"), "word": kind, "asks": rest.strip()}
-    return {**told, "status": status, "came": {**came, "due": due}}
+    came = {name: result.get(name) for name in _RESULT}
+    facts = {"key": key, "kind": KINDS.get(kind, "other"), "word": kind, "asks": rest.strip()}
+    return {**facts, "status": status, "came": {**came, "due": due}}
 
 
-def _done(turns: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The subagents, actions and reminders of all turns."""
+def _group_commands(turns: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Group the subagents, actions and reminders of all turns."""
     commands = [command for turn in turns for command in turn["commands"]]
     return {name: [one for one in commands if one["kind"] == name] for name in KINDS.values()}
 
 
-def _conversation(store: Store, run_id: str) -> dict[str, Any]:
-    run = facts.run_of(store, run_id)
+def _summarize(store: Store, run_id: str) -> dict[str, Any]:
+    run = queries.get_run(store, run_id)
     steps = store.steps(run_id)
-    told = detail(run, steps, state_of(run))["conversation"]
-    lines = [str(command["line"]).partition(":")[0] for turn in told for command in turn["commands"]]
+    turns = detail(run, steps, state_of(run))["conversation"]
+    lines = [str(command["line"]).partition(":")[0] for turn in turns for command in turn["commands"]]
     counts = Counter(KINDS.get(word, "other") for word in lines)
     return {**summary(run, steps, state_of(run)), "commands": dict(counts)}
 
 
-def _ids(store: Store) -> list[str]:
+def _find_ids(store: Store) -> list[str]:
     rows = store.query(
         "SELECT id FROM orchestrator_runs WHERE spec->>'source_kind' = ? ORDER BY created DESC, id", [KIND]
     )
     return [str(row["id"]) for row in rows]
 
 
-async def allow(app: App, path: Mapping[str, str], _form: Mapping[str, str]) -> Done:
-    """Answer the relay that an action may run."""
-    return Done(f"Allowed: {_relay(app).answer(path['question'], yes=True).text}", "/bridge")
+async def allow(app: App, path: Mapping[str, str], _form: Mapping[str, str]) -> ActionResult:
+    """Allow an action of the relay."""
+    return ActionResult(f"Allowed: {_open_relay(app).answer(path['question'], yes=True).text}", "/bridge")
 
 
-async def refuse(app: App, path: Mapping[str, str], _form: Mapping[str, str]) -> Done:
-    """Answer the relay that an action may not run."""
-    return Done(f"Refused: {_relay(app).answer(path['question'], yes=False).text}", "/bridge")
+async def refuse(app: App, path: Mapping[str, str], _form: Mapping[str, str]) -> ActionResult:
+    """Refuse an action of the relay."""
+    return ActionResult(f"Refused: {_open_relay(app).answer(path['question'], yes=False).text}", "/bridge")
 
 
-def _relay(app: App) -> Questions:
+def _open_relay(app: App) -> Questions:
     return Questions(app.state_dir / "relay")
 
 
-ACTS = (
-    Act("/bridge/questions/{question}/allow", allow),
-    Act("/bridge/questions/{question}/refuse", refuse),
+ACTIONS = (
+    ActionRoute("/bridge/questions/{question}/allow", allow),
+    ActionRoute("/bridge/questions/{question}/refuse", refuse),
 )
 PAGES = (
-    Page("/bridge", "bridge.html", "Bridge", conversations, menu=True, live=True),
-    Page("/bridge/{run}", "conversation.html", "Conversation", conversation, section="/bridge", live=True),
+    PageRoute("/bridge", "bridge.html", "Bridge", query_conversations, menu=True, live=True),
+    PageRoute(
+        "/bridge/{run}", "conversation.html", "Conversation", query_conversation, section="/bridge", live=True
+    ),
 )

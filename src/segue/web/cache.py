@@ -1,4 +1,4 @@
-"""What was drawn lately: fifty pages that look at the same run have it drawn once, not fifty times."""
+"""Caches rendered pages: fifty browsers on the same run have it rendered once, not fifty times."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-_MOST = 64
-_LARGEST = 2 * 1024**2
-_FRESH = 3.0
-"""Seconds: not everything that a page shows is in the store, such as that a process died."""
+_MAX_PAGES = 64
+_MAX_BYTES = 2 * 1024**2
+_MAX_AGE = 3.0
+"""Seconds: not everything a page shows is in the store, for example that a process died."""
 
 
-class Shelf:
-    """Keeps drawn pages by address until the store has changed, and not for long."""
+class PageCache:
+    """Rendered pages by address, valid until the store changes, and only for a short time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._drawn: OrderedDict[str, tuple[int, float, bytes]] = OrderedDict()
-        self._drawing: dict[str, threading.Lock] = {}
+        self._pages: OrderedDict[str, tuple[int, float, bytes]] = OrderedDict()
+        self._rendering: dict[str, threading.Lock] = {}
 
-    def get(self, address: str, version: int, draw: Callable[[], bytes]) -> bytes:
-        """What was drawn at this version of the store, or what is drawn now; one draws, the others wait."""
+    def get(self, address: str, version: int, render: Callable[[], bytes]) -> bytes:
+        """Return the page of this version of the store; one thread renders it, the others wait."""
         with self._lock:
-            busy = self._drawing.setdefault(address, threading.Lock())
+            busy = self._rendering.setdefault(address, threading.Lock())
         with busy:
-            known = self._known(address, version)
-            return known if known is not None else self._draw(address, version, draw)
+            cached = self._find(address, version)
+            return cached if cached is not None else self._render(address, version, render)
 
-    def _known(self, address: str, version: int) -> bytes | None:
+    def _find(self, address: str, version: int) -> bytes | None:
         with self._lock:
-            kept = self._drawn.get(address)
-        if kept is None or kept[0] != version or time.monotonic() - kept[1] > _FRESH:
+            entry = self._pages.get(address)
+        if entry is None or entry[0] != version or time.monotonic() - entry[1] > _MAX_AGE:
             return None
-        return kept[2]
+        return entry[2]
 
-    def _draw(self, address: str, version: int, draw: Callable[[], bytes]) -> bytes:
+    def _render(self, address: str, version: int, render: Callable[[], bytes]) -> bytes:
         try:
-            body = draw()
+            body = render()
         finally:
             with self._lock:
-                self._drawing.pop(address, None)
-        if len(body) <= _LARGEST:
+                self._rendering.pop(address, None)
+        if len(body) <= _MAX_BYTES:
             with self._lock:
-                self._drawn[address] = (version, time.monotonic(), body)
-                self._drawn.move_to_end(address)
-                while len(self._drawn) > _MOST:
-                    self._drawn.popitem(last=False)
+                self._pages[address] = (version, time.monotonic(), body)
+                self._pages.move_to_end(address)
+                while len(self._pages) > _MAX_PAGES:
+                    self._pages.popitem(last=False)
         return body

@@ -1,4 +1,4 @@
-"""What a step has changed: the diff between the commits before and after it, from the repository."""
+"""Reads the diff of a step: between the commits before and after it, from the repository."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _EDITING = ("execute", "address", "resolve")
 _LINES = {"+": "add", "-": "del", "@": "hunk"}
 
 
-def commits_of(store: Store, step: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The commits between which the step's work lies; None when it was not committed."""
+def find_commits(store: Store, step: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Find the commits before and after the work of a step; None if it was not committed."""
     if step["task"] is None:
         return None
     rows = store.query(
@@ -30,57 +30,57 @@ def commits_of(store: Store, step: Mapping[str, Any]) -> tuple[str, str] | None:
         [step["run_id"], step["task"]],
     )
     before = [row for row in rows if row["seq"] < step["seq"]]
-    base = next((_head(row) for row in before if row["phase"] == "base"), "")
+    base = next((_get_head(row) for row in before if row["phase"] == "base"), "")
     if step["phase"] not in LAUNCHING and step["phase"] != "commit":
         return None
     if step["phase"] not in _EDITING:
-        return _pair(base, _last(before))
-    return _pair(_last(before), _after(rows, step) or _head(step))
+        return _check_pair(base, _find_last(before))
+    return _check_pair(_find_last(before), _find_next(rows, step) or _get_head(step))
 
 
-def _after(rows: list[dict[str, Any]], step: Mapping[str, Any]) -> str:
-    """The commit that was made of the step's work, before anything else was launched."""
+def _find_next(rows: list[dict[str, Any]], step: Mapping[str, Any]) -> str:
+    """Return the commit of the work of a step, made before anything else was launched."""
     for row in rows:
         if row["seq"] > step["seq"]:
-            return _head(row) if row["phase"] == "commit" else ""
+            return _get_head(row) if row["phase"] == "commit" else ""
     return ""
 
 
-def _last(rows: list[dict[str, Any]]) -> str:
-    return next((found for row in reversed(rows) if (found := _head(row))), "")
+def _find_last(rows: list[dict[str, Any]]) -> str:
+    return next((found for row in reversed(rows) if (found := _get_head(row))), "")
 
 
-def _head(row: Mapping[str, Any]) -> str:
+def _get_head(row: Mapping[str, Any]) -> str:
     output = row["output"]
     return str(output.get("commit") or output.get("head") or "")
 
 
-def _pair(base: str, head: str) -> tuple[str, str] | None:
+def _check_pair(base: str, head: str) -> tuple[str, str] | None:
     found = base != head and _COMMIT.fullmatch(base) and _COMMIT.fullmatch(head)
     return (base, head) if found else None
 
 
-def diff_text(run: Run, base: str, head: str) -> tuple[str, str]:
-    """The diff, and why there is none."""
+def read_diff(run: Run, base: str, head: str) -> tuple[str, str]:
+    """Return the diff, or the reason why there is none."""
     if not Path(run.spec.repo).is_dir():
-        return "", f"The repository {run.spec.repo} is not there any more."
+        return "", f"The repository {run.spec.repo} no longer exists."
 
-    async def ask() -> str:
+    async def read() -> str:
         repo = await Repository.open(Path(run.spec.repo))
         return await repo.diff(base, head)
 
     try:
-        return asyncio.run(ask()), ""
+        return asyncio.run(read()), ""
     except (SegueError, OSError) as error:
         return "", f"git could not compare {base[:10]} with {head[:10]}: {error}"
 
 
-def highlighted(diff: str) -> list[dict[str, Any]]:
-    """The diff file by file, each line with its kind."""
-    return [{"path": file.path, "lines": _lines(file.text)} for file in by_file(diff)]
+def split_by_file(diff: str) -> list[dict[str, Any]]:
+    """Split a diff by file, each line with its kind."""
+    return [{"path": file.path, "lines": _classify_lines(file.text)} for file in by_file(diff)]
 
 
-def _lines(text: str) -> list[dict[str, str]]:
+def _classify_lines(text: str) -> list[dict[str, str]]:
     lines = text.removesuffix("\n").split("\n")
     first = next((number for number, line in enumerate(lines) if line.startswith("@@")), len(lines))
     return [

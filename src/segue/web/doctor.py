@@ -1,4 +1,4 @@
-"""The page of the doctor: what works on this machine, what does not, and what mends it."""
+"""The page of the doctor: what works on this machine, what does not, and how to fix it."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from segue.runtime.doctor import Finding, examine
+from segue.runtime.doctor import HealthCheck, examine
 from segue.runtime.wiring import App
-from segue.web.pages import Act, Asked, Data, Done, Page
+from segue.web.routes import ActionResult, ActionRoute, Data, PageRequest, PageRoute
 
 
-class Checkup:
-    """The last examination: it starts a dozen programs, so it is made once, and again when asked for."""
+class DoctorCache:
+    """The last examination: it starts a dozen programs, so it runs once, and again on request."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[int, list[Finding]]] = {}
+        self._known: dict[str, tuple[int, list[HealthCheck]]] = {}
 
-    def findings(self, app: App) -> tuple[int, list[Finding]]:
-        """When it was made, and what was found."""
+    def findings(self, app: App) -> tuple[int, list[HealthCheck]]:
+        """Return when the machine was examined, and the findings."""
         with self._lock:
-            place = _place(app)
+            place = _key(app)
             if place not in self._known:
                 self._known[place] = int(time.time() * 1000), asyncio.run(examine(app))
             return self._known[place]
 
     def forget(self, app: App) -> None:
-        """Look again next time."""
+        """Examine again next time."""
         with self._lock:
-            self._known.pop(_place(app), None)
+            self._known.pop(_key(app), None)
 
 
-_CHECKUP = Checkup()
+_CACHE = DoctorCache()
 
 
-def doctor(asked: Asked) -> Data:
-    """What was found, what is needed and does not work first."""
-    at, findings = _CHECKUP.findings(asked.app)
-    redact = asked.app.redactor().text
-    found = [_told(finding, redact) for finding in findings]
+def query_doctor(request: PageRequest) -> Data:
+    """Return the findings; working agents first."""
+    at, findings = _CACHE.findings(request.app)
+    redact = request.app.redactor().text
+    found = [_redact(finding, redact) for finding in findings]
     return {
         "title": "Doctor",
         "at": at,
@@ -52,21 +52,20 @@ def doctor(asked: Asked) -> Data:
     }
 
 
-def _told(finding: Finding, redact: Any) -> dict[str, Any]:
-    told = asdict(finding)
-    return {**told, "detail": redact(finding.detail), "fix": redact(finding.fix)}
+def _redact(finding: HealthCheck, redact: Any) -> dict[str, Any]:
+    return {**asdict(finding), "detail": redact(finding.detail), "fix": redact(finding.fix)}
 
 
-def _place(app: App) -> str:
+def _key(app: App) -> str:
     return f"{app.repo}\0{app.database()}"
 
 
-async def look_again(app: App, _path: Mapping[str, str], _form: Mapping[str, str]) -> Done:
-    """Examine the machine anew."""
-    await asyncio.to_thread(_CHECKUP.forget, app)
-    await asyncio.to_thread(_CHECKUP.findings, app)
-    return Done("Looked again.", "/doctor")
+async def check_again(app: App, _path: Mapping[str, str], _form: Mapping[str, str]) -> ActionResult:
+    """Examine the machine again."""
+    await asyncio.to_thread(_CACHE.forget, app)
+    await asyncio.to_thread(_CACHE.findings, app)
+    return ActionResult("Checked again.", "/doctor")
 
 
-PAGES = (Page("/doctor", "doctor.html", "Doctor", doctor, menu=True),)
-ACTS = (Act("/doctor/again", look_again),)
+PAGES = (PageRoute("/doctor", "doctor.html", "Doctor", query_doctor, menu=True),)
+ACTIONS = (ActionRoute("/doctor/again", check_again),)

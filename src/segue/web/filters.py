@@ -1,4 +1,4 @@
-"""How values look on the page: numbers, durations, instants and badges, in the same words everywhere."""
+"""The template environment, and filters that format numbers, durations, times and badges."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from segue.domain.plain import clean, plain
 from segue.reports.formatting import format_duration, format_quantity
+from segue.reports.timeline_svg import label_phase
+from segue.web.assets import load_assets
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,7 +36,7 @@ SIGNS = {
     "sent": "✓",
     "set": "⏸",
 }
-"""A sign for every state, so that colour is never the only one."""
+"""A sign for every state, so that colour is never the only cue."""
 
 _TONES = {
     "good": ("done", "PASS", "met", "ok", "sent"),
@@ -45,65 +47,62 @@ _TONES = {
 
 
 @cache
-def environment() -> Environment:
-    """Where templates are read and rendered: everything is escaped, and cleaned of what nobody should see."""
+def create_environment() -> Environment:
+    """Create the environment of the templates: everything is escaped and free of control characters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
         loader=PackageLoader("segue.web"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_visible,
+        finalize=_clean_value,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
     made.filters.update(
-        duration=_duration,
-        moment=moment,
-        ago=ago,
-        amount=amount,
-        money=money,
-        badge=badge,
-        words=words,
-        shortened=shortened,
-        local=local,
-        asset=asset,
-        drawing=_drawing,
-        legend=_legend,
-        figures=_figures,
-        headings=_headings,
+        duration=_format_duration,
+        moment=format_moment,
+        ago=format_ago,
+        amount=format_amount,
+        money=format_money,
+        badge=make_badge,
+        words=split_words,
+        phase=label_phase,
+        shortened=shorten,
+        local=to_local,
+        asset=link_asset,
     )
     return made
 
 
-def words(name: str) -> str:
-    """A name of the machine as people say it."""
+def split_words(name: str) -> str:
+    """Replace underscores by spaces."""
     return name.replace("_", " ")
 
 
-def shortened(text: str, most: int) -> str:
-    """The text on one line of at most so many characters."""
+def shorten(text: str, most: int) -> str:
+    """Shorten a text to one line of at most so many characters."""
     return plain(clean(str(text)[: 8 * most]), most)
 
 
-def local(url: Any) -> str:
-    """The part of an address that stays on this server."""
+def to_local(url: Any) -> str:
+    """Return path and query of an address."""
     return f"{url.path}?{url.query}" if url.query else str(url.path)
 
 
-def amount(number: float) -> str:
-    """A count with its thousands apart, short when it is large."""
+def format_amount(number: float) -> str:
+    """Format a count with thousands separators, shortened if it is large."""
     return f"{number:,.0f}" if number < 100_000 else format_quantity(float(number), "")
 
 
-def money(dollars: float) -> str:
-    """An amount of money."""
+def format_money(dollars: float) -> str:
+    """Format an amount of dollars."""
     return format_quantity(float(dollars), "cost_usd")
 
 
-def moment(ms: int | None) -> Any:
-    """An instant: the time of this machine to read, the whole date on hover."""
+def format_moment(ms: int | None) -> Any:
+    """Format an instant: local time, with the full date on hover."""
     from markupsafe import Markup
 
     if ms is None:
@@ -117,75 +116,48 @@ def moment(ms: int | None) -> Any:
     )
 
 
-def ago(ms: int | None) -> Any:
-    """How long ago an instant was; the page counts on by itself."""
+def format_ago(ms: int | None) -> Any:
+    """Format how long ago an instant was; the script keeps it up to date."""
     from markupsafe import Markup
 
     if ms is None:
         return "–"
     exact = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(ms / 1000))
-    return Markup('<time data-ago="{}" title="{}">{}</time>').format(ms, exact, _ago(time.time() - ms / 1000))
+    return Markup('<time data-ago="{}" title="{}">{}</time>').format(
+        ms, exact, _describe_age(time.time() - ms / 1000)
+    )
 
 
-def _ago(seconds: float) -> str:
+def _describe_age(seconds: float) -> str:
     for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds // size:.0f} {name} ago"
     return "just now"
 
 
-def badge(state: str | None) -> Any:
-    """A state as a coloured word with a sign."""
+def make_badge(state: str | None) -> Any:
+    """Format a state as a coloured word with a sign."""
     from markupsafe import Markup
 
     if not state:
         return ""
     tone = next((tone for tone, states in _TONES.items() if state in states), "calm")
     return Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span>').format(
-        tone, SIGNS.get(state, "·"), words(state)
+        tone, SIGNS.get(state, "·"), split_words(state)
     )
 
 
-def asset(name: str) -> str:
-    """The address of a file of ours, which changes with its content."""
-    from segue.web.assets import assets
-
-    return f"/static/{name}?v={assets()[name].digest}"
+def link_asset(name: str) -> str:
+    """Return the address of a static file, which changes with its content."""
+    return f"/static/{name}?v={load_assets()[name].digest}"
 
 
-def _drawing(data: Any) -> Any:
-    """The timeline of a run's page. The drawing has escaped what it shows."""
-    from markupsafe import Markup
-
-    from segue.web.run import drawing
-
-    return Markup(drawing(data))  # noqa: S704
-
-
-def _figures(data: Any, table: Any) -> Any:
-    from segue.web.figures import figures
-
-    return figures(data, table)
-
-
-def _headings(table: Any) -> list[str]:
-    from segue.web.figures import headings
-
-    return headings(table)
-
-
-def _legend(data: Any) -> list[str]:
-    from segue.web.run import legend
-
-    return legend(data)
-
-
-def _duration(seconds: float | None) -> str:
+def _format_duration(seconds: float | None) -> str:
     return "–" if seconds is None else format_duration(seconds)
 
 
-def _visible(value: Any) -> Any:
-    """What is printed by a template: text of agents loses escapes and control characters."""
+def _clean_value(value: Any) -> Any:
+    """Remove escapes and control characters from text before a template prints it."""
     if value is None:
         return ""
     return clean(value) if type(value) is str else value

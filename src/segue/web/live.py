@@ -1,4 +1,4 @@
-"""What happens, told to all open pages: one thread reads the store, however many pages look on."""
+"""Live updates for open pages: one thread reads the store, however many pages are open."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ BATCH = 100
 """Events in one message."""
 
 WAITING = 30
-"""Messages that wait for a slow page; when there are more, it is told to look at everything anew."""
+"""The most messages queued for a slow page; beyond that it is told to reload everything."""
 
 BEHIND = 2000
-"""A page that comes back and has missed more events than these looks at everything anew, too."""
+"""A page that reconnects after missing more events than this reloads everything, too."""
 
 PAUSE = 0.5
-"""Pages are not told more often: what is drawn is drawn anew that often, whatever a run does."""
+"""Seconds between updates, so that a busy run does not make pages render all the time."""
 
 BEAT = 15.0
 _WATCH = 1.0
@@ -37,12 +37,12 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class StreamMessage:
     """One message of the stream."""
 
     kind: str
     data: str = "{}"
-    """JSON, written once for all pages."""
+    """JSON, encoded once for all pages."""
     id: str = ""
 
 
@@ -53,23 +53,23 @@ class Listener:
     loop: asyncio.AbstractEventLoop
     run: str
     seq: int
-    """The last event it was told of."""
-    waiting: deque[Message] = field(default_factory=deque)
+    """The last event it received."""
+    waiting: deque[StreamMessage] = field(default_factory=deque)
     bell: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def put(self, message: Message) -> None:
-        """Leave a message; called on the page's own loop."""
+    def put(self, message: StreamMessage) -> None:
+        """Queue a message; called on the loop of the page."""
         if message.kind == "change" and self.waiting and self.waiting[-1].kind == "change":
             self.waiting.pop()
         if len(self.waiting) >= WAITING:
             self.waiting.clear()
-            message = Message("reset", id=message.id)
+            message = StreamMessage("reset", id=message.id)
         self.waiting.append(message)
         self.bell.set()
 
 
-class Live:
-    """Tells listeners about changes of the store."""
+class LiveUpdates:
+    """Sends changes of the store to listeners."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -78,11 +78,11 @@ class Live:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self.version = 1
-        """Counts the changes that were seen."""
+        """The number of changes seen so far."""
 
     @property
-    def watching(self) -> bool:
-        """Whether the version is kept: from the first listener on."""
+    def is_watching(self) -> bool:
+        """True from the first listener on: only then the version is kept up to date."""
         return self._thread is not None
 
     def close(self) -> None:
@@ -91,30 +91,30 @@ class Live:
         with self._lock:
             listeners = list(self._listeners)
         for listener in listeners:
-            _tell(listener, Message("end"))
+            _deliver(listener, StreamMessage("end"))
         if self._thread is not None:
             self._thread.join()
 
-    async def stream(self, run: str, after: int | None) -> AsyncIterator[Message]:
-        """The messages for one page, from now on, or from the event after which it was cut off."""
+    async def stream(self, run: str, after: int | None) -> AsyncIterator[StreamMessage]:
+        """Yield the messages for one page, from now on, or from the event after which it was disconnected."""
         loop = asyncio.get_running_loop()
-        last = await loop.run_in_executor(None, self._last, run)
-        seq, lost = _resumed(after, last)
-        with self._listening(Listener(loop, run, seq)) as listener:
-            yield Message("reset" if lost else "hello", id=str(seq) if run else "")
+        last = await loop.run_in_executor(None, self._find_last, run)
+        seq, lost = resume_from(after, last)
+        with self._register(Listener(loop, run, seq)) as listener:
+            yield StreamMessage("reset" if lost else "hello", id=str(seq) if run else "")
             while not self._ended.is_set():
                 try:
                     async with asyncio.timeout(BEAT):
                         await listener.bell.wait()
                 except TimeoutError:
-                    yield Message("beat")
+                    yield StreamMessage("beat")
                     continue
                 listener.bell.clear()
                 while listener.waiting:
                     yield listener.waiting.popleft()
 
     @contextmanager
-    def _listening(self, listener: Listener) -> Iterator[Listener]:
+    def _register(self, listener: Listener) -> Iterator[Listener]:
         with self._lock:
             self._listeners.add(listener)
             if self._thread is None:
@@ -126,95 +126,105 @@ class Live:
             with self._lock:
                 self._listeners.discard(listener)
 
-    def _last(self, run: str) -> int:
+    def _find_last(self, run: str) -> int:
         if not run:
             return 0
         with self._app.store(read_only=True) as store:
-            return last_event(store, run)
+            return find_last_event(store, run)
 
     def _watch(self) -> None:
-        """The one reader: waits for a change, reads what is new, tells everybody."""
+        """Wait for a change, read what is new, send it to all listeners."""
         while not self._ended.is_set():
             try:
                 with self._app.store(read_only=True) as store:
                     self._follow(store)
             except SegueError:
-                self._ended.wait(_WATCH)  # the database is away; the pages hear of it when they ask
+                self._ended.wait(_WATCH)  # the database is unavailable; pages see that when they request data
 
     def _follow(self, store: Store) -> None:
         while not self._ended.is_set():
             if store.wait_for_change(_WATCH):
                 self.version += 1
-                self._announce()
-            self._tell_events(store)
+                self._send_change()
+            self._send_events(store)
             self._ended.wait(PAUSE)
 
-    def _announce(self) -> None:
-        message = Message("change", json.dumps({"version": self.version}))
+    def _send_change(self) -> None:
+        message = StreamMessage("change", json.dumps({"version": self.version}))
         with self._lock:
             listeners = list(self._listeners)
         for listener in listeners:
-            _tell(listener, message)
+            _deliver(listener, message)
 
-    def _tell_events(self, store: Store) -> None:
-        """Read the new events of each run that somebody looks at, once for all of its pages."""
+    def _send_events(self, store: Store) -> None:
+        """Read the new events of each watched run once, for all of its pages."""
         with self._lock:
             watched: dict[str, list[Listener]] = {}
             for listener in self._listeners:
                 if listener.run:
                     watched.setdefault(listener.run, []).append(listener)
         for run, listeners in watched.items():
-            self._tell_run(store, run, listeners)
+            self._send_run(store, run, listeners)
 
-    def _tell_run(self, store: Store, run: str, listeners: list[Listener]) -> None:
+    def _send_run(self, store: Store, run: str, listeners: list[Listener]) -> None:
         after = min(listener.seq for listener in listeners)
         while not self._ended.is_set() and (batch := list(store.events(run, after, BATCH))):
             before, after = after, batch[-1].seq
-            told = [line_of(event) for event in batch]
-            for_all = _events(told, before)
+            lines = [make_line(event) for event in batch]
+            for_all = _make_events(lines, before)
             for listener in listeners:
                 if listener.seq < after:
-                    _tell(listener, for_all if listener.seq <= before else _events(told, listener.seq))
+                    _deliver(
+                        listener, for_all if listener.seq <= before else _make_events(lines, listener.seq)
+                    )
                     listener.seq = after
-            time.sleep(0.005)  # the loop that serves the pages gets its turn
+            time.sleep(0.005)  # let the loop that serves the pages run
 
 
-def _events(told: list[dict[str, Any]], after: int) -> Message:
-    lines = [line for line in told if line["seq"] > after]
-    return Message("events", json.dumps({"events": lines}, separators=(",", ":")), str(told[-1]["seq"]))
+def _make_events(lines: list[dict[str, Any]], after: int) -> StreamMessage:
+    new = [line for line in lines if line["seq"] > after]
+    return StreamMessage("events", json.dumps({"events": new}, separators=(",", ":")), str(lines[-1]["seq"]))
 
 
-def last_event(store: Store, run: str) -> int:
-    """The number of the last event of a run; 0 when there is none."""
+def find_last_event(store: Store, run: str) -> int:
+    """Return the number of the last event of a run; 0 if there is none."""
     [row] = store.query(
         "SELECT coalesce(max(seq), 0) AS last FROM orchestrator_events WHERE run_id = ?", [run]
     )
     return int(row["last"])
 
 
-def line_of(event: Recorded) -> dict[str, Any]:
-    """An event as a line of the feed."""
+def make_line(event: Recorded) -> dict[str, Any]:
+    """Convert an event to a line of the feed."""
     try:
-        said = describe_event(event)
-    except (KeyError, TypeError, ValueError):  # an event of another version, or of somebody's own making
-        said = None
+        text = describe_event(event)
+    except (KeyError, TypeError, ValueError):  # an event of another version, or of a plug-in
+        text = None
     return {
         "seq": event.seq,
         "ts": event.ts,
         "type": event.type,
         "place": plain(clean(locate_event(event)), 60),
-        "text": plain(clean(said[: 8 * _LONGEST]), _LONGEST) if said else "",
+        "text": plain(clean(text[: 8 * _LONGEST]), _LONGEST) if text else "",
     }
 
 
-def _resumed(after: int | None, last: int) -> tuple[int, bool]:
-    """From which event on a page is told, and whether it has missed too much to be told all of it."""
+def resume_from(after: int | None, last: int) -> tuple[int, bool]:
+    """Return the event after which a page continues, and whether it missed too much to catch up."""
     if after is None:
         return last, False
     lost = after > last or last - after > BEHIND
     return (last if lost else after), lost
 
 
-def _tell(listener: Listener, message: Message) -> None:
+def _deliver(listener: Listener, message: StreamMessage) -> None:
     with suppress(RuntimeError):  # its loop has ended
         listener.loop.call_soon_threadsafe(listener.put, message)
+
+
+async def to_sse(messages: AsyncIterator[StreamMessage]) -> AsyncIterator[str]:
+    """Encode messages as server-sent events; a disconnected page reconnects after two seconds."""
+    yield "retry: 2000\n\n"
+    async for message in messages:
+        head = f"id: {message.id}\n" if message.id else ""
+        yield f"{head}event: {message.kind}\ndata: {message.data}\n\n"

@@ -1,4 +1,4 @@
-"""What pages ask the store about one run: its tasks, its steps, what it has used."""
+"""Queries about one run: its tasks, its steps, and what it has used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from segue.ports import Store
 from segue.reports.selection import Dataset, Rows, Selection
 from segue.reports.timeline import read_titles
 from segue.runtime.wiring import App
-from segue.web.pages import Missing
+from segue.web.routes import NotFound
 
 _STEPS = """SELECT s.run_id, s.key, s.gen, s.seq, s.task, s.phase, s.attempt, s.agent, s.model, s.build_phase,
  s.state, s.started, s.ended, s.superseded,
@@ -34,31 +34,31 @@ _USED = """SELECT count(*) AS steps, min(started) AS started,
  FROM orchestrator_steps WHERE run_id = ?"""
 
 
-def run_of(store: Store, run_id: str) -> Run:
-    """The run of an address; only its whole id counts."""
+def get_run(store: Store, run_id: str) -> Run:
+    """Return the run with exactly this id."""
     run = store.run(run_id)
     if run is None or run.id != run_id:
-        raise Missing(f"There is no run {run_id[:60]!r}.", hint="The list of runs shows those there are.")
+        raise NotFound(f"There is no run {run_id[:60]!r}.", hint="See the list of runs.")
     return run
 
 
-def own_app(app: App, run: Run) -> App:
-    """The settings that the run was started with, on the database that we look at."""
+def load_run_app(app: App, run: Run) -> App:
+    """Load the settings the run was started with, for the database shown here."""
     config = Path(run.spec.config) if run.spec.config else None
     here = {"database_url": app.database(), "state_dir": str(app.state_dir)}
     return App.load(Path(run.spec.repo), config, here, stored=run.spec.settings)
 
 
-def caps(app: App, run: Run) -> Budget:
-    """What the run may use in all; nothing is known of it when its repository or settings are gone."""
+def read_budget(app: App, run: Run) -> Budget:
+    """Return the budget of the run; an empty one if its repository or settings are gone."""
     try:
-        return own_app(app, run).loaded.settings.limits.budget()
+        return load_run_app(app, run).loaded.settings.limits.budget()
     except (SegueError, OSError):
         return Budget()
 
 
-def used(store: Store, run_id: str) -> dict[str, Any]:
-    """What all steps of a run have used."""
+def sum_usage(store: Store, run_id: str) -> dict[str, Any]:
+    """Sum up what all steps of a run have used."""
     phases = ", ".join("?" * len(LAUNCHING))
     [row] = store.query(_USED.format(phases), [*LAUNCHING, run_id])
     whole = {name: int(row[name] or 0) for name in ("steps", "launches", "input_tokens", "output_tokens")}
@@ -69,10 +69,10 @@ def used(store: Store, run_id: str) -> dict[str, Any]:
     }
 
 
-def task_order(store: Store, run: Run) -> dict[str, str]:
-    """The tasks of a run by key with their titles, in the order in which they are carried.
+def list_tasks(store: Store, run: Run) -> dict[str, str]:
+    """Return the titles of the tasks of a run by key, in the order in which they are run.
 
-    What a new plan has dropped before it was begun is not among them.
+    Tasks that a new plan dropped before they were started are left out.
     """
     rows = Dataset(store, Selection(run=run.id)).ask("titles")
     known = read_titles(rows).get(run.id, {})
@@ -87,8 +87,8 @@ def task_order(store: Store, run: Run) -> dict[str, str]:
     return {key: known.get(key, f"Task {key}") for key in dict.fromkeys(keys) if key in wanted}
 
 
-def done_tasks(store: Store, run_id: str) -> int:
-    """How many tasks of a run are done."""
+def count_done(store: Store, run_id: str) -> int:
+    """Count the tasks of a run that are done."""
     [row] = store.query(
         "SELECT count(DISTINCT task) AS done FROM orchestrator_steps"
         " WHERE run_id = ? AND superseded IS NULL AND phase = 'end' AND state = 'done'",
@@ -97,21 +97,21 @@ def done_tasks(store: Store, run_id: str) -> int:
     return int(row["done"])
 
 
-def steps_of(store: Store, run_id: str, tasks: Sequence[str]) -> Rows:
-    """The steps of some tasks, without what they have put out."""
+def list_steps(store: Store, run_id: str, tasks: Sequence[str]) -> Rows:
+    """Return the steps of some tasks, without their output."""
     if not tasks:
         return []
     marks = ", ".join("?" * len(tasks))
     return store.query(_STEPS.format(f"s.task IN ({marks})"), [run_id, *tasks])
 
 
-def run_steps(store: Store, run_id: str) -> Rows:
-    """The steps that belong to no task, but to the run as a whole."""
+def list_run_steps(store: Store, run_id: str) -> Rows:
+    """Return the steps that belong to the run as a whole, not to a task."""
     return store.query(_STEPS.format("s.task IS NULL"), [run_id])
 
 
-def whole_steps(store: Store, run_id: str, tasks: Sequence[str]) -> list[Step]:
-    """The current steps of some tasks with all they have put out."""
+def read_steps(store: Store, run_id: str, tasks: Sequence[str]) -> list[Step]:
+    """Return the current steps of some tasks, with their output."""
     if not tasks:
         return []
     marks = ", ".join("?" * len(tasks))
@@ -121,9 +121,9 @@ def whole_steps(store: Store, run_id: str, tasks: Sequence[str]) -> list[Step]:
     return [Step(**{**row, "state": StepState(row["state"])}) for row in rows]
 
 
-def step_of(store: Store, run_id: str, seq: int) -> dict[str, Any]:
-    """One step with all it was given and has put out."""
+def get_step(store: Store, run_id: str, seq: int) -> dict[str, Any]:
+    """Return one step with its input and output."""
     rows = store.query("SELECT * FROM orchestrator_steps WHERE run_id = ? AND seq = ?", [run_id, seq])
     if not rows:
-        raise Missing(f"There is no step {seq} in run {run_id}.", hint=f"See /runs/{run_id}")
+        raise NotFound(f"There is no step {seq} in run {run_id}.", hint=f"See /runs/{run_id}")
     return rows[0]

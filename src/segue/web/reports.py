@@ -1,4 +1,4 @@
-"""The pages of the reports: where agents fail, what helps, who does better; figures lead to their steps."""
+"""The pages of the reports: where agents fail, what helps, who does better; figures link to their steps."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from typing import Any
 from segue.domain.errors import UsageError
 from segue.ports import Store
 from segue.reports.build import REPORTS, build_reports
+from segue.reports.formatting import format_heading
 from segue.reports.html_page import MOST_ROWS
 from segue.reports.report import DatasetReport
 from segue.reports.selection import Selection, find_sources, parse_since
-from segue.web.pages import Asked, Data, Page
+from segue.web.report_cells import format_table
+from segue.web.routes import Data, PageRequest, PageRoute
 
 FILTERS = ("since", "agent", "model", "source")
 """The filters of `segue report`."""
 
 _ASKS = {
-    "gaps": "Which tasks and errors come back in run after run, and in which part of the build.",
-    "recovery": "What is done about failed verdicts, and how often the next attempt passes then.",
-    "compare": "Agents and models on the same source. Noise is not ranked.",
+    "gaps": "Tasks and errors that recur across runs, by build phase.",
+    "recovery": "What was done about failed verdicts, and how often the next attempt passed.",
+    "compare": "Agents and models on the same source. Only significant differences are shown.",
 }
 _EMPTY = {
-    "gaps": "Nothing has failed in the runs that count here.",
-    "recovery": "No verdict that failed was followed by another attempt yet. A judge gives verdicts:",
-    "compare": "A run counts when it has ended. Let two agents carry the same plan:",
+    "gaps": "Nothing failed in these runs.",
+    "recovery": "No failed verdict was followed by another attempt yet. Verdicts come from a judge:",
+    "compare": "Only finished runs count. Run the same plan with two agents:",
 }
 _TRY = {
     "gaps": ("segue demo feature",),
@@ -37,45 +39,52 @@ _TRY = {
 }
 
 
-def report_page(name: str) -> Callable[[Asked], Data]:
-    """The page of one report."""
+def make_query(name: str) -> Callable[[PageRequest], Data]:
+    """Return the query of one report."""
 
-    def data(asked: Asked) -> Data:
-        chosen = {filter_: asked.text(filter_) for filter_ in FILTERS}
-        selection, problem = _selection(asked.store, chosen)
-        [report] = build_reports(asked.store, (name,), selection)
+    def query(request: PageRequest) -> Data:
+        chosen = {filter_: request.text(filter_) for filter_ in FILTERS}
+        selection, problem = _make_selection(request.store, chosen)
+        [report] = build_reports(request.store, (name,), selection)
         return {
             "title": report.title,
             "asks": _ASKS[name],
             **report.to_json(),
-            "tables": [_table(report, number) for number in range(len(report.tables))],
+            "tables": [_describe_table(report, number) for number in range(len(report.tables))],
             "filters": chosen,
             "filtered": any(chosen.values()),
             "problem": problem,
-            "choices": _choices(asked.store),
+            "choices": _list_choices(request.store),
             "empty": {"next": _EMPTY[name], "commands": _TRY[name]},
-            "any": bool(asked.store.runs(limit=1)),
+            "any": bool(request.store.runs(limit=1)),
         }
 
-    return data
+    return query
 
 
-def _selection(store: Store, chosen: Mapping[str, str]) -> tuple[Selection, str]:
-    """The runs that count; what is wrong with a filter is said, and the filter left out."""
+def _make_selection(store: Store, chosen: Mapping[str, str]) -> tuple[Selection, str]:
+    """Select the runs, and describe the problem of a filter that has to be ignored."""
     begin, problem = None, ""
     if chosen["since"]:
         try:
             begin = parse_since(chosen["since"], time.time())
         except UsageError:
-            problem = (
-                f"{chosen['since'][:40]!r} is not an instant: write 7d, 12h, 2026-01-31 or 2026-01-31T14:00."
-            )
+            problem = f"{chosen['since'][:40]!r} is not a date or duration. Write 7d, 12h or 2026-01-31."
     named = find_sources(store, chosen["source"]) if chosen["source"] else None
     return Selection(begin, chosen["agent"] or None, chosen["model"] or None, named), problem
 
 
-def _table(report: DatasetReport, number: int) -> dict[str, Any]:
-    """What the page needs beside the rows, which stand under the table's own name."""
+def present_report(data: Data) -> Data:
+    """Format the cells and headings of all tables."""
+    tables = data["tables"]
+    return {
+        "cells": {table["name"]: format_table(data, table) for table in tables},
+        "headings": {table["name"]: [format_heading(name) for name in table["columns"]] for table in tables},
+    }
+
+
+def _describe_table(report: DatasetReport, number: int) -> dict[str, Any]:
+    """Describe a table; its rows are stored under its own name."""
     table = report.tables[number]
     return {
         "name": table.name,
@@ -87,7 +96,7 @@ def _table(report: DatasetReport, number: int) -> dict[str, Any]:
     }
 
 
-def _choices(store: Store) -> dict[str, list[str]]:
+def _list_choices(store: Store) -> dict[str, list[str]]:
     rows = store.query(
         "SELECT DISTINCT spec->>'agent' AS agent, spec->>'model' AS model FROM orchestrator_runs"
     )
@@ -95,5 +104,6 @@ def _choices(store: Store) -> dict[str, list[str]]:
 
 
 PAGES = tuple(
-    Page(f"/{name}", "report.html", name.capitalize(), report_page(name), menu=True) for name in REPORTS
+    PageRoute(f"/{name}", "report.html", name.capitalize(), make_query(name), present_report, menu=True)
+    for name in REPORTS
 )

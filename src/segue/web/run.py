@@ -9,57 +9,57 @@ from typing import Any
 from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.reports.selection import Rows
-from segue.reports.timeline import HIDDEN, Timeline, build_timeline
-from segue.reports.timeline_svg import PHASES, draw_timeline
+from segue.reports.timeline import HIDDEN, Bar, Lane, Timeline, build_timeline
+from segue.reports.timeline_svg import draw_timeline, list_phases
 from segue.store.projections import TaskView, state_of, task_views
-from segue.web import queries as facts
-from segue.web.live import last_event, line_of
-from segue.web.pages import Asked, Data, Page
-from segue.web.runs import source_name
+from segue.web import queries
+from segue.web.live import find_last_event, make_line
+from segue.web.routes import Data, PageRequest, PageRoute
+from segue.web.runs import name_source
 
 SIZE = 20
-"""Tasks on one page: lanes of the timeline, too."""
+"""Tasks on one page, also in the timeline."""
 
 FEED = 40
-"""Events that are looked at for the feed."""
+"""Events read for the feed."""
 
-GOING = (RunState.RUNNING, RunState.PARKED)
+ACTIVE = (RunState.RUNNING, RunState.PARKED)
 
 
-def run_page(asked: Asked) -> Data:
-    """Everything about one run that fits on a page."""
-    store = asked.store
-    run = facts.run_of(store, asked.path["run"])
+def query_run(request: PageRequest) -> Data:
+    """Return everything about one run that fits on a page."""
+    store = request.store
+    run = queries.get_run(store, request.path["run"])
     state = state_of(run)
-    order = facts.task_order(store, run)
-    number, pages, keys = _place(asked, run, order)
-    steps = facts.steps_of(store, run.id, keys)
-    whole = facts.run_steps(store, run.id) if number == 1 else []
-    views = {view.key: view for view in task_views(run, facts.whole_steps(store, run.id, keys))}
+    order = queries.list_tasks(store, run)
+    number, pages, keys = _choose_tasks(request, run, order)
+    steps = queries.list_steps(store, run.id, keys)
+    whole = queries.list_run_steps(store, run.id) if number == 1 else []
+    views = {view.key: view for view in task_views(run, queries.read_steps(store, run.id, keys))}
     return {
-        "title": source_name(run),
-        "run": {**_facts(run), "state": state, "going": state in GOING},
-        "used": facts.used(store, run.id),
-        "caps": asdict(facts.caps(asked.app, run)),
-        "open": [_named(step) for step in steps if step["state"] == "started" and state in GOING],
-        "tasks": [_task(key, order[key], views, steps) for key in keys],
-        "whole": [_named(step) for step in whole if step["phase"] not in HIDDEN],
-        "timeline": asdict(_timeline(run, state, [*whole, *steps], order)),
-        "feed": feed(store, run.id),
-        "done": facts.done_tasks(store, run.id),
+        "title": name_source(run),
+        "run": {**_describe_run(run), "state": state, "going": state in ACTIVE},
+        "used": queries.sum_usage(store, run.id),
+        "caps": asdict(queries.read_budget(request.app, run)),
+        "open": [_describe_step(step) for step in steps if step["state"] == "started" and state in ACTIVE],
+        "tasks": [_describe_task(key, order[key], views, steps) for key in keys],
+        "whole": [_describe_step(step) for step in whole if step["phase"] not in HIDDEN],
+        "timeline": asdict(_build_timeline(run, state, [*whole, *steps], order)),
+        "feed": read_feed(store, run.id),
+        "done": queries.count_done(store, run.id),
         "total": len(order),
         "page": number,
         "pages": pages,
     }
 
 
-def _facts(run: Run) -> dict[str, Any]:
+def _describe_run(run: Run) -> dict[str, Any]:
     spec = run.spec
     named = {name: getattr(spec, name) for name in ("source", "repo", "agent", "model", "flow")}
     times = {"created": run.created, "updated": run.updated, "wake": run.wake}
     return {
         "id": run.id,
-        "name": source_name(run),
+        "name": name_source(run),
         "kind": spec.source_kind,
         **named,
         **times,
@@ -67,16 +67,16 @@ def _facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _place(asked: Asked, run: Run, order: dict[str, str]) -> tuple[int, int, list[str]]:
-    """Which tasks are shown: those that are asked for, else those around the one that is worked on."""
+def _choose_tasks(request: PageRequest, run: Run, order: dict[str, str]) -> tuple[int, int, list[str]]:
+    """Choose the tasks to show: the requested page, else the one with the current task."""
     keys = list(order)
     pages = max(1, -(-len(keys) // SIZE))
-    number = asked.number("page") or (_current(asked.store, run, keys) // SIZE + 1)
+    number = request.number("page") or (_find_current(request.store, run, keys) // SIZE + 1)
     number = min(number, pages)
     return number, pages, keys[(number - 1) * SIZE : number * SIZE]
 
 
-def _current(store: Store, run: Run, keys: list[str]) -> int:
+def _find_current(store: Store, run: Run, keys: list[str]) -> int:
     wanted = run.spec.titles and run.state is not RunState.DONE
     rows = store.query(
         "SELECT task FROM orchestrator_steps WHERE run_id = ? AND task IS NOT NULL ORDER BY seq DESC LIMIT 1",
@@ -85,16 +85,23 @@ def _current(store: Store, run: Run, keys: list[str]) -> int:
     return keys.index(str(rows[0]["task"])) if rows else 0
 
 
-def _task(key: str, title: str, views: dict[str, TaskView], steps: Rows) -> dict[str, Any]:
+def _describe_task(key: str, title: str, views: dict[str, TaskView], steps: Rows) -> dict[str, Any]:
     view = views.get(key) or TaskView(key, title)
     shown = [step for step in steps if step["task"] == key and step["phase"] not in HIDDEN]
-    told = {name: getattr(view, name) for name in ("state", "phase", "attempts", "verdict", "reason")}
+    known = {name: getattr(view, name) for name in ("state", "phase", "attempts", "verdict", "reason")}
     spent = {"tokens": view.tokens, "cost_usd": view.cost_usd, "seconds": view.seconds}
     where = {"branch": view.branch, "commit": view.commit, "started": view.started}
-    return {"key": key, "title": title, **told, **spent, **where, "steps": [_named(step) for step in shown]}
+    return {
+        "key": key,
+        "title": title,
+        **known,
+        **spent,
+        **where,
+        "steps": [_describe_step(step) for step in shown],
+    }
 
 
-def _named(step: dict[str, Any]) -> dict[str, Any]:
+def _describe_step(step: dict[str, Any]) -> dict[str, Any]:
     names = (
         "seq",
         "key",
@@ -117,35 +124,27 @@ def _named(step: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _timeline(run: Run, state: RunState, steps: Rows, order: dict[str, str]) -> Timeline:
-    now = int(time.time() * 1000) if state in GOING else run.updated
+def _build_timeline(run: Run, state: RunState, steps: Rows, order: dict[str, str]) -> Timeline:
+    now = int(time.time() * 1000) if state in ACTIVE else run.updated
     began = min([step["started"] for step in steps], default=run.created)
     return build_timeline(run, steps, order, began, now)
 
 
-def feed(store: Store, run_id: str) -> list[dict[str, Any]]:
-    """The last things that happened, as sentences, the newest last."""
-    after = max(0, last_event(store, run_id) - FEED)
-    return [line for event in store.events(run_id, after, FEED) if (line := line_of(event))["text"]]
+def read_feed(store: Store, run_id: str) -> list[dict[str, Any]]:
+    """Return the latest events as sentences, newest last."""
+    after = max(0, find_last_event(store, run_id) - FEED)
+    return [line for event in store.events(run_id, after, FEED) if (line := make_line(event))["text"]]
 
 
-def drawing(data: Data) -> str:
-    """The timeline of the page's data as a drawing whose bars lead to the steps."""
-    from segue.reports.timeline import Bar, Lane
+def present_run(data: Data) -> Data:
+    """Draw the timeline, whose bars link to the steps, and list the phases of its legend."""
+    from markupsafe import Markup
 
-    told = data["timeline"]
-    made = [Lane(**{**lane, "bars": tuple(Bar(**bar) for bar in lane["bars"])}) for lane in told["lanes"]]
-    return draw_timeline(Timeline(**{**told, "lanes": tuple(made)}), link="#step-")
-
-
-def legend(data: Data) -> list[str]:
-    """The phases that occur in the timeline."""
-    used = {
-        bar["phase"] if bar["phase"] in PHASES else "other"
-        for lane in data["timeline"]["lanes"]
-        for bar in lane["bars"]
-    }
-    return [phase for phase in (*PHASES, "other") if phase in used]
+    facts = data["timeline"]
+    lanes = [Lane(**{**lane, "bars": tuple(Bar(**bar) for bar in lane["bars"])}) for lane in facts["lanes"]]
+    timeline = Timeline(**{**facts, "lanes": tuple(lanes)})
+    drawing = draw_timeline(timeline, link="#step-")
+    return {"drawing": Markup(drawing), "legend": list_phases(timeline)}  # noqa: S704 - it is escaped
 
 
-PAGES = (Page("/runs/{run}", "run.html", "Run", run_page, section="/runs", live=True),)
+PAGES = (PageRoute("/runs/{run}", "run.html", "Run", query_run, present_run, section="/runs", live=True),)

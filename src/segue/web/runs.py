@@ -1,4 +1,4 @@
-"""The page of all runs: newest first, filtered, a page at a time."""
+"""The list of runs: newest first, with filters and pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.store.projections import state_of
-from segue.web.pages import Asked, Data, Page
+from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 
 SIZE = 25
 """Runs on one page."""
@@ -21,27 +21,27 @@ _COUNTS = """SELECT run_id, count(DISTINCT task) AS begun,
  FROM orchestrator_steps WHERE superseded IS NULL AND run_id IN ({}) GROUP BY run_id"""
 
 
-def runs(asked: Asked) -> Data:
-    """The runs, what they can be filtered by, and where in the list we are."""
-    chosen = {name: asked.text(name) for name in FILTERS}
+def query_runs(request: PageRequest) -> Data:
+    """Return one page of the runs that match, and the choices of the filters."""
+    chosen = {name: request.text(name) for name in FILTERS}
     conditions = [(f"spec->>'{name}' = ?", chosen[name]) for name in _SPEC if chosen[name]]
-    found = _ids(asked.store, conditions, chosen["state"])
-    number = min(asked.number("page", 1) or 1, max(1, -(-len(found) // SIZE)))
-    shown = found[(number - 1) * SIZE : number * SIZE]
+    found = _find_ids(request.store, conditions, chosen["state"])
+    number, pages = request.page(len(found), SIZE)
+    shown = slice_page(found, number, SIZE)
     return {
-        "runs": [_row(run) for run in map(asked.store.run, shown) if run is not None],
-        "counts": _counts(asked.store, shown),
+        "runs": [_make_row(run) for run in map(request.store.run, shown) if run is not None],
+        "counts": _count_tasks(request.store, shown),
         "total": len(found),
         "page": number,
-        "pages": max(1, -(-len(found) // SIZE)),
+        "pages": pages,
         "filters": chosen,
-        "choices": _choices(asked.store),
-        "any": bool(asked.store.runs(limit=1)),
+        "choices": _list_choices(request.store),
+        "any": bool(request.store.runs(limit=1)),
     }
 
 
-def _ids(store: Store, conditions: list[tuple[str, str]], state: str) -> list[str]:
-    """The ids of the runs that are asked for, newest first."""
+def _find_ids(store: Store, conditions: list[tuple[str, str]], state: str) -> list[str]:
+    """Find the ids of the runs that match, newest first."""
     where = " AND ".join(["true", *(condition for condition, _ in conditions)])
     values: list[object] = [value for _, value in conditions]
     if state and state not in (RunState.RUNNING, RunState.PARKED, RunState.STOPPED):
@@ -51,18 +51,18 @@ def _ids(store: Store, conditions: list[tuple[str, str]], state: str) -> list[st
     rows = store.query(sql, values)
     if not state:
         return [str(row["id"]) for row in rows]
-    return [str(row["id"]) for row in rows if _really(store, row) == state]
+    return [str(row["id"]) for row in rows if _actual_state(store, row) == state]
 
 
-def _really(store: Store, row: dict[str, Any]) -> str:
-    """A run whose process is gone is stopped, whatever its row says."""
+def _actual_state(store: Store, row: dict[str, Any]) -> str:
+    """Return the state of a run; one whose process is gone is stopped, whatever its row says."""
     if row["state"] not in (RunState.RUNNING, RunState.PARKED):
         return str(row["state"])
     run = store.run(str(row["id"]))
     return state_of(run) if run else ""
 
 
-def _row(run: Run) -> dict[str, Any]:
+def _make_row(run: Run) -> dict[str, Any]:
     state = state_of(run)
     ended = None if state in (RunState.RUNNING, RunState.PARKED) else run.updated
     return {
@@ -70,7 +70,7 @@ def _row(run: Run) -> dict[str, Any]:
         "state": state,
         "source": run.spec.source,
         "kind": run.spec.source_kind,
-        "name": source_name(run),
+        "name": name_source(run),
         "agent": run.spec.agent,
         "model": run.spec.model,
         "flow": run.spec.flow,
@@ -84,16 +84,16 @@ def _row(run: Run) -> dict[str, Any]:
     }
 
 
-def source_name(run: Run) -> str:
-    """What a run is about, in a few words: the name of a file or folder, or the sentence itself."""
+def name_source(run: Run) -> str:
+    """Name the source of a run: a file, a folder, or the prompt itself."""
     if run.spec.source_kind in ("prompt", "bridge"):
         return run.spec.source
     path = PurePath(run.spec.source)
     return path.name if path.name != "tasks.md" else path.parent.name
 
 
-def _counts(store: Store, ids: list[str]) -> dict[str, dict[str, int]]:
-    """How many tasks each of the runs has begun, finished, and left to a person."""
+def _count_tasks(store: Store, ids: list[str]) -> dict[str, dict[str, int]]:
+    """Count the tasks each run has started, finished, and left to a person."""
     if not ids:
         return {}
     rows = store.query(_COUNTS.format(", ".join("?" * len(ids))), ids)
@@ -102,11 +102,11 @@ def _counts(store: Store, ids: list[str]) -> dict[str, dict[str, int]]:
     }
 
 
-def _choices(store: Store) -> dict[str, list[str]]:
+def _list_choices(store: Store) -> dict[str, list[str]]:
     columns = ", ".join(f"spec->>'{name}' AS {name}" for name in _SPEC)
     rows = store.query(f"SELECT DISTINCT {columns} FROM orchestrator_runs")  # noqa: S608
     found = {name: sorted({str(row[name]) for row in rows if row[name]}) for name in _SPEC}
     return {**found, "state": [str(state) for state in RunState]}
 
 
-PAGES = (Page("/runs", "runs.html", "Runs", runs, menu=True, live=True),)
+PAGES = (PageRoute("/runs", "runs.html", "Runs", query_runs, menu=True, live=True),)

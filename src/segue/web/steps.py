@@ -1,4 +1,4 @@
-"""The steps of all runs, filtered: what stands behind a figure of a report."""
+"""The steps of all runs, with filters: the evidence behind the figures of reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from segue.domain.role import ROLE_OF
 from segue.domain.run import StepState
 from segue.domain.verdict import Action, Result
 from segue.reports.selection import Selection, find_sources, parse_since
-from segue.web.pages import Asked, Data, Page
+from segue.web.routes import Data, PageRequest, PageRoute
 
 SIZE = 50
 CHOICES = {
@@ -38,10 +38,10 @@ _SQL = """SELECT s.run_id, s.seq, s.key, s.task, s.phase, s.attempt, s.agent, s.
  ORDER BY s.run_id DESC, s.seq DESC LIMIT {limit} OFFSET ?"""
 
 
-def steps(asked: Asked) -> Data:
-    """The steps that fit, the newest first."""
-    chosen = {name: asked.text(name) for name in (*CHOICES, *_RUNS)}
-    runs, values = _selection(asked, chosen).to_sql()
+def query_steps(request: PageRequest) -> Data:
+    """Return the steps that match, newest first."""
+    chosen = {name: request.text(name) for name in (*CHOICES, *_RUNS)}
+    runs, values = _make_selection(request, chosen).to_sql()
     where = ""
     phases = CHOICES["phase"]
     values += phases
@@ -50,9 +50,9 @@ def steps(asked: Asked) -> Data:
             where += " AND s.build_phase IS NULL"
         elif chosen[name]:
             where, values = f"{where} AND {condition}", [*values, chosen[name]]
-    number = asked.number("page", 1, 1_000_000) or 1
+    number = request.number("page", 1, 1_000_000) or 1
     sql = _SQL.format(runs=runs, steps=where, phases=", ".join("?" * len(phases)), limit=SIZE + 1)
-    rows = asked.store.query(sql, [*values, (number - 1) * SIZE])
+    rows = request.store.query(sql, [*values, (number - 1) * SIZE])
     return {
         "title": "Steps",
         "steps": [
@@ -67,13 +67,13 @@ def steps(asked: Asked) -> Data:
     }
 
 
-def _selection(asked: Asked, chosen: dict[str, str]) -> Selection:
+def _make_selection(request: PageRequest, chosen: dict[str, str]) -> Selection:
     try:
         begin = parse_since(chosen["since"], time.time()) if chosen["since"] else None
     except UsageError:
         begin = None
-    named = find_sources(asked.store, chosen["source"]) if chosen["source"] else None
+    named = find_sources(request.store, chosen["source"]) if chosen["source"] else None
     return Selection(begin, chosen["agent"] or None, chosen["model"] or None, named)
 
 
-PAGES = (Page("/steps", "steps.html", "Steps", steps, section="/runs"),)
+PAGES = (PageRoute("/steps", "steps.html", "Steps", query_steps, section="/runs"),)

@@ -1,4 +1,4 @@
-"""A few open stores for the threads that draw pages, so that one slow question holds nobody up."""
+"""A pool of open stores for the threads that render pages, so that a slow query blocks nobody else."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from segue.domain.errors import StoreError
 from segue.ports import Store
 from segue.runtime.wiring import App
 
-_IDLE = 4
+_MAX_IDLE = 4
 
 
-class Stores:
+class StorePool:
     """Lends stores that are open for reading only."""
 
     def __init__(self, app: App) -> None:
@@ -21,8 +21,8 @@ class Stores:
         self._idle: queue.SimpleQueue[Store] = queue.SimpleQueue()
 
     @contextmanager
-    def lend(self) -> Iterator[Store]:
-        """A store for as long as the block lasts; one that failed is not lent again."""
+    def borrow(self) -> Iterator[Store]:
+        """Lend a store while the block runs; one that failed is not lent again."""
         store = self._take()
         try:
             yield store
@@ -36,7 +36,7 @@ class Stores:
             self._give_back(store)
 
     def close(self) -> None:
-        """Close those that are not lent."""
+        """Close the idle stores."""
         while not self._idle.empty():
             self._idle.get_nowait().__exit__()
 
@@ -47,7 +47,7 @@ class Stores:
             return self._app.store(read_only=True)
 
     def _give_back(self, store: Store) -> None:
-        if self._idle.qsize() < _IDLE:
+        if self._idle.qsize() < _MAX_IDLE:
             self._idle.put(store)
         else:
             store.__exit__()

@@ -1,7 +1,5 @@
 """The table `[rls]`: the row level security check."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

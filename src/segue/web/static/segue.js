@@ -1,11 +1,11 @@
-// Keeps a page true: when the server says that something has changed, the parts marked `data-live` are fetched
-// again and replaced where they differ. Nothing is kept here that the server does not know.
+// Keeps a page up to date: when the server reports a change, the parts marked `data-live` are fetched again
+// and replaced where they differ. The page has no state of its own.
 "use strict";
 
 const root = document.documentElement;
 root.classList.add("js");
 
-/* On a narrow screen the menu is longer than its room: where we are is in sight */
+/* On a narrow screen the menu overflows: scroll to the current entry */
 const here = document.querySelector(".top nav [aria-current]");
 if (here) here.parentElement.scrollLeft = here.offsetLeft - (innerWidth - here.offsetWidth) / 2;
 
@@ -13,10 +13,10 @@ if (here) here.parentElement.scrollLeft = here.offsetLeft - (innerWidth - here.o
 document.getElementById("theme")?.addEventListener("click", () => {
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
-  try { localStorage.setItem("segue-theme", root.dataset.theme); } catch { /* it holds for this page */ }
+  try { localStorage.setItem("segue-theme", root.dataset.theme); } catch { /* kept for this page only */ }
 });
 
-/* What was said */
+/* Messages */
 const said = document.getElementById("said");
 function say(text, bad) {
   if (!said) return;
@@ -25,8 +25,8 @@ function say(text, bad) {
   said.hidden = !text;
 }
 
-/* Times that go on */
-function ticking() {
+/* Running times */
+function updateTimes() {
   const now = Date.now();
   for (const element of document.querySelectorAll("time[data-ago]")) {
     const seconds = Math.max(0, (now - Number(element.dataset.ago)) / 1000);
@@ -36,25 +36,25 @@ function ticking() {
   }
   for (const element of document.querySelectorAll("time[data-since]")) {
     const seconds = Math.max(0, (now - Number(element.dataset.since)) / 1000);
-    element.textContent = spoken(seconds);
+    element.textContent = formatDuration(seconds);
   }
 }
-function spoken(seconds) {
+function formatDuration(seconds) {
   if (seconds < 60) return `${Math.floor(seconds)}s`;
   const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
   const two = (number) => String(number).padStart(2, "0");
   return hours ? `${hours}h${two(minutes % 60)}m` : `${minutes}m${two(Math.floor(seconds % 60))}s`;
 }
-setInterval(ticking, 1000);
-ticking();
+setInterval(updateTimes, 1000);
+updateTimes();
 
 /* Fetching parts */
-async function part(address) {
+async function fetchPart(address) {
   const answer = await fetch(address, { headers: { "x-segue-part": "content" }, cache: "no-store" });
-  if (answer.status === 401) throw new Error("This page was left open while Segue was started anew. Open the link that it has printed.");
+  if (answer.status === 401) throw new Error("Segue was restarted while this page was open. Open the link it printed.");
   const made = document.createElement("template");
   made.innerHTML = await answer.text();
-  if (!answer.ok) throw new Error(made.content.querySelector("p")?.textContent || "The page could not be fetched.");
+  if (!answer.ok) throw new Error(made.content.querySelector("p")?.textContent || "The page could not be loaded.");
   return made.content;
 }
 
@@ -62,16 +62,16 @@ function replace(fresh) {
   for (const element of fresh.querySelectorAll("[data-live]")) {
     const old = document.getElementById(element.id);
     const drawn = element.innerHTML;
-    if (!old || old.dataset.drawn === drawn || busy(old)) continue;
+    if (!old || old.dataset.drawn === drawn || isBusy(old)) continue;
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
     keepOpen(old, element);
     old.replaceWith(element);
     element.dataset.drawn = drawn;
-    if (focused) again_focus(focused, element);
+    if (focused) restoreFocus(focused, element);
   }
-  ticking();
+  updateTimes();
 }
-// Steps that are open stay open, with what was fetched for them; those that went on meanwhile are fetched anew.
+// Open steps stay open with their content; those that changed meanwhile are fetched again.
 function keepOpen(old, fresh) {
   for (const opened of old.querySelectorAll("details[id][open]")) {
     const next = fresh.querySelector(`#${CSS.escape(opened.id)}`);
@@ -83,12 +83,12 @@ function keepOpen(old, fresh) {
     else load(next);
   }
 }
-function again_focus(focused, element) {
+function restoreFocus(focused, element) {
   const place = focused.id ? `#${CSS.escape(focused.id)}` : focused.closest("details[id]") ? `#${CSS.escape(focused.closest("details[id]").id)} > summary` : "";
   if (place) element.querySelector(place)?.focus({ preventScroll: true });
 }
-// What somebody is typing into is left alone until the next change.
-function busy(element) {
+// An input in use is left alone until the next change.
+function isBusy(element) {
   const at = document.activeElement;
   return at && element.contains(at) && (at.tagName === "SELECT" || (at.tagName === "INPUT" && at.value !== ""));
 }
@@ -100,7 +100,7 @@ async function refresh() {
   refreshing = true;
   again = false;
   try {
-    replace(await part(location.pathname + location.search));
+    replace(await fetchPart(location.pathname + location.search));
     document.dispatchEvent(new CustomEvent("segue:fresh"));
   } catch (error) {
     if (!(error instanceof TypeError)) say(error.message, true);  // a TypeError is the network: the stream says so
@@ -115,7 +115,7 @@ const from = document.body.dataset.liveFrom;
 const sign = document.getElementById("live");
 let source = null, heard = Date.now(), last = "";
 
-function show(away) {
+function showState(away) {
   if (!sign) return;
   sign.hidden = false;
   sign.classList.toggle("away", away);
@@ -125,30 +125,30 @@ function connect() {
   source?.close();
   const mark = last ? `${from.includes("?") ? "&" : "?"}after=${last}` : "";
   source = new EventSource(from + mark);
-  source.onopen = () => { heard = Date.now(); show(false); };
-  source.onerror = () => show(true);
+  source.onopen = () => { heard = Date.now(); showState(false); };
+  source.onerror = () => showState(true);
   for (const kind of ["hello", "reset", "change", "events", "beat", "end"]) source.addEventListener(kind, (message) => {
     heard = Date.now();
     if (message.lastEventId) last = message.lastEventId;
     if (kind === "events") document.dispatchEvent(new CustomEvent("segue:events", { detail: JSON.parse(message.data).events }));
     if (kind === "reset") document.dispatchEvent(new CustomEvent("segue:reset"));
-    if (kind === "end") { source.close(); show(true); }
-    if (kind !== "end" && kind !== "events") refresh();  // at a beat, too: no event says that a process died
+    if (kind === "end") { source.close(); showState(true); }
+    if (kind !== "end" && kind !== "events") refresh();  // at a beat, too: no event reports that a process died
   });
 }
-// A stream that is closed, or that was not heard of for long (the machine slept), is opened again.
-function look() {
+// Reopen a stream that is closed or silent for long (the machine slept).
+function keepConnected() {
   if (document.hidden) return;
   if (!source || source.readyState === EventSource.CLOSED || Date.now() - heard > 45000) { heard = Date.now(); connect(); }
 }
-// A browser keeps six connections to one server for all its tabs: those that nobody sees hold none.
+// A browser has six connections to one server for all its tabs: hidden tabs give theirs up.
 document.addEventListener("visibilitychange", () => {
   if (!from) return;
-  if (document.hidden) { source?.close(); source = null; } else { look(); refresh(); }
+  if (document.hidden) { source?.close(); source = null; } else { keepConnected(); refresh(); }
 });
-if (from) { look(); setInterval(look, 5000); }
+if (from) { keepConnected(); setInterval(keepConnected, 5000); }
 
-/* Acts: what a form says is done, and answered with a sentence */
+/* Actions: send a form, show the result */
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (form.method !== "post") return;
@@ -160,40 +160,40 @@ document.addEventListener("submit", async (event) => {
   say("Working…");
   try {
     const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "application/json" } });
-    const told = await answer.json();
-    if (answer.ok) { say(told.data.said); form.reset(); } else { say([told.error.message, told.error.kept, told.error.hint].filter(Boolean).join(" "), true); }
-  } catch { say("Segue could not be reached. Is `segue serve` still running?", true); }
+    const result = await answer.json();
+    if (answer.ok) { say(result.data.said); form.reset(); } else { say([result.error.message, result.error.kept, result.error.hint].filter(Boolean).join(" "), true); }
+  } catch { say("Segue cannot be reached. Is `segue serve` still running?", true); }
   buttons.forEach((button) => { button.disabled = false; });
   refresh();
 });
 
-/* Forms that filter at once */
+/* Filters that apply at once */
 document.addEventListener("change", (event) => { event.target.closest("form[data-auto]")?.requestSubmit(); });
 
-/* Steps: opened by their row or by their bar, fetched when they are opened */
+/* Steps: opened from their row or their bar, fetched when opened */
 async function load(row) {
   const body = row.querySelector(":scope > .body");
   row.dataset.loaded = row.dataset.mark;
   try {
-    const fresh = await part(row.dataset.src);
+    const fresh = await fetchPart(row.dataset.src);
     const inside = [...body.querySelectorAll("details")].map((one) => one.open);
     body.replaceChildren(fresh);
     [...body.querySelectorAll("details")].forEach((one, place) => { if (place in inside) one.open = inside[place]; });
-    ticking();
+    updateTimes();
   } catch (error) { body.textContent = error.message; }
 }
 document.addEventListener("toggle", (event) => {
   const row = event.target;
   if (row.matches?.("details[data-src]") && row.open && row.dataset.loaded === undefined) load(row);
 }, true);
-function unfold() {
+function openTarget() {
   const row = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
   if (row?.matches("details")) { row.open = true; row.scrollIntoView({ block: "start" }); row.querySelector("summary").focus({ preventScroll: true }); }
 }
-addEventListener("hashchange", unfold);
-unfold();
+addEventListener("hashchange", openTarget);
+openTarget();
 
-/* The feed: new events are added at its end; after a gap the server draws it anew */
+/* The feed: new events are appended; after a gap it is fetched again */
 const feed = document.getElementById("feed");
 const LINES = 100;
 function atEnd() { return feed.scrollHeight - feed.scrollTop - feed.clientHeight < 30; }
@@ -218,7 +218,7 @@ if (feed) {
     if (follow) feed.scrollTop = feed.scrollHeight;
   });
   document.addEventListener("segue:reset", async () => {
-    const fresh = (await part(location.pathname + location.search).catch(() => null))?.querySelector("#feed");
+    const fresh = (await fetchPart(location.pathname + location.search).catch(() => null))?.querySelector("#feed");
     if (fresh) { feed.replaceChildren(...fresh.children); feed.dataset.last = fresh.dataset.last; feed.scrollTop = feed.scrollHeight; }
   });
 }

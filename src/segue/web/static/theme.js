@@ -1,6 +1,6 @@
-// Runs before the page is drawn, so that it does not flash: the theme the reader has chosen, if any.
+// Applies the chosen theme before the page is drawn, so that it does not flash.
 (() => {
   let chosen = null;
-  try { chosen = localStorage.getItem("segue-theme"); } catch { /* a browser that keeps nothing */ }
+  try { chosen = localStorage.getItem("segue-theme"); } catch { /* storage is not available */ }
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
 })();

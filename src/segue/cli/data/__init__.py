@@ -1,0 +1,1 @@
+"""Commands that look after the database and the state folder, and measure judges."""

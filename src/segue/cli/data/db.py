@@ -1,0 +1,168 @@
+"""`segue db`: locate, migrate, export and push the database."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.group()
+def db() -> None:
+    """Manage the database of runs, steps and events.
+
+    \b
+    Examples:
+      segue db path
+      segue db export events > events.jsonl
+    """
+
+
+@db.command("path")
+@options("repo", "config", "database", "json")
+def path(repo: Path | None, config_file: Path | None, as_json: bool, **settings: Any) -> int:
+    """Print the location of the database (passwords masked).
+
+    \b
+    Examples:
+      sqlite3 "$(segue db path)" 'select * from orchestrator_runs'
+    """
+    from segue.runtime.wiring import App
+
+    app = App.load(repo, config_file, settings)
+    output = make_output(as_json)
+    where = app.redactor().text(app.database())
+    if as_json:
+        output.data({"path": where})
+    else:
+        output.text(where)
+    return 0
+
+
+@db.command("migrate")
+@options("repo", "config", "database", "json")
+def migrate(repo: Path | None, config_file: Path | None, as_json: bool, **settings: Any) -> int:
+    """Create or update the tables; safe to repeat.
+
+    \b
+    Examples:
+      segue db migrate --database-url postgresql://me@host/segue
+    """
+    from segue.runtime.wiring import App
+
+    with App.load(repo, config_file, settings).store() as store:
+        version = store.version()
+    output = make_output(as_json)
+    if as_json:
+        output.data({"version": version})
+    else:
+        output.text(f"The database is at version {version}.")
+    return 0
+
+
+@db.command("export")
+@click.argument("table", type=click.Choice(["runs", "steps", "events", "signals", "prompts"]))
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["jsonl", "csv", "parquet"]),
+    default="jsonl",
+    show_default=True,
+    help="The file format.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="The file to write (default: stdout).",
+)
+@options("repo", "config", "database")
+def export(
+    table: str, kind: str, out: Path | None, repo: Path | None, config_file: Path | None, **settings: Any
+) -> int:
+    """Write TABLE as JSON lines, CSV or Parquet.
+
+    \b
+    Examples:
+      segue db export events > events.jsonl
+      segue db export steps --format csv -o steps.csv
+      segue db export events --format parquet -o events.parquet
+    """
+    from segue.runtime.wiring import App
+    from segue.store.export import export as write
+
+    with App.load(repo, config_file, settings).store(read_only=True) as store:
+        if out is None:
+            write(store, table, kind, sys.stdout.buffer)
+            return 0
+        with out.open("wb") as file:
+            count = write(store, table, kind, file)
+    click.echo(f"{count} rows written to {out}", err=True)
+    return 0
+
+
+@db.command("supabase")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="The folder of the supabase/ folder (default: the repository).",
+)
+@options("repo", "json")
+def supabase(folder: Path | None, repo: Path | None, as_json: bool) -> int:
+    """Write the schema as migrations of a Supabase project.
+
+    Row level security is on, and only the service role has access. Safe to repeat: writes only what is
+    missing.
+
+    \b
+    Examples:
+      segue db supabase && supabase db push
+      segue db supabase --dir ../app
+    """
+    from segue.store import supabase as migrations
+
+    project = folder or repo or Path.cwd()
+    written = migrations.write(project)
+    output = make_output(as_json)
+    if as_json:
+        names = [str(project / migrations.FOLDER / name) for name in migrations.files()]
+        output.data({"written": [str(path) for path in written], "files": names})
+    for path in written:
+        output.text(str(path))
+    output.note("Apply them with: supabase db push" if written else "Up to date: all migrations exist.")
+    return 0
+
+
+@db.command("push")
+@click.option("--to", metavar="URL", default=None, help="The Postgres database (default: --database-url).")
+@click.option("--run", "run_ids", metavar="RUN", multiple=True, help="Push only this run (repeatable).")
+@options("repo", "config", "database", "json")
+def push(
+    to: str | None,
+    run_ids: tuple[str, ...],
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """Push runs recorded offline, in SQLite, to Postgres.
+
+    Events buffered while the database was unreachable are written first. Existing rows are not pushed
+    again, and an interrupted push continues where it stopped.
+
+    \b
+    Examples:
+      segue db push --to postgresql://me:password@host/segue
+      segue db push --run 20261115-0219
+    """
+    from segue.cli.data.push import push_runs
+    from segue.runtime.wiring import App
+
+    return push_runs(App.load(repo, config_file, settings), to, run_ids, make_output(as_json))

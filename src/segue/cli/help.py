@@ -1,0 +1,99 @@
+"""Commands about Segue itself: help, version, exit codes, shell completion."""
+
+from __future__ import annotations
+
+import click
+
+from segue import __version__
+from segue.cli.options import make_output, options
+
+EXIT_CODES: dict[int, str] = {
+    0: "all requested work is done",
+    1: "unexpected error",
+    2: "the command line or the configuration is wrong, or the repository is not ready for a run",
+    3: "stopped: a task needs a human",
+    4: "credentials are missing or were rejected",
+    5: "a required program was not found",
+    6: "another process is using the repository or the run",
+    124: "the time limit of the whole run was reached",
+    130: "interrupted (Ctrl-C, `segue stop`); the state is saved and the resume command is printed",
+}
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("help")
+@click.argument("words", metavar="[COMMAND]...", nargs=-1)
+@click.pass_context
+def help_(context: click.Context, words: tuple[str, ...]) -> None:
+    """Show help for Segue or for COMMAND.
+
+    \b
+    Examples:
+      segue help
+      segue help run
+      segue help db export
+    """
+    from segue.cli.main import unknown_command
+
+    assert context.parent is not None
+    place, command = context.parent, context.parent.command
+    for word in words:
+        found = command.get_command(place, word) if isinstance(command, click.Group) else None
+        if found is None:
+            raise unknown_command(word, place)
+        command, place = found, click.Context(found, info_name=word, parent=place)
+    click.echo(command.get_help(place))
+
+
+@click.command()
+@options("json")
+def version(as_json: bool) -> None:
+    """Print the version of Segue.
+
+    \b
+    Examples:
+      segue version
+      segue version --json
+    """
+    output = make_output(as_json)
+    if as_json:
+        output.data({"version": __version__})
+    output.text(f"segue {__version__}")
+
+
+@click.command("exit-codes")
+@options("json")
+def exit_codes(as_json: bool) -> None:
+    """List the exit codes and their meaning.
+
+    \b
+    Examples:
+      segue exit-codes
+      segue exit-codes --json
+    """
+    output = make_output(as_json)
+    if as_json:
+        output.data({str(code): meaning for code, meaning in EXIT_CODES.items()})
+    else:
+        output.table(["code", "meaning"], EXIT_CODES.items())
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(_SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion script for SHELL.
+
+    \b
+    Examples:
+      segue completion bash >> ~/.bashrc
+      segue completion zsh >> ~/.zshrc
+      segue completion fish > ~/.config/fish/completions/segue.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from segue.cli.main import cli
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(cli, {}, "segue", "_SEGUE_COMPLETE").source())

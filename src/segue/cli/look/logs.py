@@ -1,0 +1,86 @@
+"""`segue logs`: print the events of a run, and follow them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("-f", "--follow", is_flag=True, help="Wait for more events until the run ends.")
+@click.option("--task", default=None, metavar="KEY", help="Print only events of this task.")
+@click.option("--phase", default=None, help="Print only events of this phase.")
+@options("repo", "config", "database", "json")
+def logs(
+    run_id: str | None,
+    follow: bool,
+    task: str | None,
+    phase: str | None,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """Print the events of RUN, or of the newest run.
+
+    \b
+    Examples:
+      segue logs
+      segue logs -f
+      segue logs --task 3 --json | jq .event
+    """
+    from segue.cli.runs import NO_RUNS, find_run
+    from segue.cli.terminal.display import EventRecords
+    from segue.cli.terminal.output import one_line
+    from segue.domain.event import Recorded
+    from segue.reports.event_text import describe_event, locate_event
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json)
+    app = App.load(repo, config_file, settings)
+    printer = EventRecords(output)
+
+    def show(event: Recorded) -> None:
+        if not _matches(event, task, phase):
+            return
+        if as_json:
+            printer(event)
+        elif text := describe_event(event):
+            stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
+            output.text(f"{stamp} {locate_event(event):12} {one_line(text, 200)}".rstrip())
+
+    with app.store(read_only=True) as store:
+        run = find_run(store, app, run_id)
+        if run is None:
+            output.note(NO_RUNS)
+            return 0
+        return _print(store, run.id, show, follow)
+
+
+def _matches(event: Any, task: str | None, phase: str | None) -> bool:
+    parts = (event.step or "").split("/")
+    about = parts[1] if len(parts) > 2 else event.data.get("task")
+    return (task is None or about == task) and (phase is None or (len(parts) > 2 and parts[2] == phase))
+
+
+def _print(store: Any, run_id: str, show: Callable[[Any], None], follow: bool) -> int:
+    """Print the recorded events; with `follow`, wait for more until the run ends."""
+    from segue.cli.runs import state_of
+    from segue.domain.run import RunState
+
+    last = 0
+    while True:
+        ended = state_of(store.run(run_id)) not in (RunState.RUNNING, RunState.PARKED)
+        for event in store.events(run_id, after=last):
+            show(event)
+            last = event.seq
+        if ended or not follow:
+            return 0
+        store.wait_for_change(timeout=1.0)

@@ -1,0 +1,169 @@
+"""`segue report`: show where agents fail, what helps, and which agent does better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+if TYPE_CHECKING:
+    from segue.cli.terminal.output import Output
+    from segue.ports import Store
+    from segue.reports.report import DatasetReport
+    from segue.reports.selection import Selection
+    from segue.runtime.wiring import App
+
+NAMES = ("gaps", "recovery", "compare", "run")
+
+
+@click.command()
+@click.argument("name", metavar="[gaps|recovery|compare|run]", type=click.Choice(NAMES), required=False)
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "--html", "html", metavar="FILE", default=None, help="Write a self-contained page; - is stdout."
+)
+@click.option("--csv", "sheet", metavar="FILE", default=None, help="Write all tables as CSV; - is stdout.")
+@click.option(
+    "--since", metavar="WHEN", default=None, help="Include only runs since then: 7d, 12h, 2026-01-31."
+)
+@click.option("--agent", metavar="NAME", default=None, help="Include only runs with this agent.")
+@click.option("--model", metavar="NAME", default=None, help="Include only runs that requested this model.")
+@click.option(
+    "--source",
+    metavar="TEXT",
+    default=None,
+    help="Include only runs whose prompt or path contains this text.",
+)
+@click.option("-n", "--limit", default=15, show_default=True, help="Rows per table in the terminal.")
+@options("repo", "config", "database", "json", "color")
+def report(
+    name: str | None,
+    run_id: str | None,
+    html: str | None,
+    sheet: str | None,
+    limit: int,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    color: str,
+    since: str | None,
+    agent: str | None,
+    model: str | None,
+    source: str | None,
+    **settings: Any,
+) -> int:
+    """Show where agents fail, what helps, and which agent does better.
+
+    \b
+    gaps      tasks and errors that recur across runs, by build phase
+    recovery  how often the next attempt passes, by recovery action
+    compare   agents and models on the same prompt; only significant differences are ranked
+    run RUN   the timeline of one run (`last` for the newest)
+
+    The default is the first three.
+
+    \b
+    Examples:
+      segue report
+      segue report gaps --since 7d --agent claude
+      segue report compare --source "todo app" --html compare.html
+      segue report run last
+      segue report recovery --csv - > recovery.csv
+    """
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, color=color)
+    app = App.load(repo, config_file, settings)
+    with app.store(read_only=True) as store:
+        if name == "run":
+            reports = [_one_run(store, app, run_id)]
+        else:
+            _refuse_run(name, run_id)
+            chosen = _selection(store, since, agent, model, source)
+            reports = _many_runs(store, name, chosen)
+    _write_files(reports, html, sheet)
+    if as_json:
+        data = [found.to_json() for found in reports]
+        output.data(data[0] if name else {item["report"]: item for item in data})
+    elif html is None and sheet is None:
+        _show(reports, output, limit, filtered=any((since, agent, model, source)))
+    return 0
+
+
+def _show(reports: Sequence[DatasetReport], output: Output, limit: int, filtered: bool) -> None:
+    from segue.cli.runs import NO_RUNS
+    from segue.cli.terminal.reports import print_reports
+
+    if any(found.runs for found in reports):
+        print_reports(reports, output, max(1, limit))
+    else:
+        output.text("No matching runs." if filtered else NO_RUNS)
+
+
+def _one_run(store: Store, app: App, run_id: str | None) -> DatasetReport:
+    from segue.cli.runs import find_run
+    from segue.domain.errors import UsageError
+    from segue.reports.build import build_run_report
+
+    if run_id is None:
+        raise UsageError("Which run?", hint="Name it: segue report run last, or an id from `segue status`")
+    run = find_run(store, app, run_id)
+    found = build_run_report(store, run.id) if run is not None else None
+    if found is None:
+        raise UsageError("There are no runs yet.", hint="Try: segue demo")
+    return found
+
+
+def _many_runs(store: Store, name: str | None, chosen: Selection) -> list[DatasetReport]:
+    from segue.reports.build import REPORTS, build_reports
+
+    return build_reports(store, (name,) if name else tuple(REPORTS), chosen)
+
+
+def _refuse_run(name: str | None, run_id: str | None) -> None:
+    if run_id is not None:
+        raise click.UsageError(f"`segue report {name}` takes no run. For one run: segue report run {run_id}")
+
+
+def _selection(
+    store: Store, since: str | None, agent: str | None, model: str | None, source: str | None
+) -> Selection:
+    import time
+
+    from segue.reports.selection import Selection, find_sources, parse_since
+
+    begin = parse_since(since, time.time()) if since else None
+    return Selection(begin, agent, model, find_sources(store, source) if source is not None else None)
+
+
+def _write_files(reports: Sequence[DatasetReport], html: str | None, sheet: str | None) -> None:
+    if html is not None:
+        import time
+
+        from segue import __version__
+        from segue.reports.html_page import render_html
+
+        made = f"Made by Segue {__version__} on {time.strftime('%Y-%m-%d %H:%M')}."
+        _write_text(html, render_html(reports, "Segue report", made))
+    if sheet is not None:
+        from segue.reports.csv_export import to_csv
+
+        _write_text(sheet, to_csv(reports))
+
+
+def _write_text(target: str, text: str) -> None:
+    """Write to a file, or to stdout for `-`."""
+    import sys
+
+    from segue.system.files import write_atomic
+
+    data = text.encode("utf-8", "replace")
+    if target == "-":
+        sys.stdout.buffer.write(data)
+        return
+    write_atomic(Path(target), data)
+    click.echo(f"Written: {target}", err=True)

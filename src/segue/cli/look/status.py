@@ -1,0 +1,116 @@
+"""`segue status`: list runs, or show one run with its tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+if TYPE_CHECKING:
+    from segue.cli.terminal.output import Output
+    from segue.domain.run import Run
+
+_SOURCE_CHARS = 24
+_LEAST_PATH = 12
+"""A narrower column of repositories says nothing: it is left out."""
+
+
+@click.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("-n", "--limit", default=20, show_default=True, help="How many runs to list.")
+@options("repo", "config", "database", "json", "color")
+def status(
+    run_id: str | None,
+    limit: int,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    color: str,
+    **settings: Any,
+) -> int:
+    """List the runs, or show the tasks of RUN (`last` for the newest).
+
+    \b
+    Examples:
+      segue status
+      segue status last
+      segue status 20261115-0219 --json
+    """
+    from segue.cli.runs import NO_RUNS, find_run, run_data, state_of
+    from segue.cli.terminal.task_table import print_tasks
+    from segue.runtime.wiring import App
+    from segue.store.projections import task_views
+
+    output = make_output(as_json, color=color)
+    app = App.load(repo, config_file, settings)
+    with app.store(read_only=True) as store:
+        if run_id is None:
+            return _list(store.runs(limit=limit), output)
+        run = find_run(store, app, run_id)
+        if run is None:
+            if as_json:
+                output.data(None)
+            output.text(NO_RUNS)
+            return 0
+        steps = store.steps(run.id)
+        views = task_views(run, steps)
+    if as_json:
+        output.data(run_data(run, views))
+        return 0
+    title = f"Run {run.id}: {state_of(run)} · {run.spec.agent} · {run.place}"
+    print_tasks(output, views, steps, title)
+    if run.note:
+        output.text(run.note)
+    for view in views:
+        if view.state == "needs_human":
+            output.text(f"Task {view.key}: {view.reason}")
+    return 0
+
+
+def _list(runs: list[Run], output: Output) -> int:
+    from segue.cli.runs import NO_RUNS, run_data
+
+    if output.json:
+        output.data([{k: v for k, v in run_data(run, []).items() if k != "tasks"} for run in runs])
+    elif runs:
+        _print_runs(runs, output)
+    else:
+        output.text(NO_RUNS)
+    return 0
+
+
+def _print_runs(runs: list[Run], output: Output) -> None:
+    """Print a line per run. Ids are never cut: a narrow terminal shortens or drops the repository."""
+    from segue.cli.runs import moment, state_of
+    from segue.cli.terminal.output import one_line, short_paths, terminal_width
+    from segue.cli.terminal.table import GAP, draw
+
+    columns = ["run", "state", "agent", "source", "started", "repository"]
+    rows = [
+        [
+            run.id,
+            str(state_of(run)),
+            run.spec.agent,
+            one_line(Path(run.spec.source).name, _SOURCE_CHARS),
+            moment(run.created),
+            short_paths(run.spec.repo),
+        ]
+        for run in runs
+    ]
+    width = terminal_width()
+    if width is not None:
+        used = sum(max(map(len, cells)) + len(GAP) for cells in zip(columns, *rows, strict=True))
+        longest = max(len(row[-1]) for row in rows)
+        room = width - (used - max(longest, len(columns[-1])) - len(GAP))
+        if room < min(longest, _LEAST_PATH):
+            columns, rows = columns[:-1], [row[:-1] for row in rows]
+        else:
+            rows = [[*row[:-1], _end(row[-1], room)] for row in rows]
+    output.text("\n".join(draw(columns, rows, output.colored())))
+
+
+def _end(path: str, room: int) -> str:
+    return path if len(path) <= room else f"…{path[1 - room :]}"

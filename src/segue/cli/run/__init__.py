@@ -1,0 +1,1 @@
+"""Commands that work: run, resume, stop, decide, check, compare."""

@@ -1,0 +1,140 @@
+"""`segue check`: run the project's checks without an agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+if TYPE_CHECKING:
+    from segue.cli.terminal.output import Output
+    from segue.domain.evidence import CheckResult
+    from segue.judges.rls.report import RlsReport
+    from segue.runtime.wiring import App
+
+_SHOWN = 4000
+
+
+@click.group(invoke_without_command=True)
+@options("repo", "config", "json", "color")
+@click.pass_context
+def check(
+    context: click.Context, repo: Path | None, config_file: Path | None, as_json: bool, color: str
+) -> int:
+    """Run the configured checks, and the row level security check of a Supabase project.
+
+    Checks the working tree as it is. Exits with 1 if a check fails.
+
+    \b
+    Examples:
+      segue check
+      segue check --repo ../app --json
+    """
+    if context.invoked_subcommand:
+        return 0
+    import asyncio
+
+    from segue.runtime.wiring import App
+
+    return asyncio.run(_check_all(App.load(repo, config_file), make_output(as_json, color=color)))
+
+
+@check.command("rls")
+@options("repo", "config", "json", "color")
+def rls(repo: Path | None, config_file: Path | None, as_json: bool, color: str) -> int:
+    """Test the row level security of a Supabase project.
+
+    Applies the migrations to a temporary Postgres. Then an anonymous visitor and a user try to read and
+    change another user's rows, table by table. Exits with 1 if they succeed, or if it could not be tested.
+
+    \b
+    Examples:
+      segue check rls
+      segue check rls --repo ../app --json
+    """
+    import asyncio
+
+    from segue.domain.errors import UsageError
+    from segue.runtime.wiring import App
+
+    app, output = App.load(repo, config_file), make_output(as_json, color=color)
+    report = asyncio.run(_check_rls(app, required=True))
+    if report is None:
+        raise UsageError(
+            f"There is no supabase/migrations in {app.repo}.", hint="Name the project with --repo DIR"
+        )
+    if as_json:
+        output.data(report.as_json())
+    else:
+        _print_result(output, report.as_check())
+    return 0 if report.passed else 1
+
+
+async def _check_all(app: App, output: Output) -> int:
+    from segue.domain.errors import UsageError
+
+    results = [await _run_check(app, argv) for argv in app.loaded.settings.checks]
+    report = await _check_rls(app, required=False)
+    if report is not None:
+        results.append(report.as_check())
+    if not results:
+        raise UsageError(
+            "No checks are configured.",
+            hint='Set checks = [["pytest", "-q"]] in segue.toml; see docs/checks.md',
+        )
+    left_out = report is not None and not report.decides
+    failed = [result for result in results[: -1 if left_out else None] if result.exit_code != 0]
+    if output.json:
+        output.data(_document(results, report, not failed))
+    else:
+        for result in results:
+            _print_result(output, result)
+    return 1 if failed else 0
+
+
+def _document(results: list[CheckResult], report: RlsReport | None, passed: bool) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "passed": passed,
+        "checks": [asdict(result) for result in results],
+        "rls": report.as_json() if report is not None else None,
+    }
+
+
+async def _check_rls(app: App, *, required: bool) -> RlsReport | None:
+    import msgspec
+
+    from segue.judges.rls import examine
+
+    chosen = app.loaded.settings.rls
+    if required:
+        chosen = msgspec.structs.replace(chosen, enabled="on")
+    return await examine(app.repo, chosen, app.state_dir / "scratch")
+
+
+async def _run_check(app: App, argv: tuple[str, ...]) -> CheckResult:
+    from segue.domain.errors import SegueError
+    from segue.domain.evidence import CheckResult
+    from segue.system.process.capture import capture
+
+    limit, command = app.loaded.settings.limits.phase_timeout, " ".join(argv)
+    try:
+        done = await capture(argv, app.repo, timeout=limit)
+    except (SegueError, TimeoutError) as error:
+        return CheckResult(command, None, str(error))
+    said = app.redactor().text((done.out + done.err).decode("utf-8", "replace"))
+    return CheckResult(command, done.exit_code, said)
+
+
+def _print_result(output: Output, result: CheckResult) -> None:
+    from segue.cli.terminal.output import clean
+
+    ended = {None: "was not run", 0: "passed"}.get(result.exit_code, f"exit code {result.exit_code}")
+    output.text(f"{'✓' if result.exit_code == 0 else '✗'} {clean(result.command)}: {ended}")
+    shown = result.output if result.command == "rls check" else result.output[-_SHOWN:]
+    for line in shown.splitlines():
+        output.text(f"  {clean(line)}")

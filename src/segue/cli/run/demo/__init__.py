@@ -1,0 +1,1 @@
+"""`segue demo`: simulated runs from start to end."""

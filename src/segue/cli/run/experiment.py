@@ -1,0 +1,128 @@
+"""`segue experiment`: run the same prompts with several agents, several times, and compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+if TYPE_CHECKING:
+    from segue.cli.terminal.output import Output
+    from segue.domain.run import Run
+    from segue.runtime.experiment import Experiment, Trial, TrialResult
+    from segue.runtime.wiring import App
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--trials", type=click.IntRange(min=1), default=None, help="Override the number in the file.")
+@click.option("--dry-run", is_flag=True, help="List the trials and their state; run nothing.")
+@options("config", "database", "json", "color")
+def experiment(
+    file: Path,
+    trials: int | None,
+    dry_run: bool,
+    config_file: Path | None,
+    as_json: bool,
+    color: str,
+    **settings: Any,
+) -> int:
+    """Run every prompt in FILE with every agent, each trial in its own repository, and compare.
+
+    Finished trials are not repeated: run the same command again to continue after a stop, or with a higher
+    number of trials to add the missing ones.
+
+    \b
+    Examples:
+      segue experiment todo.toml
+      segue experiment todo.toml --trials 10      add trials to the existing ones
+      segue experiment todo.toml --dry-run
+
+    \b
+    FILE:
+      prompts = ["Build a todo app with accounts"]
+      agents = ["claude:sonnet", "codex"]
+      trials = 5
+      at_once = 2
+      limits.claude = 1
+    """
+    import asyncio
+
+    import msgspec
+
+    from segue.runtime import experiment as lab
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, color=color)
+    app = App.load(file.absolute().parent, config_file, settings)
+    found = lab.read(file)
+    if trials is not None:
+        found = msgspec.structs.replace(found, trials=trials)
+    if dry_run:
+        return _list(app, found, output)
+    results = asyncio.run(lab.run_trials(app, found, file.absolute().parent, _reporter(output)))
+    _print_summary(app, found, results, output)
+    failed = [result.code for result in results if not result.ended]
+    return max(failed, default=0)
+
+
+def _reporter(output: Output) -> Any:
+    words = {
+        "started": "started",
+        "finished": "finished:",
+        "kept": "was already finished:",
+        "failed": "did not finish:",
+    }
+
+    def report(what: str, trial: Trial, run: Run | None) -> None:
+        state = f" {run.state} (run {run.id})" if run is not None and what != "started" else ""
+        output.note(f"{trial.name} {words[what]}{state}")
+
+    return report
+
+
+def _list(app: App, found: Experiment, output: Output) -> int:
+    from segue.runtime import experiment as lab
+    from segue.sources.prompt import pair_key
+
+    rows = []
+    with app.store(read_only=True) as store:
+        for trial in lab.trials(found):
+            runs = store.runs(source_key=pair_key(trial.prompt, trial.repo), limit=1)
+            rows.append((trial.name, runs[0].state if runs else "pending", str(trial.repo)))
+    if output.json:
+        output.data([dict(zip(("trial", "state", "repo"), row, strict=True)) for row in rows])
+    else:
+        output.table(["trial", "state", "repository"], rows)
+    return 0
+
+
+def _print_summary(app: App, found: Experiment, results: list[TrialResult], output: Output) -> None:
+    """Print the comparison of these prompts, and the trials that did not finish."""
+    from segue.cli.terminal.reports import print_reports
+    from segue.reports.build import build_reports
+    from segue.reports.selection import Selection
+
+    with app.store(read_only=True) as store:
+        reports = build_reports(store, ("compare",), Selection(sources=tuple(dict.fromkeys(found.prompts))))
+    if output.json:
+        rows = [
+            {
+                "trial": result.trial.name,
+                "repo": str(result.trial.repo),
+                "run": result.run.id if result.run else None,
+                "state": result.run.state if result.run else None,
+                "exit_code": result.code,
+                "log": str(result.log),
+            }
+            for result in results
+        ]
+        output.data({"trials": rows, "comparison": reports[0].to_json()})
+        return
+    print_reports(reports, output, 50)
+    for result in results:
+        if not result.ended:
+            output.warn(f"{result.trial.name} ended with exit code {result.code}: see {result.log}")

@@ -1,0 +1,149 @@
+"""`segue run`: run a task list with coding agents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+if TYPE_CHECKING:
+    from segue.cli.run.session import PageOptions
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="[ROLE=]NAME[:MODEL][,NAME…]",
+    help="The agent to use (see `segue agent list`); further names are fallbacks. "
+    "Repeatable, one per role: plan, execute, address, verify, research.",
+)
+@click.option("--model", default=None, help="The model to use.")
+@click.option("--flow", default=None, help="The phases of each task: execute, plan, review, spec or build.")
+@click.option("--review", default=None, help="The reviewer: stet, ruff, semgrep, command or none.")
+@click.option(
+    "--judge",
+    "judged_by",
+    type=click.Choice(["llm", "agent", "checks"]),
+    default=None,
+    help="What verifies the work.",
+)
+@click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable).")
+@click.option("--from", "start", default=None, metavar="KEY", help="Run this task and all later ones.")
+@click.option("--dry-run", is_flag=True, help="Print every prompt; launch and write nothing.")
+@click.option("--detach", is_flag=True, help="Run in the background; follow with `segue logs -f`.")
+@click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
+@click.option("--stay", is_flag=True, help="With --serve: keep the page until Ctrl-C.")
+@click.option(
+    "--worktree",
+    is_flag=True,
+    default=None,
+    help="Work in a separate git worktree, on a new branch.",
+)
+@click.option("--allow-dirty", is_flag=True, default=None, help="Start despite uncommitted changes.")
+@click.option("--allow-no-change", is_flag=True, default=None, help="Accept a task that changes no files.")
+@click.option(
+    "--commit",
+    type=click.Choice(["task", "phase", "never"]),
+    default=None,
+    help="When Segue commits the agent's changes.",
+)
+@click.option(
+    "--plan-changed",
+    type=click.Choice(["ask", "keep", "restart"]),
+    default=None,
+    help="If the plan changed after a task was completed: keep what is done, or start over.",
+)
+@click.option("--log-file", default=None, metavar="FILE", help="Write a structured log; `-` is stderr.")
+@click.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Format of the log.")
+@options("verbose", "plan_format", "repo", "config", "database", "json", "quiet", "color")
+def run(
+    source: str | None,
+    agents: tuple[str, ...],
+    review: str | None,
+    log_file: str | None,
+    log_format: str | None,
+    only: tuple[str, ...],
+    start: str | None,
+    dry_run: bool,
+    detach: bool,
+    serve: bool,
+    stay: bool,
+    verbose: bool,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    color: str,
+    **settings: Any,
+) -> int:
+    """Run the tasks of SOURCE with coding agents.
+
+    SOURCE is a plan file with `## Task N` headings, a Spec Kit feature folder, or a sentence that says what
+    to build. The default is the source in the configuration, or the feature that Spec Kit itself would use.
+    Run the same command again to continue where the last run stopped.
+
+    \b
+    Examples:
+      segue run plan.md --agent scripted             rehearse with the simulated agent
+      segue run plan.md --agent command --task 3     only task 3
+      segue run plan.md --from 4 --commit never      from task 4 on, without commits
+      segue run plan.md --dry-run                    print every prompt
+      segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
+      segue run plan.md --detach && segue logs -f    in the background
+      segue run plan.md --serve                      watch it in a browser
+      segue run plan.md --worktree                   leave my working tree alone
+      segue run "Build a todo app" --repo todo --agent claude      plan, build and verify step by step
+      segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
+    """
+    import asyncio
+
+    from segue.cli.run import session
+    from segue.cli.run.dry_run import dry_run as print_prompts
+    from segue.runtime.plan import PlanChanged
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, quiet, color)
+    settings |= _agent_settings(agents)
+    settings |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
+    app = App.load(repo, config_file, settings)
+    if dry_run:
+        return print_prompts(app, source, only, start, output)
+    page = _page_options(serve or stay, stay, detach)
+    while True:
+        try:
+            return asyncio.run(
+                session.start(app, source, only, start, output, detach=detach, verbose=verbose, page=page)
+            )
+        except PlanChanged as changed:
+            settings["plan_changed"] = session.choose(changed, output)
+            app = App.load(repo, config_file, settings)
+
+
+def _page_options(serve: bool, stay: bool, detach: bool) -> PageOptions:
+    """Check --serve and --stay; a run in the background has no page of its own."""
+    from segue.cli.run.session import PageOptions
+    from segue.domain.errors import UsageError
+
+    if detach and serve:
+        raise UsageError(
+            "--serve cannot be combined with --detach.", hint="Watch a background run with: segue serve"
+        )
+    return PageOptions(serve, stay)
+
+
+def _agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
+    """Return the values of `--agent` as settings."""
+    from segue.domain.errors import UsageError
+    from segue.domain.role import read_choices
+
+    try:
+        agent, roles = read_choices(agents)
+    except ValueError as error:
+        raise UsageError(f"--agent: {error}.") from None
+    return {"agent": agent, "roles": roles}

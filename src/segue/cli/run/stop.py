@@ -1,0 +1,57 @@
+"""`segue stop`: stop a run and its agent; the state is kept."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@options("repo", "config", "database", "json", "quiet")
+def stop(
+    run_id: str | None,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
+) -> int:
+    """Stop RUN (or the newest unfinished run), its agent and all the agent's child processes.
+
+    Nothing is lost: `segue resume` continues from there.
+
+    \b
+    Examples:
+      segue stop
+      segue stop 20261115-0219
+    """
+    import asyncio
+
+    from segue.cli.runs import find_run, state_of
+    from segue.domain.run import RunState
+    from segue.runtime.session import stop_run
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, quiet)
+    app = App.load(repo, config_file, settings)
+    with app.store(read_only=True) as store:
+        run = find_run(store, app, run_id, unfinished=True)
+    if run is None or run.state is RunState.DONE:
+        if as_json:
+            output.data(None)
+        output.text("Nothing to stop.")
+        return 0
+    began = time.monotonic()
+    run = asyncio.run(stop_run(app, run))
+    if as_json:
+        output.data({"id": run.id, "state": state_of(run)})
+    else:
+        output.text(f"Run {run.id} is {state_of(run)} ({time.monotonic() - began:.1f} s).")
+        output.note(f"Continue with: segue resume {run.id}")
+    return 0

@@ -1,0 +1,146 @@
+"""`segue task`: list the tasks of a source, accept or skip one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+_RUN = click.option(
+    "--run", "run_id", default=None, metavar="RUN", help="The run the task belongs to (default: the newest)."
+)
+
+
+@click.group()
+def task() -> None:
+    """List the tasks of a source, accept or skip one.
+
+    \b
+    Examples:
+      segue task list plan.md
+      segue task accept 3
+      segue task skip 4 --reason "no longer needed"
+    """
+
+
+@task.command("list")
+@click.argument("source", required=False)
+@options("plan_format", "repo", "config", "json", "color")
+def list_(
+    source: str | None,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    color: str,
+    **settings: Any,
+) -> int:
+    """List the tasks that Segue reads from SOURCE, with warnings about what it could not read.
+
+    \b
+    Examples:
+      segue task list plan.md
+      segue task list plan.md --plan-format lenient --json
+    """
+    import asyncio
+
+    from segue.cli.terminal.output import one_line
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, color=color)
+    app = App.load(repo, config_file, settings)
+    plan = app.source(source, asyncio.run(_root(app.repo)))
+    listing = plan.look()
+    if as_json:
+        names = ("key", "title", "status", "line", "story")
+        tasks = [{name: getattr(task, name) for name in names} for task in listing.tasks]
+        warnings = [{"line": notice.line, "text": notice.text} for notice in listing.notices]
+        output.data({"source": plan.kind, "tasks": tasks, "warnings": warnings})
+        return 0
+    planned = any(task.build_phase for task in listing.tasks)
+    rows = [
+        (task.key, one_line(task.title, 70), task.status, task.build_phase if planned else task.line)
+        for task in listing.tasks
+    ]
+    output.table(["task", "title", "status", "build phase" if planned else "line"], rows)
+    for notice in listing.notices:
+        output.warn(f"{plan.path}:{notice.line}: {notice.text}")
+    return 0
+
+
+async def _root(path: Path) -> Path:
+    """Return the root of the repository that contains the path, or the path itself."""
+    from segue.domain.errors import SegueError
+    from segue.system.git.repository import Repository
+
+    try:
+        return (await Repository.open(path)).root
+    except SegueError:
+        return path
+
+
+@task.command("accept")
+@click.argument("key")
+@_RUN
+@options("repo", "config", "database", "json")
+def accept(key: str, run_id: str | None, **given: Any) -> int:
+    """Mark task KEY as done although Segue could not prove it.
+
+    \b
+    Examples:
+      segue task accept 3
+      segue task accept T012 && segue resume
+    """
+    return _decide(key, run_id, "accepted by a person", skip=False, **given)
+
+
+@task.command("skip")
+@click.argument("key")
+@click.option("--reason", required=True, help="Why it is skipped.")
+@_RUN
+@options("repo", "config", "database", "json")
+def skip(key: str, reason: str, run_id: str | None, **given: Any) -> int:
+    """Skip task KEY; the run continues without it.
+
+    \b
+    Examples:
+      segue task skip 3 --reason "done by hand"
+    """
+    return _decide(key, run_id, f"skipped: {reason}", skip=True, **given)
+
+
+def _decide(
+    key: str,
+    run_id: str | None,
+    reason: str,
+    *,
+    skip: bool,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    import asyncio
+
+    from segue.cli.runs import find_run
+    from segue.domain.errors import UsageError
+    from segue.runtime.overrides import decide
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json)
+    app = App.load(repo, config_file, settings)
+    with app.store(read_only=True) as store:
+        run = find_run(store, app, run_id)
+    if run is None:
+        raise UsageError("There are no runs yet.", hint="Start one: segue run SOURCE")
+    config = config_file or (Path(run.spec.config) if run.spec.config else None)
+    app = App.load(Path(run.spec.repo), config, settings, stored=run.spec.settings)
+    asyncio.run(decide(app, run, key, reason, skip=skip))
+    if as_json:
+        output.data({"run": run.id, "task": key, "state": "skipped" if skip else "done", "reason": reason})
+    else:
+        output.text(f"Task {key} is {'skipped' if skip else 'done'} ({reason}).")
+        output.note(f"Continue with: segue resume {run.id}")
+    return 0

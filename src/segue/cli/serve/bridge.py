@@ -1,0 +1,235 @@
+"""`segue bridge`: run the commands that an agent prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.group()
+def bridge() -> None:
+    """Run the commands that an agent prints, and send it the results.
+
+    An agent without keys prints lines such as `SUBAGENT: repo=…, prompt=…`. The bridge has the keys: it
+    launches subagents, calls the relay and sends reminders. See docs/bridge.md.
+
+    \b
+    Examples:
+      segue bridge run --agent claude --repo ~/agent-env "What is on today?"
+      segue bridge list
+    """
+
+
+@bridge.command()
+@click.argument("message")
+@click.option("--agent", default=None, help="The agent to talk to: see `segue agent list`.")
+@click.option(
+    "-C",
+    "--repo",
+    default=None,
+    metavar="PLACE",
+    help="The agent's hosted repository or folder (default: here).",
+)
+@click.option("--model", default=None, help="The model to use.")
+@click.option("--wait/--no-wait", "wait", default=None, help="Wait for all subagents before replying.")
+@click.option("--wait-reminders", is_flag=True, help="Keep running until the last reminder is sent.")
+@click.option(
+    "--new", "new", is_flag=True, help="Start a new conversation even if the same one is unfinished."
+)
+@options("verbose", "config", "database", "json", "quiet", "color")
+def run(
+    message: str,
+    repo: str | None,
+    wait: bool | None,
+    wait_reminders: bool,
+    new: bool,
+    verbose: bool,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    color: str,
+    **settings: Any,
+) -> int:
+    """Send MESSAGE to an agent and run the commands it prints until it prints none.
+
+    Run the same command again to continue a conversation that did not finish; nothing is launched twice.
+
+    \b
+    Examples:
+      segue bridge run --agent cursor-cloud --repo github.com/me/agent-env "Update all my apps"
+      segue bridge run --agent claude --repo ~/agent-env "What is on today?" --wait-reminders
+    """
+    from segue.bridge.session import begin, place
+    from segue.cli.serve.conversation import hold
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, quiet, color)
+    app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
+    where = place(repo or str(app.repo))
+    with app.store() as store:
+        conversation, fresh = begin(store, app, app.agent_name(), where, message, anew=new)
+    if not fresh:
+        output.note(f"Conversation {conversation.id} did not finish; continuing it.")
+    return hold(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)
+
+
+@bridge.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--message", default=None, help="Send this message first.")
+@click.option("--wait-reminders", is_flag=True, help="Keep running until the last reminder is sent.")
+@options("verbose", "config", "database", "json", "quiet", "color")
+def resume(
+    run_id: str,
+    message: str | None,
+    wait_reminders: bool,
+    verbose: bool,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    color: str,
+    **settings: Any,
+) -> int:
+    """Continue conversation ID (`last` for the newest), for example after a crash or with a new message.
+
+    \b
+    Examples:
+      segue bridge resume last
+      segue bridge resume 20261115-0219 --message "Now do the same for the other one"
+    """
+    from segue.cli.serve.conversation import hold, reopen
+
+    output = make_output(as_json, quiet, color)
+    app, conversation = reopen(run_id, config_file, settings)
+    if message is not None:
+        with app.store() as store:
+            store.send(conversation.id, "message", {"kind": "message", "text": message})
+    return hold(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)
+
+
+@bridge.command("list")
+@click.option("-n", "--limit", default=20, show_default=True, help="How many conversations to list.")
+@options("config", "database", "json", "color")
+def list_(limit: int, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+    """List the conversations, newest first.
+
+    \b
+    Examples:
+      segue bridge list
+      segue bridge list --json
+    """
+    from segue.bridge.view import conversations, summary
+    from segue.cli.runs import moment, state_of
+    from segue.cli.terminal.output import one_line
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, color=color)
+    with App.load(None, config_file, settings).store(read_only=True) as store:
+        found = [summary(run, store.steps(run.id), state_of(run)) for run in conversations(store, limit)]
+    if as_json:
+        output.data(found)
+        return 0
+    columns = ["id", "state", "agent", "turns", "launches", "started", "message"]
+    rows = [
+        [*(c[name] for name in columns[:5]), moment(c["created"]), one_line(c["message"], 60)] for c in found
+    ]
+    output.table(columns, rows)
+    return 0
+
+
+@bridge.command()
+@click.argument("run_id", metavar="ID")
+@options("config", "database", "json", "color")
+def show(run_id: str, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+    """Show the messages and commands of conversation ID (`last` for the newest).
+
+    \b
+    Examples:
+      segue bridge show last
+      segue bridge show 20261115-0219 --json
+    """
+    from segue.bridge.view import detail, find
+    from segue.cli.runs import state_of
+    from segue.cli.serve.conversation import print_conversation
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, color=color)
+    with App.load(None, config_file, settings).store(read_only=True) as store:
+        run = find(store, run_id)
+        data = detail(run, store.steps(run.id), state_of(run))
+    if as_json:
+        output.data(data)
+    else:
+        print_conversation(data, output)
+    return 0
+
+
+@bridge.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=".")
+@options("json")
+def init(folder: Path, as_json: bool) -> int:
+    """Write the protocol to AGENTS.md in FOLDER, an agent's repository.
+
+    Run again, it updates its own section and leaves the rest of the file unchanged.
+
+    \b
+    Examples:
+      segue bridge init
+      segue bridge init ~/agent-env
+    """
+    from segue.bridge.snippet import FILE, write_snippet
+
+    output = make_output(as_json)
+    written = write_snippet(folder)
+    if as_json:
+        output.data({"path": str(folder / FILE), "written": written})
+    output.text(f"{folder / FILE}: {'written' if written else 'up to date'}")
+    return 0
+
+
+@bridge.command()
+@click.option("--host", "listen", default=None, help="The address to listen on (default: 127.0.0.1).")
+@click.option("--port", type=int, default=None, help="The port; 0 picks a free one.")
+@click.option("--agent", default=None, help="The agent for messages that name none.")
+@click.option(
+    "-C", "--repo", default=None, metavar="PLACE", help="The repository for messages that name none."
+)
+@options("config", "database", "json", "quiet")
+def serve(
+    listen: str | None,
+    port: int | None,
+    repo: str | None,
+    config_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
+) -> int:
+    """Receive messages and Cursor's webhooks over HTTP; continue all conversations and reminders.
+
+    Every request needs the token, which is never printed: see `token` in docs/bridge.md.
+
+    \b
+    Examples:
+      segue bridge serve --agent cursor-cloud --repo github.com/me/agent-env
+      segue bridge serve --port 0 --json
+    """
+    import asyncio
+
+    from segue.bridge.serve import serve as serve_bridge
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, quiet)
+    app = App.load(None, config_file, {**settings, "bridge": {"listen": listen, "port": port}})
+
+    def announce(url: str, token_file: str) -> None:
+        if as_json:
+            output.record({"type": "launch", "url": url, "token_file": token_file})
+        else:
+            output.text(f"listening on {url}")
+            output.note(f"Token: {token_file}   Stop with Ctrl-C.")
+
+    asyncio.run(serve_bridge(app, repo, announce))
+    return 0

@@ -1,0 +1,71 @@
+"""Show a conversation while it runs, and afterwards: shared by the commands of `segue bridge`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from segue.bridge.session import Ended, carry_on
+from segue.bridge.view import find
+from segue.cli.runs import moment
+from segue.cli.terminal.display import EventLines, EventRecords, Silent
+from segue.cli.terminal.log import open_log
+from segue.cli.terminal.output import Output, clean, error_text
+from segue.domain.run import Run
+from segue.runtime.wiring import App
+
+
+def reopen(run_id: str, config: Path | None, settings: dict[str, Any]) -> tuple[App, Run]:
+    """Return a conversation and the settings it was started with."""
+    with App.load(None, config, settings).store(read_only=True) as store:
+        run = find(store, run_id)
+    named = config or (Path(run.spec.config) if run.spec.config else None)
+    return App.load(None, named, settings, stored=run.spec.settings), run
+
+
+def hold(app: App, run: Run, output: Output, *, wait_reminders: bool, verbose: bool) -> int:
+    """Run a conversation in this process and return the exit code."""
+    return asyncio.run(converse(app, run, output, wait_reminders=wait_reminders, verbose=verbose))
+
+
+async def converse(app: App, run: Run, output: Output, *, wait_reminders: bool, verbose: bool = False) -> int:
+    """Run a conversation on the current event loop and return the exit code."""
+    if output.json:
+        output.record({"type": "launch", "schema": 1, "run": run.id, "pid": os.getpid()})
+    display = EventRecords(output) if output.json else Silent() if output.quiet else EventLines(verbose)
+    with app.store() as store, open_log(app.loaded.settings.log) as logs:
+        ended = await carry_on(app, store, run, [display, *logs], wait_reminders=wait_reminders)
+    return _print_end(ended, output)
+
+
+def _print_end(ended: Ended, output: Output) -> int:
+    code = ended.error.exit_code if ended.error else 0
+    if output.json:
+        facts = {"run": ended.run, "state": ended.state, "exit_code": code, "reminder": ended.reminder}
+        output.record({"type": "done", **facts, "reply": ended.reply})
+    if ended.error:
+        output.warn(error_text(ended.error))
+        return code
+    output.text(clean(ended.reply))
+    if ended.reminder is not None:
+        due = moment(int(ended.reminder * 1000))
+        output.note(f"The next reminder is due at {due}. To send it, run: segue bridge serve")
+    return code
+
+
+def print_conversation(data: dict[str, Any], output: Output) -> None:
+    """Print all messages, commands and results."""
+    output.text(f"Conversation {data['id']}: {data['state']} · {data['agent']} · {data['repo']}")
+    if data["note"]:
+        output.text(data["note"])
+    for turn in data["conversation"]:
+        for who, text in (("user", turn["messages"]), ("bridge", turn["results"]), ("agent", turn["reply"])):
+            if text:
+                output.text(f"\n[{turn['turn']}] {who}:\n{clean(text)}")
+        for command in turn["commands"]:
+            status = (command["result"] or {}).get("status", "running")
+            output.text(f"    → {status}: {clean(command['line'])}")
+        for skipped in turn["skipped"]:
+            output.text(f"    → skipped, {skipped['reason']}: {clean(skipped['text'])}")

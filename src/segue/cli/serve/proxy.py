@@ -1,0 +1,141 @@
+"""`segue proxy`: serve agents and profiles as models through LiteLLM's proxy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from segue.cli.options import make_output, options
+
+if TYPE_CHECKING:
+    from segue.runtime.wiring import App
+
+INSTALL = "pip install 'segue[proxy]'"
+KEY_VARIABLE = "LITELLM_MASTER_KEY"
+_KEY_FILE = "proxy-key"
+
+
+@click.group(invoke_without_command=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=4000, show_default=True, help="The port to listen on.")
+@options("config")
+@click.pass_context
+def proxy(context: click.Context, host: str, port: int, config_file: Path | None) -> int:
+    """Serve agents and profiles as models for any OpenAI-compatible client.
+
+    Needs LiteLLM: pip install 'segue[proxy]'. Clients need the master key: LITELLM_MASTER_KEY if set, else
+    one that Segue creates and stores.
+
+    \b
+    Examples:
+      segue proxy
+      segue proxy --port 4100
+      segue proxy key
+      segue proxy config > config.yaml
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    _require()
+    app = _app(config_file)
+    from segue.provider.catalogue import Catalogue
+    from segue.provider.proxy import proxy_config, serve, yaml
+    from segue.system.files import write_atomic
+
+    output = make_output()
+    settings = app.loaded.settings
+    folder = _folder(app)
+    key, new = _master_key(folder)
+    os.environ[KEY_VARIABLE] = key
+    path = folder / f"proxy-{port}.yaml"
+    write_atomic(path, yaml(proxy_config(settings, Catalogue.read(settings))).encode())
+    if new:
+        output.note(f"Created a key for clients in {folder / _KEY_FILE}: {key}")
+    output.note(f"Serving on http://{host}:{port}/v1; key for clients: segue proxy key")
+    serve(path, host, port)
+    return 0
+
+
+@proxy.command("config")
+@options("config", "json")
+def config(config_file: Path | None, as_json: bool) -> int:
+    """Print a config.yaml for your own LiteLLM proxy.
+
+    \b
+    Examples:
+      segue proxy config > config.yaml
+      LITELLM_MASTER_KEY=$(segue proxy key) litellm --config config.yaml --host 127.0.0.1
+    """
+    _require()
+    from segue.provider.catalogue import Catalogue
+    from segue.provider.proxy import proxy_config, yaml
+
+    settings = _app(config_file).loaded.settings
+    output = make_output(as_json)
+    made = proxy_config(settings, Catalogue.read(settings))
+    if as_json:
+        output.data(made)
+    else:
+        output.text(yaml(made).rstrip("\n"))
+    return 0
+
+
+@proxy.command("key")
+@options("config")
+def key(config_file: Path | None) -> int:
+    """Print the key for clients of the proxy; creates one if there is none.
+
+    \b
+    Examples:
+      OPENAI_API_KEY=$(segue proxy key) OPENAI_BASE_URL=http://127.0.0.1:4000/v1 your-client
+    """
+    found, _new = _master_key(_folder(_app(config_file)))
+    make_output().text(found)
+    return 0
+
+
+def _app(config_file: Path | None) -> App:
+    from segue.runtime.wiring import App
+
+    if config_file is not None:
+        # The models read the settings themselves, in whichever process the proxy runs them.
+        os.environ["SEGUE_CONFIG"] = str(config_file.absolute())
+    return App.load(None, config_file)
+
+
+def _require() -> None:
+    """Check for LiteLLM without importing it, which takes seconds or fails with a message of its own."""
+    from importlib.util import find_spec
+
+    from segue.domain.errors import ToolMissing
+
+    if find_spec("litellm") is None:
+        raise ToolMissing("LiteLLM is not installed.", hint=f"Install it: {INSTALL}")
+    from segue.provider.proxy import require_proxy
+
+    require_proxy()
+
+
+def _folder(app: App) -> Path:
+    from segue.runtime.wiring import own_folder
+    from segue.system.files import private_folder
+
+    own_folder(app.state_dir)
+    return private_folder(app.state_dir / "provider")
+
+
+def _master_key(folder: Path) -> tuple[str, bool]:
+    """Return the key for clients and whether it is new; the environment comes first."""
+    import secrets
+
+    from segue.system.files import write_atomic
+
+    given = os.environ.get(KEY_VARIABLE)
+    path = folder / _KEY_FILE
+    if given or path.exists():
+        return given or path.read_text().strip(), False
+    made = f"sk-segue-{secrets.token_urlsafe(24)}"
+    write_atomic(path, f"{made}\n".encode())  # created files are readable by their owner only
+    return made, True

@@ -1,0 +1,150 @@
+"""`segue relay`: run approved actions on this machine for a bridge elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.options import make_output, options
+
+if TYPE_CHECKING:
+    from segue.runtime.wiring import App
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def relay(ctx: click.Context) -> int:
+    """Run approved actions on this machine for a bridge that has the token.
+
+    The default command is `serve`. See docs/relay.md.
+
+    \b
+    Examples:
+      segue relay token                          create the token, once
+      segue relay                                serve the configured actions
+    """
+    if ctx.invoked_subcommand is None:
+        result: int = ctx.invoke(serve)
+        return result
+    return 0
+
+
+@relay.command("serve")
+@click.option("--host", default=None, help="The address to listen on (default: the configured one).")
+@click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port; 0 picks a free one.")
+@options("config", "json")
+def serve(
+    host: str | None = None,
+    port: int | None = None,
+    config_file: Path | None = None,
+    as_json: bool = False,
+) -> int:
+    """Serve the configured actions until Ctrl-C, which also stops running actions.
+
+    \b
+    Examples:
+      segue relay serve
+      segue relay serve --port 9000 --config ~/relay.toml
+    """
+    import asyncio
+
+    from segue.relay.serve import serve as listen
+
+    app = _app(config_file, {"relay": {"host": host, "port": port}})
+    output = make_output(as_json)
+    settings = app.loaded.settings.relay
+
+    def announce(url: str) -> None:
+        if output.json:
+            output.record({"type": "listening", "url": url, "actions": list(settings.actions)})
+        else:
+            click.echo(f"The relay listens on {url} with {len(settings.actions)} actions. Stop with Ctrl-C.")
+
+    asyncio.run(listen(settings, _folder(app), announce))
+    return 0
+
+
+@relay.command("token")
+@click.option("--rotate", is_flag=True, help="Create a new token; the old one stops working.")
+@options("config", "json")
+def token(rotate: bool, config_file: Path | None, as_json: bool) -> int:
+    """Create the token that callers need and print it, once: only its hash is stored.
+
+    \b
+    Examples:
+      segue relay token
+      segue relay token --rotate
+    """
+    import time
+
+    from segue.domain.errors import UsageError
+    from segue.relay.tokens import TokenFile
+
+    tokens = TokenFile(_folder(_app(config_file, {})))
+    made = tokens.made()
+    if made is not None and not rotate:
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(made))
+        raise UsageError(
+            f"A token was created on {since}. It cannot be shown again.",
+            hint="Create a new one and give it to the bridge: segue relay token --rotate",
+        )
+    made_now = tokens.rotate()
+    output = make_output(as_json)
+    if as_json:
+        output.data({"token": made_now, "file": str(tokens.path)})
+        return 0
+    output.text(made_now)
+    output.note("Give it to the bridge now; it will not be shown again.")
+    return 0
+
+
+@relay.command("actions")
+@options("config", "json", "color")
+def actions(config_file: Path | None, as_json: bool, color: str) -> int:
+    """List the configured actions.
+
+    \b
+    Examples:
+      segue relay actions
+      segue relay actions --json
+    """
+    output = make_output(as_json, color=color)
+    found = _app(config_file, {}).loaded.settings.relay.actions
+    if as_json:
+        from segue.domain.options import option_values
+
+        rows = [{"name": name, **option_values(action)} for name, action in found.items()]
+        output.data([{key: value for key, value in row.items() if key != "env"} for row in rows])
+        return 0
+    lines = [
+        (name, " ".join(action.argv), ", ".join(action.parameters), action.confirm, f"{action.timeout:g} s")
+        for name, action in found.items()
+    ]
+    output.table(["action", "command", "parameters", "confirm", "timeout"], lines)
+    return 0
+
+
+def _app(config_file: Path | None, command_line: dict[str, Any]) -> App:
+    """Load the settings; refuse relay settings from files that a project's agents could change."""
+    import os
+
+    from segue.config.load import user_file
+    from segue.domain.errors import UsageError
+    from segue.runtime.wiring import App
+
+    app = App.load(None, config_file, command_line)
+    named = app.config or (Path(os.environ["SEGUE_CONFIG"]) if os.environ.get("SEGUE_CONFIG") else None)
+    trusted = {"environment", "command line", str(user_file()), str(named)}
+    for path, origin in app.loaded.origins.items():
+        if path.split(".")[0] == "relay" and origin not in trusted:
+            raise UsageError(
+                f"{path} is set in {origin}, a project file that agents can change.",
+                hint=f"Move [relay] to {user_file()}, or state that you trust it: --config {origin}",
+            )
+    return app
+
+
+def _folder(app: App) -> Path:
+    return app.state_dir / "relay"

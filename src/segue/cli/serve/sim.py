@@ -1,0 +1,122 @@
+"""`segue sim`: simulate vendors' tools to rehearse a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from segue.cli.options import make_output
+
+
+@click.group()
+def sim() -> None:
+    """Simulate vendors' tools to rehearse a run.
+
+    \b
+    Examples:
+      segue sim bin ./bin
+      segue sim llm --port 8099 --script answers.toml
+    """
+
+
+@sim.command("bin")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+def bin_(folder: Path) -> int:
+    """Write simulators of the Cursor CLI, stet, Gemini, Copilot, OpenCode, Qwen and Vibe to DIR.
+
+    Put DIR first on the PATH to use them instead of the real tools. See docs/rehearsing.md and
+    docs/simulators.md for what they do and how to make them fail.
+
+    \b
+    Examples:
+      segue sim bin ./bin
+      PATH=$PWD/bin:$PATH segue run plan.md --agent cursor
+    """
+    from segue.domain.errors import UsageError
+    from segue.sim.launchers import PROGRAMS, write_launchers
+
+    output = make_output()
+    foreign = [folder / name for name in PROGRAMS if _is_foreign(folder / name)]
+    if foreign:
+        raise UsageError(
+            f"{foreign[0]} exists and is not a simulator.",
+            kept="It was not changed.",
+            hint="Choose another folder.",
+        )
+    for path in write_launchers(folder):
+        output.text(str(path))
+    output.note(f"Next: PATH={folder.absolute()}:$PATH segue run plan.md --agent cursor")
+    return 0
+
+
+_PORT = click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="The port (default: a free one)."
+)
+_SCRIPT = click.option(
+    "--script",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="What it answers, as TOML or JSON.",
+)
+
+
+@sim.command("cursor")
+@_PORT
+@click.option("--repo", "repos", multiple=True, metavar="URL=PATH", help="A bare repository and its URL.")
+@_SCRIPT
+def cursor(port: int, repos: tuple[str, ...], script: Path | None) -> int:
+    """Simulate Cursor's cloud agents on loopback until Ctrl-C.
+
+    The agents push real commits to the bare repositories. See docs/simulators.md.
+
+    \b
+    Examples:
+      segue sim cursor --repo https://github.com/me/app=/tmp/app.git
+    """
+    from segue.sim.services import run_cloud
+
+    run_cloud(port, repos, script, make_output().text)
+    return 0
+
+
+@sim.command("llm")
+@_PORT
+@_SCRIPT
+def llm(port: int, script: Path | None) -> int:
+    """Simulate language models with scripted answers on loopback until Ctrl-C.
+
+    Supports OpenAI's, Anthropic's and Google's APIs. See docs/simulators.md.
+
+    \b
+    Examples:
+      segue sim llm --port 8099 --script answers.toml
+    """
+    from segue.sim.services import run_llm
+
+    run_llm(port, script, make_output().text)
+    return 0
+
+
+@sim.command("search")
+@_PORT
+@_SCRIPT
+def search(port: int, script: Path | None) -> int:
+    """Simulate web search services with scripted results on loopback until Ctrl-C.
+
+    Supports the APIs of SearXNG, Brave and Tavily. See docs/searching.md.
+
+    \b
+    Examples:
+      segue sim search --port 8098 --script results.toml
+    """
+    from segue.sim.services import run_search
+
+    run_search(port, script, make_output().text)
+    return 0
+
+
+def _is_foreign(path: Path) -> bool:
+    return path.is_symlink() or (
+        path.exists() and b"Written by `segue sim bin`" not in path.read_bytes()[:600]
+    )

@@ -1,0 +1,1 @@
+"""Commands that set Segue up and check the setup."""

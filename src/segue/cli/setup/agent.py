@@ -1,0 +1,88 @@
+"""`segue agent`: list the agents and try them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+from segue.cli.setup.try_agent import try_
+from segue.cli.terminal.output import clean, short_paths
+
+_PATH_CHARS = 30
+
+
+@click.group()
+def agent() -> None:
+    """List the agents and try them.
+
+    \b
+    Examples:
+      segue agent list
+      segue agent try claude "Write hello.py"
+    """
+
+
+@agent.command("list")
+@options("repo", "config", "json", "color")
+def list_(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+    """List the agents with version, login, location and capabilities.
+
+    \b
+    Examples:
+      segue agent list
+      segue agent list --json
+    """
+    from dataclasses import asdict
+
+    from segue.runtime.doctor import agent_reports
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, color=color)
+    reports = agent_reports(App.load(repo, config_file, settings))
+    if as_json:
+        output.data([asdict(report) for report in reports])
+        return 0
+    here = [
+        (r.name, "ready" if r.ready else "not ready", r.version or "–", r.login or "–", _end(r.program))
+        for r in reports
+    ]
+    output.table(["agent", "here", "version", "login", "found"], here)
+    output.text("")
+    output.table(["agent", "can"], [(r.name, ", ".join(r.can) or "–") for r in reports])
+    missing = [r for r in reports if r.problems]
+    output.text("" if missing else "All agents are ready.")
+    for report in missing:
+        output.text(clean(f"{report.name}: {' '.join(report.problems)} {report.fix}"))
+    return 0
+
+
+def _end(program: str | None) -> str:
+    """Return as much of the path's end as the column has room for."""
+    shown = short_paths(program or "–")
+    return shown if len(shown) <= _PATH_CHARS else f"…{shown[1 - _PATH_CHARS :]}"
+
+
+agent.add_command(try_)
+
+
+@agent.command("schema")
+@click.argument("name")
+@options("repo", "config")
+def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
+    """Print the options of agent NAME as JSON Schema.
+
+    \b
+    Examples:
+      segue agent schema command
+    """
+    from segue.domain.options import options_schema
+    from segue.runtime.wiring import App, agent_class
+
+    options = agent_class(name, App.load(repo, config_file).loaded.settings).Options
+    old = hasattr(options, "model_json_schema")
+    click.echo(json.dumps(options.model_json_schema() if old else options_schema(options), indent=2))
+    return 0

@@ -1,0 +1,59 @@
+"""`segue config`: show the settings and where they come from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.group()
+def config() -> None:
+    """Show the settings and where they come from.
+
+    \b
+    Examples:
+      segue config show
+      segue config schema > segue.schema.json
+    """
+
+
+@config.command("show")
+@options("repo", "config", "json", "color")
+def show(repo: Path | None, config_file: Path | None, as_json: bool, color: str) -> int:
+    """Print every setting with its value and origin.
+
+    \b
+    Examples:
+      segue config show
+      SEGUE_LIMITS__PHASE_TIMEOUT=600 segue config show --json
+    """
+    from segue.config.load import show as show_value
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, color=color)
+    loaded = App.load(repo, config_file).loaded
+    rows = [(path, show_value(value), origin) for path, value, origin in loaded.rows()]
+    if as_json:
+        output.data([dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows])
+    else:
+        output.table(["setting", "value", "from"], rows)
+    return 0
+
+
+@config.command("schema")
+def schema() -> int:
+    """Print the JSON Schema of the settings, for editors.
+
+    \b
+    Examples:
+      segue config schema > segue.schema.json
+    """
+    from segue.config.settings import Settings
+    from segue.domain.options import options_schema
+
+    click.echo(json.dumps(options_schema(Settings), indent=2))
+    return 0

@@ -1,0 +1,49 @@
+"""`segue doctor`: check this machine and say how to fix what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.options import make_output, options
+from segue.cli.terminal.output import short_paths
+
+
+@click.command()
+@options("repo", "config", "database", "json", "color")
+def doctor(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+    """Check Python, git, the repository, the database and the agents.
+
+    For each agent, prints version, login, location and capabilities. Every problem comes with a fix. Exits
+    with 0 if everything that is needed works.
+
+    \b
+    Examples:
+      segue doctor
+      segue doctor --json
+    """
+    import asyncio
+    from dataclasses import asdict
+
+    from segue.runtime.doctor import examine
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, color=color)
+    checks = asyncio.run(examine(App.load(repo, config_file, settings)))
+    bad = [check for check in checks if not check.ok and check.needed]
+    if as_json:
+        output.data([asdict(check) for check in checks])
+    else:
+        rows = []
+        for check in checks:
+            mark = "✓" if check.ok else ("✗" if check.needed else "–")
+            rows.append((mark, check.what, short_paths(check.detail)))
+            if check.agent and check.agent.can:
+                rows.append(("", "", ", ".join(check.agent.can)))
+        output.table(["", "what", "detail"], rows)
+        for check in checks:
+            if check.fix and not check.ok:
+                output.text(f"{check.what}: {check.fix}")
+    return bad[0].exit_code if bad else 0

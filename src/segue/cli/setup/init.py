@@ -1,0 +1,45 @@
+"""`segue init`: write a commented segue.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from segue.cli.options import make_output, options
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
+@options("repo")
+def init(repo: Path | None, dry_run: bool) -> int:
+    """Write a commented segue.toml to the repository; an existing file is never changed.
+
+    \b
+    Examples:
+      segue init
+      segue init --dry-run
+    """
+    from segue.config.template import template
+    from segue.domain.errors import UsageError
+
+    output = make_output()
+    folder = (repo or Path.cwd()).absolute()
+    text = template()
+    if dry_run:
+        output.text(text)
+        return 0
+    target = folder / "segue.toml"
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{target} already exists.", kept="It was not changed.") from None
+    output.text(f"Wrote {target}")
+    plans = [
+        path.name
+        for path in sorted(folder.glob("*.md"))
+        if "\n## Task " in path.read_text("utf-8", "replace")
+    ]
+    output.note(f"Next: segue run {plans[0] if plans else 'plan.md'} --agent scripted")
+    return 0

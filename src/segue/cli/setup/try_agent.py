@@ -1,0 +1,181 @@
+"""`segue agent try`: send one prompt to an agent in a throwaway repository."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.options import make_output, options
+from segue.cli.terminal.output import Output, clean
+
+if TYPE_CHECKING:
+    from segue.domain.event import Event
+    from segue.domain.outcome import Usage
+    from segue.runtime.try_agent import AgentTrial, AgentTrialResult
+
+
+@click.command("try")
+@click.argument("name")
+@click.argument("prompt")
+@click.option(
+    "--mode",
+    type=click.Choice(["edit", "plan", "ask"]),
+    default="edit",
+    show_default=True,
+    help="What the agent may do: change files, plan, or answer.",
+)
+@click.option("--model", default=None, help="The model, as the agent names it (default: the agent's own).")
+@click.option(
+    "--keep",
+    "kept",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="Use this new folder and keep it.",
+)
+@options("repo", "config", "json", "color")
+def try_(
+    name: str,
+    prompt: str,
+    mode: str,
+    model: str | None,
+    kept: Path | None,
+    repo: Path | None,
+    config_file: Path | None,
+    as_json: bool,
+    color: str,
+) -> int:
+    """Send PROMPT to agent NAME in a throwaway git repository; `-` reads the prompt from stdin.
+
+    Prints the events as they arrive, then the answer, the diff, the usage and the path of the raw output.
+    The folder is deleted at the end unless the agent failed or --keep is given. Exits with 0 on success, 3
+    if the agent failed, 4 if its key was rejected, 5 if it could not be started, 124 if it took too long.
+
+    \b
+    Examples:
+      segue agent try claude "Write hello.py, a script that greets the world."
+      segue agent try codex "How would you add tests here?" --mode plan
+      segue agent try scripted "Anything" --keep /tmp/trial
+    """
+    import asyncio
+    import shutil
+
+    from segue.domain.job import Mode
+    from segue.runtime.try_agent import AgentTrial, try_agent
+    from segue.runtime.wiring import App
+
+    output = make_output(as_json, color=color)
+    text = _read_prompt(prompt)
+    app = App.load(repo, config_file)
+    trial = AgentTrial(name, text, Mode(mode), model, _folder(kept))
+    seen: list[Event] = []
+    result: AgentTrialResult | None = None
+    try:
+        result = asyncio.run(try_agent(app, trial, _observer(output, seen)))
+    finally:
+        failed = result is None or result.failure is not None
+        keep = kept is not None or (trial.stdout.exists() and failed)
+        if not keep:
+            shutil.rmtree(trial.folder, ignore_errors=True)
+    if as_json:
+        output.data(_data(trial, result, seen, keep))
+    else:
+        _print_result(output, trial, result, keep)
+    return result.exit_code
+
+
+def _read_prompt(prompt: str) -> str:
+    from segue.domain.errors import UsageError
+
+    asked = sys.stdin.buffer.read().decode("utf-8", "replace") if prompt == "-" else prompt
+    if not asked.strip():
+        raise UsageError("The prompt is empty.", hint='segue agent try NAME "Write hello.txt"')
+    return asked
+
+
+def _folder(kept: Path | None) -> Path:
+    import tempfile
+
+    from segue.domain.errors import UsageError, WorkspaceError
+
+    if kept is None:
+        return Path(tempfile.mkdtemp(prefix="segue-try-")).resolve()
+    folder = kept.absolute()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"{folder} is not empty.", hint="Choose a new folder with --keep")
+    except OSError as error:
+        raise WorkspaceError(
+            f"{folder} cannot be used: {error}", hint="Choose another folder with --keep"
+        ) from error
+    return folder
+
+
+def _observer(output: Output, seen: list[Event]) -> Any:
+    """Return a callback that prints each event, or with --json collects it."""
+    import time
+
+    from segue.cli.terminal.display import EventLines
+    from segue.domain.event import Recorded
+
+    lines = EventLines(verbose=True)
+
+    def see(event: Event) -> None:
+        if output.json:
+            seen.append(event)
+        else:
+            lines(Recorded("try", 0, int(time.time() * 1000), None, event.type, event.data))
+
+    return see
+
+
+def _data(trial: AgentTrial, result: AgentTrialResult, seen: list[Event], keep: bool) -> dict[str, Any]:
+    outcome = result.outcome
+    return {
+        "agent": trial.agent,
+        "mode": trial.mode.value,
+        "model": outcome.model,
+        "ok": result.failure is None,
+        "failure": asdict(result.failure) if result.failure else None,
+        "exit_code": result.exit_code,
+        "agent_exit_code": outcome.exit_code,
+        "text": outcome.text,
+        "diff": result.diff,
+        "usage": asdict(outcome.usage) if outcome.usage else None,
+        "session": outcome.session,
+        "duration": round(outcome.duration, 3),
+        "events": [{"type": event.type, "data": dict(event.data)} for event in seen],
+        "kept": str(trial.folder) if keep else None,
+        "stdout": str(trial.stdout) if keep else None,
+        "stderr": str(trial.stderr) if keep else None,
+    }
+
+
+def _print_result(output: Output, trial: AgentTrial, result: AgentTrialResult, keep: bool) -> None:
+    outcome, failure = result.outcome, result.failure
+    if outcome.text.strip():
+        output.text(f"{clean(outcome.text).strip()}\n")
+    output.text(clean(result.diff) if result.diff else "No files were changed.\n")
+    how = f"failed ({failure.kind}): {clean(failure.message)}" if failure else "succeeded"
+    code = "" if outcome.exit_code is None else f", exit code {outcome.exit_code}"
+    output.text(f"{trial.agent} {how}")
+    output.text(f"  took   {outcome.duration:.1f} s{code}")
+    output.text(f"  model  {clean(outcome.model or 'not reported')}")
+    output.text(f"  usage  {_usage(outcome.usage)}")
+    if keep:
+        output.text(f"  kept   {trial.repo}")
+        output.text(f"  raw    {trial.stdout}, {trial.stderr}")
+    else:
+        output.text("  raw    not kept; --keep DIR keeps it")
+
+
+def _usage(usage: Usage | None) -> str:
+    if usage is None:
+        return "not reported"
+    cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd else ""
+    return f"{usage.input_tokens} tokens in, {usage.output_tokens} out{cost}"

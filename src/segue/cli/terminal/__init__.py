@@ -1,0 +1,1 @@
+"""Everything that prints: results, tables, live progress, the structured log."""

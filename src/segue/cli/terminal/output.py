@@ -1,0 +1,147 @@
+"""The one place that prints: results go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue.cli.terminal.table import draw, print_wrapped
+from segue.domain.errors import SegueError
+from segue.domain.plain import clean as clean
+
+AGENT_VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "VSCODE_AGENT", "CURSOR_AGENT")
+"""When one of these is set, an agent reads the output: print no animation and no colour."""
+
+
+def one_line(text: str, width: int = 100) -> str:
+    """Return the text on one line, cut to the width."""
+    flat = " ".join(clean(text).split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def short_paths(text: str) -> str:
+    """Abbreviate the user's home folder to ~."""
+    home = str(Path.home()) if os.environ.get("HOME") else ""
+    return text.replace(home + os.sep, f"~{os.sep}") if len(home) > 1 else text
+
+
+def program() -> str:
+    """Return how to call Segue: by name if it is on PATH, else by its path."""
+    return "segue" if shutil.which("segue") else sys.argv[0]
+
+
+def is_interactive(stream: Any) -> bool:
+    """Return whether the stream is a terminal that a person reads."""
+    if os.environ.get("TERM") == "dumb" or any(os.environ.get(name) for name in AGENT_VARIABLES):
+        return False
+    return bool(stream.isatty())
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal on stdout, or None if stdout is not one."""
+    return shutil.get_terminal_size().columns if is_interactive(sys.stdout) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Prints a command's results for people or, with `json`, for programs."""
+
+    json: bool = False
+    quiet: bool = False
+    color: str = "auto"
+
+    def data(self, data: Any) -> None:
+        """Print one JSON document: the complete answer."""
+        click.echo(json.dumps({"schema": 1, "data": data}, ensure_ascii=False, default=str))
+
+    def record(self, record: dict[str, Any]) -> None:
+        """Print one JSON line of a stream."""
+        click.echo(json.dumps(record, ensure_ascii=False, default=str))
+
+    def text(self, text: str) -> None:
+        """Print a result for people."""
+        if not self.json:
+            click.echo(text)
+
+    def note(self, text: str) -> None:
+        """Print progress or a hint to stderr."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def warn(self, text: str) -> None:
+        """Print a warning to stderr, even when quiet."""
+        click.echo(text, err=True)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+        """Print a table, wrapped on a terminal, with plain aligned columns otherwise."""
+        cells = [[clean(str(cell)) for cell in row] for row in rows]
+        if self.colored() and is_interactive(sys.stdout):
+            print_wrapped(columns, cells, title, self.color)
+        else:
+            click.echo("\n".join([*filter(None, [title]), *draw(columns, cells)]))
+
+    def colored(self) -> bool:
+        """Return whether stdout gets colour."""
+        if self.color == "auto":
+            return is_interactive(sys.stdout) and not os.environ.get("NO_COLOR")
+        return self.color == "always"
+
+
+def report_error(error: Exception, *, as_json: bool) -> int:
+    """Print what happened, what was kept and what to do next; return the exit code."""
+    if not isinstance(error, SegueError):
+        return _report_bug(error)
+    if as_json:
+        body = {
+            "message": error.message,
+            "kept": error.kept,
+            "hint": error.hint,
+            "exit_code": error.exit_code,
+        }
+        click.echo(json.dumps({"schema": 1, "error": body}, ensure_ascii=False))
+    click.echo(error_text(error), err=True)
+    return error.exit_code
+
+
+def error_text(error: SegueError) -> str:
+    """Return the message of a failure, with `Kept:` and `Next:` lines where known."""
+    lines = [f"segue: {clean(error.message)}"]
+    if error.kept:
+        lines.append(f"  Kept: {clean(error.kept)}")
+    if error.hint:
+        lines.append(f"  Next: {clean(error.hint)}")
+    return "\n".join(lines)
+
+
+def _report_bug(error: Exception) -> int:
+    """Print a bug in one line; SEGUE_TRACEBACK shows the traceback."""
+    if os.environ.get("SEGUE_TRACEBACK"):
+        raise error
+    click.echo(
+        f"segue: unexpected {type(error).__name__}: {clean(str(error))}\n"
+        "  Kept: everything recorded so far is in the database.\n"
+        "  Next: run the command again with SEGUE_TRACEBACK=1 and report what it prints.",
+        err=True,
+    )
+    return 1
+
+
+def announce_page(output: Output, link: str, open_: bool = False) -> None:
+    """Print the link to the page."""
+    if output.json:
+        output.record({"type": "listening", "link": link})
+    else:
+        output.text(f"Open in a browser: {link}")
+        output.note("The link works once, in one browser. Ctrl-C stops the server.")
+    if open_:
+        import webbrowser
+
+        webbrowser.open(link)

@@ -1,0 +1,51 @@
+"""Tables: aligned plain text to read and paste, or wrapped cells on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import click
+
+STYLES = {"done": "green", "PASS": "green", "running": "cyan", "FAIL": "red", "PARTIAL": "yellow"}
+STYLES |= {"failed": "red", "needs_human": "red", "stopped": "yellow", "parked": "yellow", "pending": "dim"}
+GAP = "  "
+
+
+def draw(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    colored: bool = False,
+    right: Collection[str] = (),
+) -> list[str]:
+    """Return the lines of a table with a heading; the columns named in `right` are aligned right."""
+    lines = [[name.upper() for name in columns], *rows]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    drawn = []
+    for line in lines:
+        cells = []
+        for name, cell, width in zip(columns, line, widths, strict=True):
+            text = cell.rjust(width) if name in right else cell.ljust(width)
+            cells.append(_paint(text, STYLES.get(cell, "")) if colored else text)
+        drawn.append(GAP.join(cells).rstrip())
+    return drawn
+
+
+def _paint(text: str, style: str) -> str:
+    if not style:
+        return text
+    return click.style(text, dim=True) if style == "dim" else click.style(text, fg=style)
+
+
+def print_wrapped(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, color: str) -> None:
+    """Print a table for a terminal: long cells wrap, the first column never does."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    for number, name in enumerate(columns):
+        table.add_column(name, no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+    Console(force_terminal=True if color == "always" else None).print(table)

@@ -1,0 +1,1 @@
+"""The repositories and scripts of `segue demo`."""

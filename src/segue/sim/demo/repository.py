@@ -1,0 +1,99 @@
+"""Create throwaway git repositories for the demo: with a plan, empty, or with a Spec Kit feature."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from segue.system.process.processes import capture, child_environment
+
+_IDENTITY = ("-c", "user.name=Segue demo", "-c", "user.email=demo@localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class DemoRepository:
+    """The paths of a demo."""
+
+    folder: Path
+
+    @property
+    def repo(self) -> Path:
+        """The git repository."""
+        return self.folder / "repo"
+
+    @property
+    def remote(self) -> Path:
+        """The bare repository that plays the hosted one."""
+        return self.folder / "hosted.git"
+
+    @property
+    def feature(self) -> Path:
+        """The Spec Kit feature, inside the repository."""
+        return self.repo / "specs" / "001-greeting"
+
+    @property
+    def plan(self) -> Path:
+        """The plan, inside the repository."""
+        return self.repo / "plan.md"
+
+    @property
+    def state(self) -> Path:
+        """Segue's own folder."""
+        return self.folder / "state"
+
+
+async def create_with_plan(folder: Path | None = None) -> DemoRepository:
+    """Create a repository with a plan, and a script for the scripted agent beside it."""
+    place = _make_folders(folder)
+    _copy("plan.md", place.plan)
+    _copy("script.toml", place.folder / "script.toml")
+    await _commit(place)
+    return place
+
+
+async def create_empty(folder: Path | None = None) -> DemoRepository:
+    """Create an empty repository, and a script for the scripted agent beside it."""
+    place = _make_folders(folder)
+    _copy("build.toml", place.folder / "build.toml")
+    await _git(place.repo, "init", "--quiet", "--initial-branch=main")
+    await _git(place.repo, *_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
+    return place
+
+
+async def create_with_feature(folder: Path | None = None) -> DemoRepository:
+    """Create a repository with a Spec Kit feature, its hosted copy, and scripts for the services."""
+    place = _make_folders(folder)
+    for name in ("tasks.md", "spec.md", "plan.md"):
+        _copy(f"feature/{name}", place.feature / name)
+    for name in ("agents.toml", "judge.toml"):
+        _copy(f"feature/{name}", place.folder / name)
+    await _commit(place)
+    await _git(place.folder, "clone", "--quiet", "--bare", str(place.repo), str(place.remote))
+    await _git(place.repo, "remote", "add", "origin", str(place.remote))
+    return place
+
+
+def _make_folders(folder: Path | None) -> DemoRepository:
+    place = DemoRepository(folder or Path(tempfile.mkdtemp(prefix="segue-demo-")))
+    place.repo.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _copy(name: str, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with as_file(files("segue.sim.demo")) as source:
+        shutil.copy(source / name, target)
+
+
+async def _commit(place: DemoRepository) -> None:
+    await _git(place.repo, "init", "--quiet", "--initial-branch=main")
+    await _git(place.repo, "add", "--all")
+    await _git(place.repo, *_IDENTITY, "commit", "--quiet", "-m", "Add the tasks")
+
+
+async def _git(folder: Path, *arguments: str) -> None:
+    done = await capture(["git", *arguments], cwd=folder, env=child_environment())
+    assert done.exit_code == 0, done.err

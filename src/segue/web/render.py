@@ -1,0 +1,162 @@
+"""Renders pages as HTML, whole or without their frame, as JSON, and every failure as a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from segue.domain.errors import Locked, SegueError, StoreError
+from segue.runtime.wiring import App
+from segue.system.http.guard import Receive, Scope, Send
+from segue.web.cache import PageCache
+from segue.web.filters import create_environment
+from segue.web.live import LiveUpdates
+from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_pages
+from segue.web.stores import StorePool
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+PART = "x-segue-part"
+"""The header with which the script requests the content of a page without its frame."""
+
+_STATUS = ((NotFound, 404), (Locked, 409), (StoreError, 503))
+
+
+class PageRenderer:
+    """Answers requests: route → query → data → template or JSON."""
+
+    def __init__(self, app: App, live: LiveUpdates) -> None:
+        self._app = app
+        self._live = live
+        self._stores = StorePool(app)
+        self._cache = PageCache()
+
+    def close(self) -> None:
+        """Close the stores."""
+        self._stores.close()
+
+    def html(self, page: PageRoute, request: Request) -> Response:
+        """Render the page; only its content if the script asks for it."""
+        from starlette.responses import HTMLResponse
+
+        part = PART in request.headers
+        version = self._live.version
+
+        def render() -> bytes:
+            with explain_bugs():
+                return self._render_page(page, request, part).encode("utf-8", "replace")
+
+        if part and page.live and self._live.is_watching:
+            body = self._cache.get(f"{request.url.path}?{request.url.query}", version, render)
+        else:
+            body = render()
+        return HTMLResponse(body, headers={"x-segue-version": str(version)})
+
+    def json(self, page: PageRoute, request: Request) -> Response:
+        """Return the data of the page for programs."""
+        from starlette.responses import Response
+
+        with explain_bugs():
+            body = json.dumps({"schema": 1, "data": self._query(page, request)}, default=str)
+        return Response(body, media_type="application/json")
+
+    def result(self, request: Request, result: ActionResult) -> Response:
+        """Return the result of an action: for the script, or as a page of its own."""
+        from starlette.responses import HTMLResponse, JSONResponse
+
+        if _wants_json(request):
+            return JSONResponse({"schema": 1, "data": {"said": result.said, "where": result.where}})
+        return HTMLResponse(self._render_in_frame("said.html", title="Done", done=result))
+
+    def error_handlers(self) -> dict[Any, Callable[[Request, Exception], Any]]:
+        """Return Starlette's handlers that render failures."""
+        from starlette.exceptions import HTTPException
+
+        def handle_http(request: Request, error: Exception) -> Response:
+            assert isinstance(error, HTTPException)
+            if error.status_code == 404:
+                found = NotFound("There is nothing at this address.", hint="The menu leads to all pages.")
+                return self._render_error(request, found, 404)
+            return self._render_error(request, SegueError(f"{error.detail}."), error.status_code)
+
+        def handle_ours(request: Request, error: Exception) -> Response:
+            assert isinstance(error, SegueError)
+            usual = 500 if error.exit_code == SegueError.exit_code else 400
+            status = next((status for kind, status in _STATUS if isinstance(error, kind)), usual)
+            return self._render_error(request, error, status)
+
+        return {HTTPException: handle_http, SegueError: handle_ours}
+
+    def _render_error(self, request: Request, error: SegueError, status: int) -> Response:
+        from starlette.responses import HTMLResponse, JSONResponse
+
+        redact = self._app.redactor().text
+        facts = {name: redact(getattr(error, name)) for name in ("message", "kept", "hint")}
+        if _wants_json(request) or request.url.path.endswith(".json"):
+            return JSONResponse({"schema": 1, "error": facts}, status)
+        body = self._render_in_frame("failed.html", title="Something went wrong", error=facts)
+        return HTMLResponse(body, status)
+
+    def _render_page(self, page: PageRoute, request: Request, part: bool) -> str:
+        data = self._query(page, request)
+        title = data.get("title", page.title)
+        view = page.present(data) if page.present else {}
+        return self._render_in_frame(
+            page.template, page, part, title=title, data=data, url=request.url, **view
+        )
+
+    def _query(self, page: PageRoute, request: Request) -> Data:
+        with self._stores.borrow() as store:
+            return page.query(PageRequest(self._app, store, request.path_params, dict(request.query_params)))
+
+    def _render_in_frame(
+        self, template: str, page: PageRoute | None = None, part: bool = False, **values: Any
+    ) -> str:
+        here = (page.section or page.path) if page else ""
+        menu = [entry for entry in list_pages() if entry.menu]
+        frame = "part.html" if part else "base.html"
+        return render_template(template, frame=frame, menu=menu, here=here, **values)
+
+
+@contextmanager
+def explain_bugs() -> Iterator[None]:
+    """Turn an unexpected exception into an error with a hint; SEGUE_TRACEBACK=1 shows the traceback."""
+    try:
+        yield
+    except SegueError:
+        raise
+    except Exception as error:
+        if os.environ.get("SEGUE_TRACEBACK"):
+            raise
+        raise SegueError(
+            f"Unexpected {type(error).__name__}: {error}",
+            kept="Runs are not affected.",
+            hint="Start `segue serve` with SEGUE_TRACEBACK=1 and report what it prints.",
+        ) from error
+
+
+def render_template(template: str, **values: Any) -> str:
+    """Render a template."""
+    return create_environment().get_template(template).render(**values)
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request that was refused: say what to do, reveal nothing."""
+    from starlette.responses import HTMLResponse, JSONResponse
+
+    why = scope["segue.refused"]
+    status = 401 if why == "stranger" else 403
+    answer: Response = HTMLResponse(render_template("stranger.html", why=why), status)
+    if scope["method"] != "GET" or scope["path"].endswith(".json"):
+        message = "a token is required" if why == "stranger" else "a change must come from the page itself"
+        answer = JSONResponse({"schema": 1, "error": {"message": message, "kept": "", "hint": ""}}, status)
+    await answer(scope, receive, send)
+
+
+def _wants_json(request: Request) -> bool:
+    return "application/json" in request.headers.get("accept", "")

@@ -1,0 +1,117 @@
+"""Routes of the page: a path with a query that returns its data, shown by a template or as `.json`.
+
+To add a page, write a module with `PAGES`, or `ACTIONS` for POSTs, and add it to MODULES.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from segue.domain.errors import UsageError
+from segue.ports import Store
+from segue.runtime.wiring import App
+
+T = TypeVar("T")
+Data = dict[str, Any]
+"""The data of a page as JSON values, so that the page and its `.json` twin agree."""
+
+MODULES = (
+    "segue.web.runs",
+    "segue.web.tasks",
+    "segue.web.run",
+    "segue.web.step",
+    "segue.web.actions",
+    "segue.web.reports",
+    "segue.web.steps",
+    "segue.web.events",
+    "segue.web.bridge",
+    "segue.web.doctor",
+)
+"""The modules with pages, in the order of the menu."""
+
+
+class NotFound(UsageError):
+    """There is nothing at this address."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request for a page, with a store that is open for reading only."""
+
+    app: App
+    store: Store
+    path: Mapping[str, str]
+    """The parameters of the path."""
+    query: Mapping[str, str]
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a query parameter without surrounding whitespace."""
+        return self.query.get(name, default).strip()
+
+    def number(self, name: str, default: int = 0, most: int = 2**53) -> int:
+        """Return a query parameter as a number of at least 0; the default if it is anything else."""
+        value = self.text(name)
+        return min(int(value), most) if value.isascii() and value.isdecimal() and len(value) < 20 else default
+
+    def page(self, total: int, size: int) -> tuple[int, int]:
+        """Return the number of the requested page of a list, from 1, and the number of its pages."""
+        pages = max(1, -(-total // size))
+        return min(self.number("page", 1) or 1, pages), pages
+
+
+@dataclass(frozen=True, slots=True)
+class PageRoute:
+    """A page: its address, its query and its template."""
+
+    path: str
+    """In Starlette's syntax: `/runs/{run}`; the JSON is at `/runs/{run}.json`."""
+    template: str
+    title: str
+    query: Callable[[PageRequest], Data]
+    """Called in a thread. Raises NotFound if there is nothing to show."""
+    present: Callable[[Data], Data] | None = None
+    """Adds what only the template needs, such as drawings."""
+    menu: bool = False
+    section: str = ""
+    """The path of the menu entry that is highlighted for this page, if it is not its own."""
+    live: bool = False
+    """True if the parts marked `data-live` are fetched again when the store has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """What an action did, as a sentence, and where to look now."""
+
+    said: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRoute:
+    """Something a page can do: a POST."""
+
+    path: str
+    run: Callable[[App, Mapping[str, str], Mapping[str, str]], Awaitable[ActionResult]]
+    """Called with the settings, the parameters of the path and the fields of the form."""
+
+
+def list_pages() -> list[PageRoute]:
+    """Return all pages, those of the menu in its order."""
+    return [page for module in _load_modules() for page in module.PAGES]
+
+
+def list_actions() -> list[ActionRoute]:
+    """Return all actions."""
+    return [action for module in _load_modules() for action in getattr(module, "ACTIONS", ())]
+
+
+def slice_page(items: list[T], page: int, size: int) -> list[T]:
+    """Return the items of one page of a list."""
+    return items[(page - 1) * size : page * size]
+
+
+def _load_modules() -> list[Any]:
+    return [importlib.import_module(name) for name in MODULES]

@@ -1,0 +1,66 @@
+"""Help and typos: what a user sees before the first run."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+from docs import generate
+
+from segue import __version__
+from segue.cli.main import COMMANDS, GROUPS
+from tests.cli.place import Place
+from tests.cli.test_display import lines_of, shown
+
+ALL = dict(generate.commands())
+
+
+def test_commands_are_grouped_in_the_help(place: Place) -> None:
+    lines = place.segue("--help").stdout.splitlines()
+    headings = [line for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert headings == ["Options:", *(f"{heading}:" for heading in GROUPS)]
+    assert set(COMMANDS) <= {line.split()[0] for line in lines if line.startswith("  ")}
+    assert all(text.endswith(".") and len(text) <= 66 for _, text in COMMANDS.values())
+
+
+@pytest.mark.parametrize("words", ALL)
+def test_every_help_has_an_example(words: str) -> None:
+    text = generate.help_text(words)
+    assert re.search(r"Examples:\n +\S*.*segue", text), text
+
+
+def test_every_option_is_explained() -> None:
+    options = [(words, option) for words, command in ALL.items() for option in command.params]
+    missing = [(w, o.name) for w, o in options if isinstance(o, click.Option) and not o.help]
+    assert missing == []
+
+
+def test_help_and_version_are_commands_too(place: Place) -> None:
+    assert place.segue("help").stdout == place.segue("--help").stdout
+    assert place.segue("help", "db", "export").stdout == place.segue("db", "export", "--help").stdout
+    assert place.segue("version").stdout == place.segue("--version").stdout == f"segue {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (["stauts"], "`segue status`"),
+        (["help", "rum"], "`segue run`"),
+        (["help", "db", "exprt"], "`segue db export`"),
+        (["run", "plan.md", "--agent", "cladue"], "claude"),
+    ],
+)
+def test_typos_get_a_suggestion(place: Place, words: list[str], nearest: str) -> None:
+    assert f"Did you mean {nearest}?" in place.segue(*words, code=2).stderr
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_run_ids_are_never_cut(place: Place, columns: int) -> None:
+    place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
+    lines = [line for line in lines_of(shown(place, columns, "status")) if line]
+    assert lines[0].startswith("RUN ")
+    assert lines[1].split()[:2] == [place.last_run(), "done"]
+    assert len(lines) == 2, "one line per run"
+    assert max(map(len, lines)) <= max(columns, 72)
+    assert ("REPOSITORY" in lines[0]) == (columns >= 120)
