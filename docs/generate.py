@@ -92,27 +92,11 @@ def help_text(words: str) -> str:
 
 def settings(kind: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
     """Yield every setting with its dotted name."""
-    for field in fields_of(kind):
-        if field.is_table or hasattr(field.type, "model_fields"):
+    for field in option_fields(kind):
+        if field.is_table:
             yield from settings(field.type, f"{prefix}{field.name}.")
         else:
             yield f"{prefix}{field.name}", field
-
-
-def fields_of(kind: Any) -> list[OptionField]:
-    """Return the options of a table."""
-    if not hasattr(kind, "model_fields"):
-        return option_fields(kind)
-    return [
-        OptionField(
-            name,
-            field.annotation,
-            None if field.is_required() else field.get_default(call_default_factory=True, validated_data={}),
-            field.is_required(),
-            field.description or "",
-        )
-        for name, field in kind.model_fields.items()
-    ]
 
 
 def variable(name: str) -> str:

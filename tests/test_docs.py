@@ -21,7 +21,7 @@ import click
 import pytest
 from docs import generate
 
-from segue.agents.scripted.agent import Entry, Script, UsageEntry
+from segue.agents.scripted.agent import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.load import SYNONYMS
@@ -36,11 +36,11 @@ from segue.domain.task import Task, TaskStatus
 from segue.domain.verdict import Action, Result
 from segue.flow.context import FLOWS, LAUNCHING
 from segue.ports import Capabilities
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment
-from segue.runtime.wiring import AGENTS, agent_class, read_table
+from segue.runtime.wiring import AGENTS, agent_class
 from segue.sim.cloud.script import CloudScript
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
@@ -153,7 +153,7 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "statuses": ("tasks.md", list(TaskStatus)),
     "agents": ("agents.md", list(AGENTS)),
     "abilities": ("agents.md", list(Capabilities.__dataclass_fields__)),
-    "command": ("agents.md", list(agent_class("command").Options.model_fields)),
+    "command": ("agents.md", list(agent_class("command").Options.__struct_fields__)),
     "reviewers": ("reviewing.md", [*PRESETS, *get_args(Format), *Severity, *DismissReason]),
 }
 """Words of the program, and the page that explains them."""
@@ -191,8 +191,8 @@ def test_every_table_of_options_is_shown() -> None:
 
 def test_every_script_key_is_explained() -> None:
     explained = {name.split(" ")[0] for name in spans(page("scripted-agent.md"))}
-    assert set(Entry.model_fields) - explained == set()
-    assert all(name in page("scripted-agent.md") for name in UsageEntry.model_fields)
+    assert set(ScriptedEntry.__struct_fields__) - explained == set()
+    assert all(name in page("scripted-agent.md") for name in UsageEntry.__struct_fields__)
 
 
 def test_generated_parts_are_fresh() -> None:
@@ -295,9 +295,9 @@ def test_wrong_command_lines_are_seen(line: str) -> None:
 def check_settings(values: dict[str, Any]) -> None:
     settings = read_options(Settings, values)
     for name, options in settings.agents.items():
-        read_table(agent_class(name).Options, options)
+        read_options(agent_class(name).Options, options)
     for name, options in settings.reviewers.items():
-        read_table(generate.OPTIONS[f"reviewers.{name}"], options)
+        read_options(generate.OPTIONS[f"reviewers.{name}"], options)
 
 
 @pytest.mark.parametrize("block", blocks("toml", "toml pyproject", *SCRIPTS), ids=str)
@@ -308,7 +308,7 @@ def test_toml_is_valid(block: Block) -> None:
     elif block.info == "toml pyproject":
         check_settings(values.get("tool", {}).get("segue", {}))
     elif values.keys() == {"on"}:
-        Script.model_validate(values)
+        read_options(AgentScript, values)
     else:
         check_settings(values)
 

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpAgent, AcpKind, AcpOptions
 from segue.domain.event import Event
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
+from segue.domain.options import read_options
 from segue.domain.prompt import Prompt
 from segue.ports import Agent
 from segue.sim.launchers import write_launchers
@@ -56,9 +58,9 @@ class Stage:
         return lambda processes: self.agent(kind, processes, **options)
 
     def agent(self, kind: AcpKind, processes: Processes, **options: Any) -> AcpAgent:
-        given = AcpOptions(**{"end_grace": 0.2, **options})
+        given = read_options(AcpOptions, {"end_grace": 0.2, **options})
         # The stand-ins do not lose what the real Gemini would, so nobody has to wait.
-        profile = kind.profile.model_copy(update={"one_launch_a_minute": self.waits})
+        profile = structs.replace(kind.profile, one_launch_a_minute=self.waits)
         return AcpKind(kind.name, profile)(given, processes, Redactor([]))
 
     def run(

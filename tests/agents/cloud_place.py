@@ -13,9 +13,10 @@ from typing import Any
 from segue.agents.cursor_cloud.agent import CursorCloudAgent, CursorCloudOptions
 from segue.domain.event import Event, EventType
 from segue.domain.job import Job, Limits
+from segue.domain.options import read_options
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.sim.cloud_desk import DEADLINE, REPO, Desk, open_desk
@@ -71,7 +72,7 @@ class CloudPlace:
 
     def options(self, **more: Any) -> CursorCloudOptions:
         given = {"base_url": self.desk.url, "repository": REPO, "poll_interval": 0.05, "retry_pause": 0.02}
-        return CursorCloudOptions.model_validate(given | more)
+        return read_options(CursorCloudOptions, given | more)
 
     @asynccontextmanager
     async def agent(self, **options: Any) -> AsyncIterator[CursorCloudAgent]:

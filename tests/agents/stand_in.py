@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from segue.agents.local import Ended
+from segue.agents.local.launch import ProcessEnd
 from segue.domain.event import Event, EventType
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Agent
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Exit, Processes
 
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
@@ -113,8 +113,10 @@ class StandIn:
         return asyncio.run(collect())
 
 
-def ended(code: int | None = 0, signal: int | None = None, reason: str | None = None, err: str = "") -> Ended:
-    return Ended(Exit(code, signal, reason, "", 1.0, False, 7), "", err)
+def ended(
+    code: int | None = 0, signal: int | None = None, reason: str | None = None, err: str = ""
+) -> ProcessEnd:
+    return ProcessEnd(Exit(code, signal, reason, "", 1.0, False, 7), "", err)
 
 
 def outcome(events: list[Event]) -> Outcome:

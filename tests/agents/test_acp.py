@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from segue.agents.acp import agent as acp
 from segue.agents.acp import profiles as acp_profiles
@@ -23,8 +24,9 @@ from segue.conformance.agent import check_agent
 from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Mode
+from segue.domain.options import read_options
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from tests.agents.acp_place import KINDS, Stage, failure, make_stage
 from tests.agents.stand_in import LIMITS, PROMPT, of, outcome
@@ -46,7 +48,7 @@ class TestSocket:
         hanging = stage.root / "hang.toml"
         hanging.write_text('faults = ["hang", "stay", "ignore_cancel", "orphan"]\n')
         profile = KINDS[name].profile
-        stuck = AcpKind("stuck", profile.model_copy(update={"env": {"SEGUE_SIM_ACP": str(hanging)}}))
+        stuck = AcpKind("stuck", structs.replace(profile, env={"SEGUE_SIM_ACP": str(hanging)}))
         check_agent(
             stage.making(KINDS[name]), PROMPT, hangs=stage.making(stuck), limits=replace(LIMITS, grace=1)
         )
@@ -218,7 +220,7 @@ class TestTalk:
         assert [turn["model"] for turn in stage.log("prompt")] == ["", "stub/large"]
 
     def test_a_model_that_cannot_be_told_or_is_unknown_is_an_error(self, stage: Stage) -> None:
-        mute = AcpKind("mute", acp_profiles.GEMINI.model_copy(update={"model": acp_profiles.ModelChoice()}))
+        mute = AcpKind("mute", structs.replace(acp_profiles.GEMINI, model=acp_profiles.ModelChoice()))
         assert failure(stage.run(mute, token="a", model="pro")) is FailureKind.NOT_STARTED
         unknown = outcome(stage.run(acp.OPENCODE, token="b", model="unknown")).failure
         assert unknown
@@ -451,7 +453,7 @@ class TestProfiles:
             "files": [{"path": "deep/own.json", "text": "{}"}],
             "env": {"OWN_FILE": "{folder}/deep/own.json"},
         }
-        kind = AcpKind("mine", Profile.model_validate(table))
+        kind = AcpKind("mine", read_options(Profile, table))
         stage.script('[[on]]\nshell = ["make"]\nwrite = { "a.txt" = "x" }\n')
         assert failure(stage.run(kind)) is None
         assert (stage.repo / "a.txt").exists()
@@ -475,7 +477,7 @@ class TestProfiles:
     )
     def test_a_wrong_table_is_refused(self, wrong: dict[str, object], where: str) -> None:
         with pytest.raises(ValueError, match=where):
-            Profile.model_validate(wrong)
+            read_options(Profile, wrong)
 
 
 OWNER = """
@@ -485,7 +487,7 @@ from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpOptions
 from segue.domain.job import Job, Limits
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import COPILOT, GEMINI
-from segue.agents.acp.tools import ToolCall, chosen, may
+from segue.agents.acp.tools import AcpToolCall, choose_option, is_allowed
 from segue.domain.event import EventType
 from segue.domain.failure import FailureKind
 from segue.domain.job import Mode
@@ -74,7 +74,7 @@ def test_pieces_become_one_message(pieces: list[str]) -> None:
 @given(st.text(), st.sampled_from(["all", "edits", "read"]))
 def test_what_has_no_known_kind_may_only_be_done_where_all_may(kind: str, policy: str) -> None:
     known = {"read", "search", "think", "edit", "delete", "move"}
-    assert may(kind, policy) == (
+    assert is_allowed(kind, policy) == (
         policy == "all" or kind in known - ({"edit", "delete", "move"} if policy == "read" else set())
     )
 
@@ -145,18 +145,18 @@ def test_tokens_in_the_place_where_gemini_puts_them() -> None:
     ],
 )
 def test_tools_have_names_all_agents_share(facts: dict[str, Any], name: str) -> None:
-    call = ToolCall("id")
+    call = AcpToolCall("id")
     call.learn(facts)
     assert call.name() == name
 
 
 @given(VALUES, st.booleans())
 def test_options_of_any_shape(options: Any, allowed: bool) -> None:
-    assert chosen(options, allowed) is None
+    assert choose_option(options, allowed) is None
 
 
 def test_a_yes_for_once_comes_before_one_for_ever() -> None:
     options = [{"optionId": "a", "kind": "allow_always"}, {"optionId": "b", "kind": "allow_once"}]
-    assert chosen(options, True) == "b"
-    assert chosen(options[:1], True) == "a"
-    assert chosen(options, False) is None
+    assert choose_option(options, True) == "b"
+    assert choose_option(options[:1], True) == "a"
+    assert choose_option(options, False) is None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from segue.agents.acp.profiles import Profile
+from segue.domain.options import read_options
 from segue.sim.launchers import write_launchers
 from tests.cli.place import Place
 
@@ -60,14 +61,14 @@ def test_a_plan_that_changed_something_is_undone(place: Place) -> None:
     ("text", "complaint"),
     [
         ("[acp.gemini]\nargv = ['x']\n", "acp.gemini (from {file}) has the name of an agent that exists."),
-        ("[acp.mine]\ntitle = 'x'\n", "acp.mine.argv: Field required (from {file})"),
+        ("[acp.mine]\ntitle = 'x'\n", "acp.mine.argv: is required (from {file})"),
         (
             "[acp.mine]\nargv = ['x']\nmode = 'y'\n",
-            "acp.mine.mode: Extra inputs are not permitted (from {file})",
+            "acp.mine.mode: is not an option; did you mean modes? (from {file})",
         ),
         (
             "[agents.gemini]\nforce = true\n",
-            "agents.gemini.force: Extra inputs are not permitted (from {file})",
+            "agents.gemini.force: is not an option (from {file})",
         ),
     ],
 )
@@ -85,4 +86,4 @@ def test_the_options_are_shown(place: Place) -> None:
 def test_the_example_of_the_page_is_a_profile() -> None:
     tables = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     (example,) = [tomllib.loads(text)["acp"] for text in tables if "[acp." in text]
-    assert [Profile.model_validate(profile).argv[0] for profile in example.values()] == ["goose"]
+    assert [read_options(Profile, profile).argv[0] for profile in example.values()] == ["goose"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.claude.lines import ClaudeLines
+from segue.agents.local.launch import SessionUsage
 from segue.conformance.agent import check_agent
 from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
@@ -126,7 +127,7 @@ def test_work_that_began_after_a_result_and_was_cut_off_is_not_done() -> None:
     for line in (OK, {"type": "system", "subtype": "task_notification"}, INIT):
         read(lines, line)
         failure = lines.outcome(cut_off, NOW).failure
-        seen.append((lines.finished, failure and failure.kind))
+        seen.append((lines.is_finished, failure and failure.kind))
     assert seen == [(True, None), (True, None), (False, FailureKind.TIMEOUT)]
 
 
@@ -227,7 +228,7 @@ def test_the_structured_answer_is_kept() -> None:
 
 
 def test_what_earlier_launches_have_used_is_not_counted_again() -> None:
-    lines = ClaudeLines(Mode.EDIT, before=Usage(100, 15, 0.2))
+    lines = ClaudeLines(Mode.EDIT, SessionUsage(Usage(100, 15, 0.2)))
     read(lines, INIT, OK)
     assert lines.outcome(ended(), NOW).usage == Usage(8, 5, 0.05)
 

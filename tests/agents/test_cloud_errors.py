@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from segue.agents.cursor_cloud.agent import CursorCloudAgent, CursorCloudOptions
-from segue.agents.cursor_cloud.api import minted_id
-from segue.agents.cursor_cloud.errors import refusal, stream_error
-from segue.agents.cursor_cloud.status import Status, normalised
+from segue.agents.cursor_cloud.api import Status, make_agent_id, parse_status
+from segue.agents.cursor_cloud.errors import read_refusal, read_stream_error
 from segue.domain.event import EventType
+from segue.domain.options import OptionError, read_options
 from segue.runtime.wiring import agent_class
 from segue.system.http.client import HttpResponse
 from segue.system.process.processes import Processes
@@ -51,21 +50,21 @@ JSON = st.recursive(
 )
 def test_every_shape_of_a_refusal_is_understood(status: int, body: Any, code: str, message: str) -> None:
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    error = refusal(HttpResponse(status, {}, raw))
+    error = read_refusal(HttpResponse(status, {}, raw))
     assert (error.code, error.message, error.status) == (code, message, status)
 
 
 @given(st.integers(300, 599), JSON)
 def test_no_body_is_too_strange(status: int, body: Any) -> None:
-    error = refusal(HttpResponse(status, {}, json.dumps(body).encode()))
+    error = read_refusal(HttpResponse(status, {}, json.dumps(body).encode()))
     assert error.code
     assert error.message
-    assert stream_error(body).code
+    assert read_stream_error(body).code
 
 
 def test_what_a_refusal_means() -> None:
     def of(status: int, code: str) -> Any:
-        return refusal(HttpResponse(status, {"retry-after": "7"}, json.dumps({"code": code}).encode()))
+        return read_refusal(HttpResponse(status, {"retry-after": "7"}, json.dumps({"code": code}).encode()))
 
     assert of(401, "api_key_not_found").denied
     assert of(403, "plan_required").denied
@@ -97,13 +96,13 @@ def test_what_a_refusal_means() -> None:
     ],
 )
 def test_every_word_has_one_meaning(word: object, status: Status) -> None:
-    assert normalised(word) is status
-    assert status.terminal is (status not in (Status.QUEUED, Status.RUNNING, Status.UNKNOWN))
+    assert parse_status(word) is status
+    assert status.is_terminal is (status not in (Status.QUEUED, Status.RUNNING, Status.UNKNOWN))
 
 
 def test_ids_are_minted_from_tokens() -> None:
-    assert minted_id("0123456789abcdef0123456789abcdef") == "bc-01234567-89ab-cdef-0123-456789abcdef"
-    assert minted_id("anything") == minted_id("anything") != minted_id("anything else")
+    assert make_agent_id("0123456789abcdef0123456789abcdef") == "bc-01234567-89ab-cdef-0123-456789abcdef"
+    assert make_agent_id("anything") == make_agent_id("anything") != make_agent_id("anything else")
 
 
 @pytest.mark.parametrize("key", [None, "", "  ", "two words", "schlüssel", "a\nb"])
@@ -211,8 +210,8 @@ def test_cancelling_is_tried_again_after_an_internal_error(cloud: CloudPlace) ->
     ],
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        CursorCloudOptions.model_validate(options)
+    with pytest.raises(OptionError):
+        read_options(CursorCloudOptions, options)
 
 
 def test_it_is_called_cursor_cloud() -> None:

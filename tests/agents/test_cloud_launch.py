@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from segue.agents.cursor_cloud.api import Place, minted_id
+from segue.agents.cursor_cloud.api import RunRef, make_agent_id
 from segue.domain.event import EventType
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import FOLLOW_UP, KEY, LAUNCH, LOOK, CloudPlace
@@ -43,7 +43,7 @@ def test_a_launch_is_watched_to_its_branch(cloud: CloudPlace) -> None:
     assert (outcome.usage.input_tokens, outcome.usage.output_tokens, outcome.usage.cost_usd) == (150, 7, 0.1)
     [started] = ended.of(EventType.AGENT_STARTED)
     assert ended.events[0].type is EventType.AGENT_STARTED
-    assert started["agent_id"] == minted_id(job.token)
+    assert started["agent_id"] == make_agent_id(job.token)
     assert started["url"] == f"https://cursor.com/agents/{started['agent_id']}"
     assert outcome.session == f"{started['agent_id']}/{started['run_id']}"
     tools = [(d["name"], d["state"], d.get("status")) for d in ended.of(EventType.AGENT_TOOL)]
@@ -184,7 +184,7 @@ def test_killed_in_the_middle_of_a_launch_there_is_exactly_one_agent(cloud: Clou
     async def resumed() -> None:
         async with cloud.agent() as agent, aclosing(agent.run(job)) as events:
             assert (await anext(events)).type is EventType.AGENT_STARTED
-            await asyncio.to_thread(cloud.desk.post, f"/_sim/agents/{minted_id(job.token)}/release", {})
+            await asyncio.to_thread(cloud.desk.post, f"/_sim/agents/{make_agent_id(job.token)}/release", {})
             rest = [event async for event in events]
         assert rest[-1].outcome is not None
         assert rest[-1].outcome.failure is None
@@ -217,7 +217,7 @@ def test_a_follow_up_whose_answer_is_lost_is_sent_once(cloud: CloudPlace, fault:
     second = cloud.run(cloud.job("Two", session=first.outcome.session))
     assert second.outcome.failure is None
     assert len(cloud.asked(FOLLOW_UP)) == sent
-    agent = Place.parse(first.outcome.session or "").agent
+    agent = RunRef.parse(first.outcome.session or "").agent
     assert len(cloud.desk.get(f"/v1/agents/{agent}/runs")["items"]) == 2
 
 
@@ -240,7 +240,7 @@ def test_an_agent_that_stays_busy_costs_no_more_than_the_time_limit(cloud: Cloud
 
 def test_an_archived_agent_has_a_successor_on_its_branch(cloud: CloudPlace) -> None:
     first = cloud.run(cloud.job("One"))
-    agent = Place.parse(first.outcome.session or "").agent
+    agent = RunRef.parse(first.outcome.session or "").agent
     cloud.desk.post(f"/v1/agents/{agent}/archive")
     job = cloud.job("Two", session=first.outcome.session)
     second, again = cloud.run(job), cloud.run(job)
@@ -258,7 +258,7 @@ def test_an_archived_agent_has_a_successor_on_its_branch(cloud: CloudPlace) -> N
 @pytest.mark.parametrize(("base", "on_branch"), [("main", True), ("", False), ("sha", False)])
 def test_a_deleted_agent_has_a_successor_too(cloud: CloudPlace, base: str, on_branch: bool) -> None:
     first = cloud.run(cloud.job("One"))
-    agent = Place.parse(first.outcome.session or "").agent
+    agent = RunRef.parse(first.outcome.session or "").agent
     assert cloud.desk.http.delete(f"/v1/agents/{agent}").status_code == 200
     ref = cloud.desk.git("rev-parse", "main") if base == "sha" else base
     second = cloud.run(cloud.job("Two", session=first.outcome.session, base=ref))
@@ -277,7 +277,7 @@ def test_a_session_of_another_kind_is_not_followed_up(cloud: CloudPlace, session
 
 def test_an_agent_that_was_deleted_meanwhile_is_lost(cloud: CloudPlace) -> None:
     job = cloud.job()
-    agent = Place.parse(cloud.run(job).outcome.session or "").agent
+    agent = RunRef.parse(cloud.run(job).outcome.session or "").agent
     cloud.desk.http.delete(f"/v1/agents/{agent}")
     ended = cloud.run(job)
     assert ended.kind == "lost"

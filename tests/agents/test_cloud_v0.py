@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
-from segue.agents.cursor_cloud.api import Place
+from segue.agents.cursor_cloud.api import RunRef
 from segue.domain.event import EventType
 from segue.domain.job import Job, Mode
 from segue.system.process.processes import Processes
@@ -112,7 +112,7 @@ def test_a_follow_up_whose_answer_is_lost_is_sent_once(cloud: CloudPlace) -> Non
 @pytest.mark.parametrize("how", ["archive", "delete"])
 def test_an_agent_that_takes_no_follow_up_has_a_successor(cloud: CloudPlace, how: str) -> None:
     first = run(cloud, cloud.job("One"))
-    agent = Place.parse(first.outcome.session or "").agent
+    agent = RunRef.parse(first.outcome.session or "").agent
     if how == "archive":
         cloud.desk.post(f"/v1/agents/{agent}/archive")
     else:

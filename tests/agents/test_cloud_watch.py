@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from segue.agents.cursor_cloud.api import minted_id
+from segue.agents.cursor_cloud.api import make_agent_id
 from segue.domain.event import EventType
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace, Ended
@@ -95,7 +95,7 @@ def test_a_run_that_has_outlived_its_stream_is_still_adopted(cloud: CloudPlace) 
     ("entry", "kind", "said"),
     [
         ({"faults": ["error"]}, "crash", "The agent failed."),
-        ({"faults": ["error_bare"]}, "crash", "and not why"),
+        ({"faults": ["error_bare"]}, "crash", "but not why"),
         ({"faults": ["error"], "error": "out of cheese"}, "crash", "out of cheese"),
         ({"faults": ["error"], "error": {"code": "vm_died"}}, "crash", "vm_died"),
         ({"faults": ["error"], "error": ["odd", 1]}, "crash", "odd"),
@@ -283,7 +283,7 @@ def test_streams_are_shared_out_and_the_others_are_asked_for(cloud: CloudPlace) 
                 lambda seen: seen[0] == 2 and seen[1] > 20,
             )
             for job in jobs:
-                path = f"/_sim/agents/{minted_id(job.token)}/release"
+                path = f"/_sim/agents/{make_agent_id(job.token)}/release"
                 await asyncio.to_thread(cloud.desk.post, path, {})
             return list(await asyncio.gather(*runs))
 

@@ -156,16 +156,18 @@ def test_errors_on_the_way_are_not_the_end() -> None:
 
 
 def test_waiting_for_the_network_begins_with_the_first_complaint() -> None:
-    lines = CodexLines(Mode.EDIT)
+    gave_up = [True]
+    lines = CodexLines(Mode.EDIT, was_given_up=lambda: gave_up[0])
     read(lines, STARTED, WAITS)
     since = lines.offline_since
     assert since is not None
     read(lines, WAITS)
     assert lines.offline_since == since
-    failure = lines.outcome(ended(None, 9, "ended"), NOW, gave_up=True).failure
+    failure = lines.outcome(ended(None, 9, "ended"), NOW).failure
     assert failure is not None
     assert failure.kind is FailureKind.OUTAGE
     assert "waiting for network" in failure.message
+    gave_up[0] = False
     read(lines, SAID)
     failure = lines.outcome(ended(None, 9, "wall"), NOW).failure
     assert failure is not None

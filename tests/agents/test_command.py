@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from msgspec import structs
 
-from segue.agents.command import CommandAgent, CommandOptions, fill
+from segue.agents.command import CommandAgent, CommandOptions
+from segue.domain.argv import fill
 from segue.domain.event import Event, EventType
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
+from segue.domain.options import OptionError, read_options
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Problem
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
@@ -99,7 +101,7 @@ def test_placeholders_are_filled_inside_single_arguments(tmp_path: Path) -> None
     "argument", ["{nope}", "{}", "{0}", "{model!r}", "{model:>9}", "{model.x}", "{", "}"]
 )
 def test_an_unknown_placeholder_is_a_configuration_error(argument: str) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(OptionError):
         options("tool", argument)
 
 
@@ -112,20 +114,20 @@ def test_escaped_text_and_values_come_through_unchanged(text: str, value: str) -
 
 @pytest.mark.parametrize("argv", [[], [""], ["tool\0"]])
 def test_a_command_needs_a_program(argv: list[str]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(OptionError):
         CommandOptions(argv=argv)
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(ValidationError):
-        CommandOptions.model_validate({"argv": ["x"], "shell": True})
+    with pytest.raises(OptionError):
+        read_options(CommandOptions, {"argv": ["x"], "shell": True})
 
 
 def test_the_environment_is_allow_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VENDOR_API_KEY", "hidden")
     monkeypatch.setenv("WANTED", "seen")
     code = "import os; print(sorted(n + '=' + v for n, v in os.environ.items()))"
-    chosen = python(code).model_copy(update={"pass_env": ["WANTED"], "env": {"MORE": "1", "SEGUE_TASK": "x"}})
+    chosen = structs.replace(python(code), pass_env=["WANTED"], env={"MORE": "1", "SEGUE_TASK": "x"})
     seen = output(run(tmp_path, chosen))
     assert "VENDOR_API_KEY" not in seen
     for part in (

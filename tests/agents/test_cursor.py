@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.local import Ended
+from segue.agents.local.launch import ProcessEnd
 from segue.conformance.agent import check_agent
 from segue.domain.event import Event, EventType
 from segue.domain.failure import FailureKind
@@ -26,7 +26,7 @@ from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes
 from segue.system.redact import Redactor
@@ -557,8 +557,8 @@ def test_no_line_whatsoever_is_fatal(lines: list[str]) -> None:
             for event in reader.read(line) or []:
                 json.dumps(dict(event.data), allow_nan=False)
         end = Exit(0, None, None, "", 1.0, False, 1)
-        done = reader.outcome(Ended(end, "", ""), now=0.0)
-        assert done.failure is not None or reader.finished
+        done = reader.outcome(ProcessEnd(end, "", ""), now=0.0)
+        assert done.failure is not None or reader.is_finished
         json.dumps(reader.facts(), allow_nan=False)
 
 

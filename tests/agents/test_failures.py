@@ -18,12 +18,10 @@ import pytest
 from segue.agents.claude.lines import ClaudeLines
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.cursor_cloud.api import View
-from segue.agents.cursor_cloud.errors import refusal, unreachable
-from segue.agents.cursor_cloud.failures import BY_US, refused
-from segue.agents.cursor_cloud.failures import ended as cloud_ended
-from segue.agents.cursor_cloud.status import Status
-from segue.agents.local import Ended
+from segue.agents.cursor_cloud.api import RunSnapshot, Status
+from segue.agents.cursor_cloud.errors import make_unreachable, read_refusal
+from segue.agents.cursor_cloud.failures import BY_US, judge_end, judge_refusal
+from segue.agents.local.launch import ProcessEnd
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.runtime.wiring import AGENTS
@@ -50,7 +48,7 @@ class Absent:
     reason: str
 
 
-def _printed(lines: Any, printed: tuple[dict[str, Any] | str, ...], how: Ended) -> Failure | None:
+def _printed(lines: Any, printed: tuple[dict[str, Any] | str, ...], how: ProcessEnd) -> Failure | None:
     for line in printed:
         lines.read(line if isinstance(line, str) else json.dumps(line))
     found: Failure | None = lines.outcome(how, NOW).failure
@@ -63,10 +61,10 @@ def claude(*printed: dict[str, Any] | str, **how: Any) -> Told:
 
 def codex(*printed: dict[str, Any] | str, gave_up: bool = False, **how: Any) -> Told:
     def told() -> Failure | None:
-        lines = CodexLines(Mode.EDIT)
+        lines = CodexLines(Mode.EDIT, was_given_up=lambda: gave_up)
         for line in printed:
             lines.read(line if isinstance(line, str) else json.dumps(line))
-        return lines.outcome(ended(**how), NOW, gave_up).failure
+        return lines.outcome(ended(**how), NOW).failure
 
     return told
 
@@ -76,16 +74,16 @@ def cursor(*printed: dict[str, Any] | str, **how: Any) -> Told:
 
 
 def command(out: str = "", err: str = "", **how: Any) -> Told:
-    return lambda: Ended(ended(**how).exit, out, err).failure(NOW)
+    return lambda: ProcessEnd(ended(**how).exit, out, err).failure(NOW)
 
 
 def run_said(error: str, status: Status = Status.FAILED, cancelled: str = "") -> Told:
-    return lambda: cloud_ended(View(status, status.name, error=error), cancelled)
+    return lambda: judge_end(RunSnapshot(status, status.name, error=error), cancelled)
 
 
 def api_said(status: int, code: str = "", message: str = "no") -> Told:
     body = json.dumps({"error": {"code": code, "message": message}} if code else {}).encode()
-    return lambda: refused(refusal(HttpResponse(status, {}, body)), late=False)
+    return lambda: judge_refusal(read_refusal(HttpResponse(status, {}, body)), late=False)
 
 
 CLAUDE_INIT = {"type": "system", "subtype": "init", "session_id": "s", "model": "m"}
@@ -249,7 +247,7 @@ TABLE: dict[str, Rows] = {
         ],
         FailureKind.OUTAGE: [
             api_said(503),
-            lambda: refused(unreachable(HttpError("connection refused", sent=False)), late=False),
+            lambda: judge_refusal(make_unreachable(HttpError("connection refused", sent=False)), late=False),
             run_said("upstream: 503 Service Unavailable"),
         ],
         FailureKind.AUTH: [api_said(401), api_said(403, "plan_required")],

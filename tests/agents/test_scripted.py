@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.agents.scripted.agent import Entry, ScriptedAgent, ScriptedOptions, load_script
+from segue.agents.scripted.agent import ScriptedAgent, ScriptedEntry, ScriptedOptions, load_script
 from segue.domain.errors import UsageError
 from segue.domain.event import Event, EventType
 from segue.domain.failure import FailureKind
@@ -19,7 +19,7 @@ from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
@@ -310,7 +310,7 @@ def test_gits_own_files_are_refused_but_not_its_neighbours(repo: Path) -> None:
         ("[[on]]\nwrote = 1\n", "on[1].wrote"),
         ('[[on]]\n[[on]]\ndelay = "long"\n', "on[2].delay"),
         ('[[on]]\nwrite = { "/etc/passwd" = "x" }\n', "workspace"),
-        ('[[on]]\ndelete = ["a/../../b"]\n', "on[1].delete[1]"),
+        ('[[on]]\ndelete = ["a/../../b"]\n', "on[1].delete"),
         ("[[on]]\nexit_code = 999\n", "on[1].exit_code"),
         ("off = 1\n", "off"),
         ("[[on\n", "TOML"),
@@ -334,7 +334,7 @@ def test_a_missing_script_is_refused(tmp_path: Path) -> None:
 def test_the_documentation_names_every_key_in_the_order_of_play() -> None:
     page = (Path(__file__).parents[2] / "docs" / "scripted-agent.md").read_text()
     documented = re.findall(r"^\| `(\w+)(?: = [^`]*)?` \|", page, re.MULTILINE)
-    assert documented == list(Entry.model_fields)
+    assert documented == list(ScriptedEntry.__struct_fields__)
 
 
 def test_a_one_file_build_finds_the_child_behind_its_own_switch(repo: Path) -> None:

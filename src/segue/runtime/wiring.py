@@ -52,7 +52,7 @@ def agent_class(name: str, settings: Settings | None = None) -> Any:
         from segue.agents.acp.agent import AcpKind
         from segue.agents.acp.profiles import Profile
 
-        return AcpKind(name, read_table(Profile, settings.acp[name]))
+        return AcpKind(name, read_options(Profile, settings.acp[name]))
     where = AGENTS.get(name) or _entry_points().get(name)
     if where is None:
         from difflib import get_close_matches
@@ -87,19 +87,6 @@ def _known_names(table: str) -> Iterator[str]:
         yield from (*PRESETS, "command")
 
 
-def read_table(kind: Any, values: dict[str, Any]) -> Any:
-    """Check the options of a variant; raises OptionError."""
-    if not hasattr(kind, "model_validate"):
-        return read_options(kind, values)
-    from pydantic import ValidationError
-
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise OptionError(".".join(map(str, first["loc"])), first["msg"]) from None
-
-
 def _check_profiles(loaded: LoadedSettings) -> None:
     for name, table in loaded.settings.acp.items():
         from segue.agents.acp.profiles import check_profile
@@ -114,7 +101,7 @@ def make_agent(name: str, loaded: LoadedSettings, processes: Processes, redactor
     kind = agent_class(name, loaded.settings)
     values = loaded.settings.agents.get(name, {})
     try:
-        options = read_table(kind.Options, values)
+        options = read_options(kind.Options, values)
     except OptionError as error:
         raise wrong_option(error, f"agents.{name}", loaded, f"See: segue agent schema {name}") from None
     agent: Agent = kind(options, processes, redactor)

@@ -1,19 +1,19 @@
-"""Speaks the Agent Client Protocol with one agent, as its client; the standard library alone.
+"""Talk to one agent as its client in the Agent Client Protocol. Standard library only.
 
-What is seen is told line by line (see `acp_child` for the lines). We offer neither our files nor a
+Everything that is seen is printed line by line (see `child` for the lines). We offer neither files nor a
 terminal: agents have their own tools for both.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
-from segue.agents.acp.tools import ToolCall, chosen, may
-from segue.agents.cursor.tools import bounded, clip, table
+from segue.agents.acp.tools import AcpToolCall, choose_option, is_allowed
+from segue.agents.local.values import TEXT_CHARS, Json, as_list, as_table, as_text, clip, shrink
 
-Line = dict[str, Any]
+AcpMessage = dict[str, Any]
 
 AUTH_REQUIRED = -32000
 _METHOD_NOT_FOUND = -32601
@@ -22,72 +22,71 @@ _FOR_PEOPLE = (
 )
 _SILENCE = 1.0
 _OPEN_TOOLS = 1000
-_TEXT_CHARS = 64 * 1024
 _LONGEST_PAUSE = 60.0
 
 
 class Wire(Protocol):
-    """The pipes to the agent."""
+    """The connection to the agent."""
 
-    def send(self, message: Line) -> None:
-        """Send a message; it is lost if the agent has gone."""
+    def send(self, message: AcpMessage) -> None:
+        """Send a message; it is lost if the agent is gone."""
 
-    def receive(self, timeout: float | None) -> Line | None:
-        """The next message; None when there will be no more. Raises TimeoutError."""
+    def receive(self, timeout: float | None) -> AcpMessage | None:
+        """Return the next message; None if there will be no more. Raises TimeoutError."""
 
 
-class Refused(Exception):
-    """The agent has answered a request with an error, or cannot do what is asked."""
+class AcpRefusal(Exception):
+    """The agent answered a request with an error, or cannot do what is asked."""
 
     def __init__(self, stage: str, message: str, code: Any = None, data: Any = None) -> None:
         super().__init__(message)
         self.stage, self.code, self.data = stage, code, data
 
 
-class Gone(Exception):
-    """The agent has closed its end, or never answered."""
+class AgentGone(Exception):
+    """The agent closed its end, or never answered."""
 
 
-class Talk:
-    """One conversation: requests go out, and what comes in meanwhile is told or answered."""
+class AcpClient:
+    """One conversation: sends requests, and prints or answers what comes in meanwhile."""
 
-    def __init__(self, wire: Wire, tell: Callable[[Line], None], job: Mapping[str, Any]) -> None:
+    def __init__(self, wire: Wire, print_line: Callable[[AcpMessage], None], job: Json) -> None:
         self.stage = "initialize"
-        self._wire, self._tell, self._job = wire, tell, job
+        self._wire, self._print, self._job = wire, print_line, job
         self._last_id = 0
         self._session = ""
         self._replayed = 0
         self._retrying_since: float | None = None
-        self._tools: dict[str, ToolCall] = {}
-        self._updates: dict[str, Callable[[Line, bool], None]] = {
+        self._tools: dict[str, AcpToolCall] = {}
+        self._updates: dict[str, Callable[[AcpMessage, bool], None]] = {
             "agent_message_chunk": self._text,
             "agent_thought_chunk": self._thought,
             "tool_call": self._tool,
             "tool_call_update": self._tool,
-            "usage_update": lambda update, _inner: self._tell({"type": "usage", "update": bounded(update)}),
-            "plan": lambda update, _inner: self._tell(
-                {"type": "plan", "entries": bounded(update.get("entries"))}
+            "usage_update": lambda update, _inner: self._print({"type": "usage", "update": shrink(update)}),
+            "plan": lambda update, _inner: self._print(
+                {"type": "plan", "entries": shrink(update.get("entries"))}
             ),
-            "current_mode_update": lambda update, _inner: self._tell(
-                {"type": "mode", "mode": bounded(update.get("currentModeId"))}
+            "current_mode_update": lambda update, _inner: self._print(
+                {"type": "mode", "mode": shrink(update.get("currentModeId"))}
             ),
-            **dict.fromkeys(_FOR_PEOPLE, _nothing),
+            **dict.fromkeys(_FOR_PEOPLE, _ignore),
         }
 
     def run(self) -> None:
-        """Have the whole conversation; the last line told is the result."""
+        """Have the whole conversation; the last line is the result."""
         self._initialize()
-        found = self._open()
-        self._choose(found)
+        found = self._open_session()
+        self._set_mode(found)
         self.stage = "prompt"
         prompt = [{"type": "text", "text": self._job["prompt"]}]
         answer = self._request("session/prompt", {"sessionId": self._session, "prompt": prompt}, None)
-        self._tell(
-            {"type": "result", "stop_reason": answer.get("stopReason"), "answer": bounded(dict(answer))}
+        self._print(
+            {"type": "result", "stop_reason": answer.get("stopReason"), "answer": shrink(dict(answer))}
         )
 
     def cancel(self, patience: float) -> None:
-        """Ask the agent to stop, and listen for a moment whether it says that it has."""
+        """Ask the agent to stop, and wait a moment for its answer."""
         if self.stage != "prompt":
             return
         self._wire.send(
@@ -97,35 +96,34 @@ class Talk:
         while (message := self._wire.receive(max(0.0, deadline - time.monotonic()))) is not None:
             if "method" not in message and message.get("id") == self._last_id:
                 return
-            self._heed(message)
+            self._handle(message)
 
     def _initialize(self) -> None:
         capabilities = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         asked = {"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": self._job["client"]}
         answer = self._request("initialize", asked, self._job["start_timeout"])
-        self._can = table(answer.get("agentCapabilities"))
-        offered = answer.get("authMethods")
-        methods = [table(method).get("id") for method in offered] if isinstance(offered, list) else []
+        self._can = as_table(answer.get("agentCapabilities"))
+        methods = [as_table(method).get("id") for method in as_list(answer.get("authMethods"))]
         kept = {"agent": answer.get("agentInfo"), "auth_methods": methods, "can": dict(self._can)}
-        self._tell({"type": "start", "protocol": answer.get("protocolVersion"), **bounded(kept)})
+        self._print({"type": "start", "protocol": answer.get("protocolVersion"), **shrink(kept)})
         if answer.get("protocolVersion") != 1:
-            raise Refused(
+            raise AcpRefusal(
                 "initialize", f"it speaks version {answer.get('protocolVersion')} of the protocol, not 1"
             )
 
-    def _open(self) -> Mapping[str, Any]:
-        """Begin the session, or go on with one; authenticates when that is demanded."""
+    def _open_session(self) -> Json:
+        """Start or continue the session; authenticate if the agent asks for it."""
         try:
-            return self._begin()
-        except Refused as refusal:
+            return self._start_session()
+        except AcpRefusal as refusal:
             method = self._job["auth_method"]
             if refusal.code != AUTH_REQUIRED or not method:
                 raise
         self.stage = "authenticate"
         self._request("authenticate", {"methodId": method}, self._job["start_timeout"])
-        return self._begin()
+        return self._start_session()
 
-    def _begin(self) -> Mapping[str, Any]:
+    def _start_session(self) -> Json:
         self.stage = "session"
         where = {"cwd": self._job["cwd"], "mcpServers": []}
         wanted = self._job["session"]
@@ -133,20 +131,20 @@ class Talk:
             answer = self._request("session/new", where, self._job["start_timeout"])
             self._session, how = str(answer.get("sessionId") or ""), "new"
             if not self._session:
-                raise Refused("session", "it opened a session without an id")
+                raise AcpRefusal("session", "it opened a session without an id")
         else:
-            how = self._way_back()
+            how = self._find_method()
             self._wait()
             self._session = wanted
             asked = {"sessionId": wanted, **where}
             answer = self._request(f"session/{how}", asked, self._job["start_timeout"])
             if how == "load":
-                self._settle()
-        self._tell({"type": "session", "id": self._session, "how": how, "replayed": self._replayed})
+                self._await_silence()
+        self._print({"type": "session", "id": self._session, "how": how, "replayed": self._replayed})
         return answer
 
-    def _settle(self) -> None:
-        """Wait for silence: some agents answer first and then tell the session's past, as if it were new."""
+    def _await_silence(self) -> None:
+        """Wait for silence: some agents answer first and replay the session afterwards, as if it were new."""
         deadline = time.monotonic() + self._job["start_timeout"]
         while time.monotonic() < deadline:
             try:
@@ -154,29 +152,29 @@ class Talk:
             except TimeoutError:
                 return
             if message is None:
-                raise Gone("it closed its output")
-            self._heed(message)
+                raise AgentGone("it closed its output")
+            self._handle(message)
 
-    def _way_back(self) -> str:
-        """How a session is gone on with; `load` also replays it, which nobody needs."""
-        if table(self._can.get("sessionCapabilities")).get("resume") is not None:
+    def _find_method(self) -> str:
+        """Return the method that continues a session; `load` also replays it, which nobody needs."""
+        if as_table(self._can.get("sessionCapabilities")).get("resume") is not None:
             return "resume"
         if self._can.get("loadSession"):
             return "load"
-        raise Refused("session", "this agent cannot go on with an earlier session")
+        raise AcpRefusal("session", "this agent cannot continue an earlier session")
 
     def _wait(self) -> None:
         pause = min(self._job["not_before"] - time.time(), _LONGEST_PAUSE)
         if pause > 0:
-            self._tell({"type": "wait", "seconds": round(pause, 1)})
+            self._print({"type": "wait", "seconds": round(pause, 1)})
             time.sleep(pause)
 
-    def _choose(self, found: Mapping[str, Any]) -> None:
-        """Set the mode and the model; a mode that cannot be set is an error, for it may be a restriction."""
+    def _set_mode(self, found: Json) -> None:
+        """Set the mode and the model. A mode that cannot be set is an error: it may be a restriction."""
         mode, model = self._job["mode"], self._job["model"]
         if mode["name"] and mode["option"]:
             self._set_option("mode", mode["option"], mode["name"])
-        elif mode["name"] and table(found.get("modes")).get("currentModeId") != mode["name"]:
+        elif mode["name"] and as_table(found.get("modes")).get("currentModeId") != mode["name"]:
             self.stage = "mode"
             asked = {"sessionId": self._session, "modeId": mode["name"]}
             self._request("session/set_mode", asked, self._job["start_timeout"])
@@ -186,11 +184,11 @@ class Talk:
     def _set_option(self, stage: str, option: str | None, value: str) -> None:
         self.stage = stage
         if not option:
-            raise Refused(stage, f"this agent cannot be told its {stage}")
+            raise AcpRefusal(stage, f"the {stage} of this agent cannot be set")
         asked = {"sessionId": self._session, "configId": option, "value": value}
         self._request("session/set_config_option", asked, self._job["start_timeout"])
 
-    def _request(self, method: str, params: Line, timeout: float | None) -> Mapping[str, Any]:
+    def _request(self, method: str, params: AcpMessage, timeout: float | None) -> Json:
         self._last_id += 1
         self._wire.send({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -200,127 +198,120 @@ class Talk:
                     None if deadline is None else max(0.0, deadline - time.monotonic())
                 )
             except TimeoutError:
-                raise Gone(f"no answer to {method} within {timeout:g} seconds") from None
+                raise AgentGone(f"no answer to {method} within {timeout:g} seconds") from None
             if message is None:
-                raise Gone("it closed its output")
+                raise AgentGone("it closed its output")
             if "method" not in message and message.get("id") == self._last_id:
-                return self._answer(message)
-            self._heed(message)
+                return self._read_answer(message)
+            self._handle(message)
 
-    def _answer(self, message: Line) -> Mapping[str, Any]:
+    def _read_answer(self, message: AcpMessage) -> Json:
         error = message.get("error")
         if error is None:
-            return table(message.get("result"))
-        found = table(error)
-        said = found.get("message")
-        text = said if isinstance(said, str) and said else "it gave no reason"
-        raise Refused(self.stage, clip(text, 4000), found.get("code"), bounded(found.get("data")))
+            return as_table(message.get("result"))
+        found = as_table(error)
+        text = as_text(found.get("message")) or "it gave no reason"
+        raise AcpRefusal(self.stage, clip(text, 4000), found.get("code"), shrink(found.get("data")))
 
-    def _heed(self, message: Line) -> None:
-        """Tell or answer what the agent says of its own accord."""
-        method, params = message.get("method"), table(message.get("params"))
+    def _handle(self, message: AcpMessage) -> None:
+        """Print or answer what the agent says unasked."""
+        method, params = message.get("method"), as_table(message.get("params"))
         if "retrying" in message:
-            self._retried(str(message["retrying"]))
+            self._note_retry(str(message["retrying"]))
         elif method == "session/update":
             self._retrying_since = None
             self._update(params)
         elif message.get("id") is None or not isinstance(method, str):
-            self._tell({"type": "raw", "line": bounded(message)})
+            self._print({"type": "raw", "line": shrink(message)})
         elif method == "session/request_permission":
             self._reply(message, {"outcome": self._permission(params)})
         else:
-            self._foreign(message, method, params)
+            self._answer_other(message, method, params)
 
-    def _retried(self, text: str) -> None:
-        """Its service refuses and it tries again: for a while that is its own business."""
+    def _note_retry(self, text: str) -> None:
+        """Print that the agent retries because its service refuses; give up after a while."""
         now = time.monotonic()
-        self._tell({"type": "retry", "text": text})
+        self._print({"type": "retry", "text": text})
         if self._retrying_since is None:
             self._retrying_since = now
         elif now - self._retrying_since >= self._job["retry_grace"]:
-            raise Refused(self.stage, text, data={"retried": True})
+            raise AcpRefusal(self.stage, text, data={"retried": True})
 
-    def _foreign(self, message: Line, method: str, params: Mapping[str, Any]) -> None:
-        """A request that only this agent makes, or one for something we do not offer."""
+    def _answer_other(self, message: AcpMessage, method: str, params: Json) -> None:
+        """Answer a request outside of the protocol, or one for something that we do not offer."""
         if method == self._job["plan_from"] and isinstance(params.get("plan"), str):
-            self._tell({"type": "proposal", "text": params["plan"][-_TEXT_CHARS:]})
+            self._print({"type": "proposal", "text": params["plan"][-TEXT_CHARS:]})
         else:
-            self._tell({"type": "raw", "line": bounded(message)})
+            self._print({"type": "raw", "line": shrink(message)})
         if method in self._job["answers"]:
             self._reply(message, self._job["answers"][method])
         else:
             error = {"code": _METHOD_NOT_FOUND, "message": f"{method} is not offered"}
             self._wire.send({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
-    def _reply(self, message: Line, result: Line) -> None:
+    def _reply(self, message: AcpMessage, result: AcpMessage) -> None:
         self._wire.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
-    def _update(self, params: Mapping[str, Any]) -> None:
+    def _update(self, params: Json) -> None:
         if self.stage != "prompt":
-            self._replayed += 1  # a session that is loaded tells its past
+            self._replayed += 1  # a session that is loaded is replayed
             return
-        update = dict(table(params.get("update")))
+        update = dict(as_table(params.get("update")))
         known = self._updates.get(str(update.get("sessionUpdate")))
         if known is None:
-            self._tell({"type": "raw", "line": bounded(update)})
+            self._print({"type": "raw", "line": shrink(update)})
         else:
             known(update, params.get("sessionId") not in (None, self._session))
 
-    def _text(self, update: Line, inner: bool) -> None:
-        content = table(update.get("content"))
-        text = content.get("text")
+    def _text(self, update: AcpMessage, inner: bool) -> None:
+        text = as_table(update.get("content")).get("text")
         if isinstance(text, str):
-            message = update.get("messageId")
-            line = {
-                "type": "text",
-                "text": text[-_TEXT_CHARS:],
-                "message": message if isinstance(message, str) else "",
-            }
-            self._tell({**line, **({"subagent": True} if inner else {})})
+            line = {"type": "text", "text": text[-TEXT_CHARS:], "message": as_text(update.get("messageId"))}
+            self._print({**line, **({"subagent": True} if inner else {})})
         else:
-            self._tell({"type": "raw", "line": bounded(update)})
+            self._print({"type": "raw", "line": shrink(update)})
 
-    def _thought(self, update: Line, _inner: bool) -> None:
-        text = table(update.get("content")).get("text")
-        self._tell({"type": "thought", "chars": len(text) if isinstance(text, str) else 0})
+    def _thought(self, update: AcpMessage, _inner: bool) -> None:
+        text = as_text(as_table(update.get("content")).get("text"))
+        self._print({"type": "thought", "chars": len(text)})
 
-    def _tool(self, update: Line, _inner: bool) -> None:
+    def _tool(self, update: AcpMessage, _inner: bool) -> None:
         call, new = self._call(update)
         if new:
-            self._tell(call.line("started"))
-        if call.ended:
+            self._print(call.line("started"))
+        if call.is_over:
             self._tools.pop(call.id, None)
-            self._tell(call.line("completed"))
+            self._print(call.line("completed"))
         elif not new:
-            self._tell({"type": "tool", "state": "updated", "id": clip(call.id, 200)})
+            self._print({"type": "tool", "state": "updated", "id": clip(call.id, 200)})
 
-    def _call(self, update: Mapping[str, Any]) -> tuple[ToolCall, bool]:
-        """What is known of a call, and whether it was heard of for the first time."""
+    def _call(self, update: Json) -> tuple[AcpToolCall, bool]:
+        """Return what is known about a call, and whether it is new."""
         key = str(update.get("toolCallId") or "")
         new = key not in self._tools
         if new:
             if len(self._tools) >= _OPEN_TOOLS:
                 self._tools.pop(next(iter(self._tools)))
-            self._tools[key] = ToolCall(key)
+            self._tools[key] = AcpToolCall(key)
         call = self._tools[key]
         call.learn(update)
         return call, new
 
-    def _permission(self, params: Mapping[str, Any]) -> Line:
-        """Answer by the policy; some agents tell of a call here for the first time."""
-        call, new = self._call(table(params.get("toolCall")))
+    def _permission(self, params: Json) -> AcpMessage:
+        """Answer according to the policy; some agents name a call here for the first time."""
+        call, new = self._call(as_table(params.get("toolCall")))
         if new:
-            self._tell(call.line("started"))
-        allowed = may(call.kind, self._job["policy"])
-        option = chosen(params.get("options"), allowed)
-        # Without a way to say no the turn is cancelled; without a way to say yes, nothing is allowed.
+            self._print(call.line("started"))
+        allowed = is_allowed(call.kind, self._job["policy"])
+        option = choose_option(params.get("options"), allowed)
+        # If there is no option that says no, the turn is cancelled; if none says yes, the tool is denied.
         allowed = allowed and option is not None
         call.rejected = not allowed
         line = {**call.line("started"), "type": "permission", "allowed": allowed, "option": option}
         line.pop("state")
-        self._tell(line)
+        self._print(line)
         return {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
 
 
-def _nothing(_update: Line, _inner: bool) -> None:
-    """Some updates are of no use here."""
+def _ignore(_update: AcpMessage, _inner: bool) -> None:
+    """Ignore an update that is only for people."""

@@ -1,20 +1,18 @@
-"""Says in plain words why an agent that speaks the Agent Client Protocol failed, from the error it gave."""
+"""Say in plain words why an agent that speaks the Agent Client Protocol failed, from the error it gave."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from segue.agents.acp.client import AUTH_REQUIRED
-from segue.agents.cursor.tools import table
-from segue.agents.json_lines import string
+from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
+from segue.agents.local.values import Json, as_table, as_text
 from segue.domain.classify import classify, plain
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.resets import reset_time
 
-_MESSAGE_CHARS = 400
-_STDERR_CHARS = 2000
 _STATUS = re.compile(r"(?:^|\b(?:status|code|error|api)\W{1,6}(?:code\W{1,3})?)([45]\d\d)\b", re.IGNORECASE)
 _STAGES = {
     "start": "it could not be started",
@@ -27,79 +25,80 @@ _STAGES = {
 _STOPS = {
     "max_tokens": (FailureKind.TRUNCATED, "its answer was cut at the model's longest output"),
     "max_turn_requests": (FailureKind.MAX_TURNS, "it used all the turns it may take"),
-    "refusal": (FailureKind.REFUSED, "the model refused to go on"),
+    "refusal": (FailureKind.REFUSED, "the model refused to continue"),
     "cancelled": (FailureKind.INTERRUPTED, "its turn was cancelled"),
 }
 
 
-def refused(line: Mapping[str, Any], title: str, login: str, err_tail: str, now: float) -> Failure:
-    """What the error means with which the agent answered."""
-    stage, code = string(line.get("stage")), line.get("code")
-    said = _said(line)
-    stderr = plain(err_tail).strip()[-_STDERR_CHARS:]
-    kind, until = _kind(code, said, now)
-    if stage == "authenticate":
-        kind = FailureKind.AUTH
-    if kind is FailureKind.UNKNOWN and table(line.get("data")).get("retried"):
-        kind = FailureKind.OUTAGE  # agents try again when a service is not there, not when it says no
-    if kind is FailureKind.UNKNOWN and stage in _STAGES:
-        kind = FailureKind.NOT_STARTED
-    where = f"{_STAGES[stage]}: " if stage in _STAGES else ""
-    return Failure(kind, _advised(f"{title}: {where}{said}", kind, login), stderr, until)
+@dataclass(frozen=True, slots=True)
+class AcpFailures:
+    """The failures of one agent."""
+
+    title: str
+    login: str
+
+    @property
+    def table(self) -> FailureTable:
+        """The part that all local agents have in common."""
+        return FailureTable(self.title, self.login)
+
+    def read_error(self, line: Json, err_tail: str, now: float) -> Failure:
+        """Return what an error means that was the answer to a request."""
+        stage, said = as_text(line.get("stage")), _read_message(line)
+        kind, until = _judge(line.get("code"), said, now)
+        if stage == "authenticate":
+            kind = FailureKind.AUTH
+        if kind is FailureKind.UNKNOWN and as_table(line.get("data")).get("retried"):
+            kind = FailureKind.OUTAGE  # agents retry when a service is down, not when it says no
+        if kind is FailureKind.UNKNOWN and stage in _STAGES:
+            kind = FailureKind.NOT_STARTED
+        where = f"{_STAGES[stage]}: " if stage in _STAGES else ""
+        return self.table.fail(kind, f"{self.title}: {where}{said}", err_tail, until)
+
+    def read_message(self, text: str, now: float) -> Failure:
+        """Return what a last message means that reports a failure, although the turn ended well."""
+        kind, until = _judge(None, text, now)
+        return self.table.fail(kind, f"{self.title}: {text.strip()}", "", until)
+
+    def read_death(self, line: Json, err_tail: str, now: float) -> Failure:
+        """Return what it means that the agent is gone, or never answered."""
+        stderr, said = plain(err_tail).strip(), as_text(line.get("message"))
+        known = classify(1, None, None, "", "", err_tail, now)
+        if known is not None and known.kind is not FailureKind.CRASH:
+            return self.table.fail(known.kind, f"{self.title}: {known.message}", err_tail, known.until)
+        code = line.get("exit_code")
+        how = f" and ended with {code}" if isinstance(code, int) else ""
+        last = f": {stderr.splitlines()[-1].strip()}" if stderr else ""
+        message = f"{self.title}: {said}{how}, while it was asked for: {line.get('stage')}{last}"
+        kind = FailureKind.TRUNCATED if line.get("stage") == "prompt" else FailureKind.CRASH
+        kind = FailureKind.HANG if said.startswith("no answer") else kind
+        return self.table.fail(kind, message[:MESSAGE_CHARS], err_tail)
+
+    def read_stop(self, reason: Any, denied: int, setting: str) -> Failure | None:
+        """Return what the reason means for which a turn ended; None if it is a good one."""
+        if reason == "end_turn":
+            return None
+        if reason == "cancelled" and denied:
+            message = f"{self.title}: its turn ended when it was denied a tool; see {setting}"
+            return Failure(FailureKind.REFUSED, message)
+        unknown = FailureKind.UNKNOWN, f"its turn ended for an unknown reason: {str(reason)[:100]}"
+        kind, message = _STOPS.get(reason, unknown) if isinstance(reason, str) else unknown
+        return Failure(kind, f"{self.title}: {message}")
 
 
-def ended_badly(text: str, title: str, login: str, now: float) -> Failure:
-    """Last words that mean failure, from an agent that calls its turn a success."""
-    kind, until = _kind(None, text, now)
-    return Failure(kind, _advised(f"{title}: {text.strip()}", kind, login), "", until)
-
-
-def died(line: Mapping[str, Any], title: str, login: str, err_tail: str, now: float) -> Failure:
-    """What it means that the agent has gone, or never answered."""
-    stderr = plain(err_tail).strip()[-_STDERR_CHARS:]
-    said, code = string(line.get("message")), line.get("exit_code")
-    known = classify(1, None, None, "", "", err_tail, now)
-    if known is not None and known.kind is not FailureKind.CRASH:
-        return Failure(
-            known.kind, _advised(f"{title}: {known.message}", known.kind, login), stderr, known.until
-        )
-    how = f" and ended with {code}" if isinstance(code, int) else ""
-    last = f": {stderr.splitlines()[-1].strip()}" if stderr else ""
-    message = f"{title}: {said}{how}, while it was asked for: {line.get('stage')}{last}"[:_MESSAGE_CHARS]
-    if said.startswith("no answer"):
-        return Failure(FailureKind.HANG, message, stderr)
-    kind = FailureKind.TRUNCATED if line.get("stage") == "prompt" else FailureKind.CRASH
-    return Failure(kind, message, stderr)
-
-
-def stopped(reason: Any, denied: int, title: str, setting: str) -> Failure | None:
-    """What the reason means for which a turn has ended; None when it is a good one."""
-    if reason == "end_turn":
-        return None
-    if reason == "cancelled" and denied:
-        return Failure(
-            FailureKind.REFUSED, f"{title}: its turn ended when it was denied a tool; see {setting}"
-        )
-    known = _STOPS.get(reason) if isinstance(reason, str) else None
-    if known is None:
-        return Failure(
-            FailureKind.UNKNOWN, f"{title}: its turn ended for an unknown reason: {str(reason)[:100]}"
-        )
-    return Failure(known[0], f"{title}: {known[1]}")
-
-
-def _said(line: Mapping[str, Any]) -> str:
-    """The message, and what stands beside it: some agents only say `Internal error` in the message."""
+def _read_message(line: Json) -> str:
+    """Return the message with its details: some agents only say `Internal error` in the message."""
     data = line.get("data")
-    more = data if isinstance(data, str) else ""
+    more = as_text(data)
     for key in ("details", "message", "error", "reason", "errorName"):
-        more = more or string(table(data).get(key)) or string(table(table(data).get("error")).get("message"))
-    said = string(line.get("message"))
+        inner = as_table(as_table(data).get("error")).get("message")
+        more = more or as_text(as_table(data).get(key)) or as_text(inner)
+    said = as_text(line.get("message"))
     return f"{said}: {more}" if more and more not in said else said
 
 
-def _kind(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]:
-    """By the words, for they say more; else by the code, which may be that of the service."""
+def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]:
+    """Judge by the words, because they say more, or by the code, which may be that of the service."""
     known = classify(1, None, None, "", said, "", now)
     if known is not None and known.kind is not FailureKind.CRASH:
         return known.kind, known.until
@@ -110,8 +109,3 @@ def _kind(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]:
     if status == 429:
         return FailureKind.RATE_LIMIT, reset_time(said, now)
     return (FailureKind.OUTAGE if status >= 500 else FailureKind.UNKNOWN), None
-
-
-def _advised(message: str, kind: FailureKind, login: str) -> str:
-    said = message[:_MESSAGE_CHARS]
-    return f"{said.rstrip('. ')}. {login}" if kind is FailureKind.AUTH and login else said

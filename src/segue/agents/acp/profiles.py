@@ -1,7 +1,7 @@
-"""What Segue knows about agents that speak the Agent Client Protocol: one profile each, no code.
+"""Agents that speak the Agent Client Protocol: one profile each, no code.
 
-A profile says how the program is started, what its modes are called, what it may do, and how its errors
-look. `[acp.NAME]` in segue.toml adds another one; docs/agents.md tells how.
+A profile says how the program is started, what its modes are called, what it may do, and what its errors
+look like. `[acp.NAME]` in segue.toml adds another one; see docs/agents.md.
 """
 
 from __future__ import annotations
@@ -12,147 +12,149 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from msgspec import Meta
 
 from segue.domain.errors import UsageError
+from segue.domain.options import OptionError, Options, read_options
 
-Policy = Literal["all", "edits", "read"]
-"""What is allowed when the agent asks: everything; reading and changing files; reading alone."""
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from None
-    return text
+ToolPolicy = Literal["all", "edits", "read"]
+"""What is allowed when the agent asks: everything; reading and changing files; only reading."""
 
 
-def _inside(name: str) -> str:
-    if not name or PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise ValueError("must be a path inside the agent's folder")
-    return name
+class ModeNames(Options, frozen=True):
+    """Names of the modes; the agent does not have those that are unset."""
+
+    plan: Annotated[str | None, Meta(description="The mode in which it plans and changes nothing.")] = None
+    edit: Annotated[
+        str | None, Meta(description="The mode in which it works; unset: the one it starts in.")
+    ] = None
+    ask: Annotated[str | None, Meta(description="The mode in which it answers and changes nothing.")] = None
 
 
-Pattern = Annotated[str, AfterValidator(_pattern)]
-FileName = Annotated[str, AfterValidator(_inside)]
+class Permissions(Options, frozen=True):
+    """What is allowed in each mode when the agent asks."""
+
+    plan: Annotated[ToolPolicy, Meta(description="In plan mode.")] = "read"
+    edit: Annotated[ToolPolicy, Meta(description="In edit mode.")] = "all"
+    ask: Annotated[ToolPolicy, Meta(description="In ask mode.")] = "read"
 
 
-class ModeNames(BaseModel):
-    """What the agent calls the modes; it cannot do those that are unset."""
+class ModelChoice(Options, frozen=True):
+    """How the model is chosen: one of these, or none if the agent has no choice."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    plan: str | None = Field(default=None, description="The mode in which it plans and changes nothing.")
-    edit: str | None = Field(
-        default=None, description="The mode in which it works; unset: the one it starts in."
-    )
-    ask: str | None = Field(default=None, description="The mode in which it answers and changes nothing.")
+    args: Annotated[list[str], Meta(description="Arguments; `{model}` is replaced.")] = []
+    env: Annotated[str | None, Meta(description="An environment variable.")] = None
+    option: Annotated[str | None, Meta(description="A session option, such as `model`.")] = None
 
 
-class Permissions(BaseModel):
-    """What the agent is allowed when it asks, per mode."""
+class OwnFile(Options, frozen=True):
+    """A file to write into the run's own folder before the agent starts."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    path: Annotated[str, Meta(description="Its path inside `{folder}`.")]
+    text: Annotated[str, Meta(description="Its content.")]
 
-    plan: Policy = Field(default="read", description="In plan mode.")
-    edit: Policy = Field(default="all", description="In edit mode.")
-    ask: Policy = Field(default="read", description="In ask mode.")
-
-
-class ModelChoice(BaseModel):
-    """How the agent is told its model; one of these, or none if it cannot be told."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    args: list[str] = Field(default=[], description="Arguments, in which `{model}` is the model.")
-    env: str | None = Field(default=None, description="A variable.")
-    option: str | None = Field(default=None, description="An option of the session, such as `model`.")
+    def __post_init__(self) -> None:
+        path = PurePosixPath(self.path)
+        if not self.path or path.is_absolute() or ".." in path.parts:
+            raise OptionError("path", "must be a path inside the agent's folder")
 
 
-class OwnFile(BaseModel):
-    """A file that the agent is to find in the run's own folder."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    path: FileName = Field(description="Its name in `{folder}`.")
-    text: str = Field(description="What is in it.")
-
-
-class Profile(BaseModel):
+class Profile(Options, frozen=True):
     """The table `[acp.NAME]`: an agent that speaks the Agent Client Protocol on its stdin and stdout."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    argv: Annotated[list[str], Meta(min_length=1, description="The program and its arguments.")]
+    title: Annotated[str, Meta(description="What people call it.")] = ""
+    also_called: Annotated[list[str], Meta(description="Other names of the program.")] = []
+    env: Annotated[
+        dict[str, str],
+        Meta(description="Variables to set; `{folder}` is a folder that belongs to the run. No secrets."),
+    ] = {}
+    read_env: Annotated[
+        dict[str, str], Meta(description="Variables to set in plan and ask mode, instead of those in `env`.")
+    ] = {}
+    own_env: Annotated[
+        dict[str, str],
+        Meta(
+            description="Variables to set only if one of `login_env` is set, such as a configuration folder."
+        ),
+    ] = {}
+    files: Annotated[list[OwnFile], Meta(description="Files to write into `{folder}`.")] = []
+    pass_env: Annotated[list[str], Meta(description="Environment variables that it may see.")] = []
+    login_env: Annotated[
+        list[str], Meta(description="Environment variables with a key; it may see them too.")
+    ] = []
+    login: Annotated[str, Meta(description="How to log in, as a sentence.")] = ""
+    auth_method: Annotated[
+        str | None,
+        Meta(description="The authentication method of the protocol, used if the agent asks for one."),
+    ] = None
+    modes: ModeNames = ModeNames()
+    mode_option: Annotated[
+        str | None, Meta(description="The session option that sets the mode, if `session/set_mode` does not.")
+    ] = None
+    permissions: Permissions = Permissions()
+    model: ModelChoice = ModelChoice()
+    error_text: Annotated[
+        list[str],
+        Meta(
+            description="Last messages that mean failure although the turn ended well: regular expressions."
+        ),
+    ] = []
+    retry_text: Annotated[
+        list[str],
+        Meta(
+            description="Lines on stderr that mean that it retries because its service refused: "
+            "regular expressions whose first group is the reason."
+        ),
+    ] = []
+    answers: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(description="Requests outside of the protocol that it sends, and the answers to them."),
+    ] = {}
+    plan_from: Annotated[str | None, Meta(description="The request whose parameter `plan` is the plan.")] = (
+        None
+    )
+    one_launch_a_minute: Annotated[
+        bool,
+        Meta(description="Wait for the next minute before a session is continued, else it is lost."),
+    ] = False
+    version: Annotated[
+        str | None,
+        Meta(description="A regular expression for its whole answer to `--version`; unset: it is not asked."),
+    ] = None
+    install: Annotated[str, Meta(description="The command that installs it.")] = ""
+    reports_usage: Annotated[bool, Meta(description="It reports tokens with every turn.")] = False
+    reports_cost: Annotated[bool, Meta(description="It reports costs, in dollars.")] = False
 
-    argv: list[str] = Field(min_length=1, description="The program and its arguments.")
-    title: str = Field(default="", description="What people call it.")
-    also_called: list[str] = Field(default=[], description="Other names of the program.")
-    env: dict[str, str] = Field(
-        default={}, description="Variables to set; `{folder}` is a folder of the run's own. No secrets."
-    )
-    read_env: dict[str, str] = Field(
-        default={}, description="Variables to set in plan and ask mode, instead of those in `env`."
-    )
-    own_env: dict[str, str] = Field(
-        default={},
-        description="Variables to set only if one of `login_env` is: a configuration folder of its own.",
-    )
-    files: list[OwnFile] = Field(default=[], description="Files written into `{folder}`.")
-    pass_env: list[str] = Field(default=[], description="Variables of your environment that it may see.")
-    login_env: list[str] = Field(default=[], description="Variables that hold a key; it may see them too.")
-    login: str = Field(default="", description="How to log in, as a sentence.")
-    auth_method: str | None = Field(
-        default=None, description="The protocol's method of authentication, used if the agent demands one."
-    )
-    modes: ModeNames = Field(default=ModeNames(), description="What it calls the modes.")
-    mode_option: str | None = Field(
-        default=None,
-        description="The option of the session that holds the mode, if `session/set_mode` does not.",
-    )
-    permissions: Permissions = Field(
-        default=Permissions(),
-        description="What it is allowed when it asks.",
-    )
-    model: ModelChoice = Field(default=ModelChoice(), description="How it is told its model.")
-    error_text: list[Pattern] = Field(
-        default=[], description="Last words that mean failure though it says it is done: regular expressions."
-    )
-    retry_text: list[Pattern] = Field(
-        default=[],
-        description="Lines on stderr by which it says that its service refused and it tries again: regular "
-        "expressions, whose first group is the reason.",
-    )
-    answers: dict[str, dict[str, Any]] = Field(
-        default={}, description="Requests of its own that it makes of its client, and what it is answered."
-    )
-    plan_from: str | None = Field(
-        default=None, description="The request whose parameter `plan` holds the plan."
-    )
-    one_launch_a_minute: bool = Field(
-        default=False,
-        description="It loses a session that is gone on with in the minute of its last launch: Segue waits.",
-    )
-    version: Pattern | None = Field(
-        default=None, description="All it says about its version fits this; unset: it is not asked."
-    )
-    install: str = Field(default="", description="The command that installs it.")
-    reports_usage: bool = Field(default=False, description="It reports tokens with every turn.")
-    reports_cost: bool = Field(default=False, description="It reports money, in dollars.")
+    def __post_init__(self) -> None:
+        patterns = {
+            "error_text": self.error_text,
+            "retry_text": self.retry_text,
+            "version": [self.version or ""],
+        }
+        for name, texts in patterns.items():
+            for text in texts:
+                _check_pattern(name, text)
 
 
 def check_profile(name: str, table: Mapping[str, Any], where: str, taken: bool) -> None:
-    """Say what is wrong with the table `[acp.NAME]` that stands in the file `where`."""
+    """Raise UsageError if the table `[acp.NAME]` of the file `where` is wrong."""
     if taken:
         raise UsageError(
             f"acp.{name} (from {where}) has the name of an agent that exists.",
-            hint=f"Choose another name; options of {name} itself belong into [agents.{name}].",
+            hint=f"Choose another name; options of {name} itself belong in [agents.{name}].",
         )
     try:
-        Profile.model_validate(table)
-    except ValidationError as error:
-        first = error.errors()[0]
-        path = ".".join(["acp", name, *(str(part) for part in first["loc"])])
-        raise UsageError(f"{path}: {first['msg']} (from {where})", hint="See docs/agents.md") from None
+        read_options(Profile, table)
+    except OptionError as error:
+        raise UsageError(f"acp.{name}.{error} (from {where})", hint="See docs/agents.md") from None
+
+
+def _check_pattern(name: str, text: str) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise OptionError(name, f"is not a regular expression: {error}") from None
 
 
 _NUMBER = r"v?\d+\.\d+\.\d+\S*"
@@ -161,9 +163,9 @@ _QUIET_GEMINI = json.dumps(
         "general": {
             "enableAutoUpdate": False,
             "enableAutoUpdateNotification": False,
-            # When it tidies up it loses sessions that were gone on with once.
+            # Its clean-up deletes sessions that were continued once.
             "sessionRetention": {"enabled": False},
-            # Ten, its own, take minutes in which it does not say a word; Segue tries again too.
+            # Its default, ten, means minutes of silence; Segue retries too.
             "maxAttempts": 3,
         },
         "privacy": {"usageStatisticsEnabled": False},
@@ -177,8 +179,8 @@ _QUIET_QWEN = json.dumps(
         "telemetry": {"enabled": False},
     }
 )
-# OpenCode asks nobody unless it is told to, not even in plan mode; this counts more than its configuration.
-# What it is denied by us ends its turn, so in plan mode it is denied by itself: then it goes on without.
+# OpenCode asks for permission only if told to, even in plan mode; this overrides its configuration. A tool
+# that we deny ends its turn, so in plan mode it denies the tool itself and then continues.
 _OPENCODE_TOOLS = ("edit", "bash", "webfetch", "websearch", "external_directory")
 _COPILOT_MODES = "https://agentclientprotocol.com/protocol/session-modes#"
 
@@ -186,8 +188,8 @@ GEMINI = Profile(
     title="Gemini CLI",
     argv=["gemini", "--acp", "--skip-trust"],
     env={
-        # The file is the one of the run's own home, and without such a home counts more than the user's.
-        # Without relaunch there is one process less.
+        # This file is in the run's own home; without such a home it overrides the user's settings.
+        # Without relaunch there is one process fewer.
         "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "{folder}/.gemini/settings.json",
         "GEMINI_CLI_NO_RELAUNCH": "true",
         "GEMINI_TELEMETRY_ENABLED": "false",
@@ -203,7 +205,7 @@ GEMINI = Profile(
     auth_method="gemini-api-key",
     modes=ModeNames(plan="plan", edit="default", ask="plan"),
     model=ModelChoice(args=["-m", "{model}"]),
-    # The file of a session is named after the minute; what has the same name is overwritten.
+    # A session's file is named after the minute, so a second one in that minute overwrites the first.
     one_launch_a_minute=True,
     version=_NUMBER,
     install="npm install -g @google/gemini-cli",
@@ -226,7 +228,7 @@ COPILOT = Profile(
     login="Run `copilot login`, or set COPILOT_GITHUB_TOKEN.",
     modes=ModeNames(plan=f"{_COPILOT_MODES}plan", edit=f"{_COPILOT_MODES}agent", ask=f"{_COPILOT_MODES}plan"),
     model=ModelChoice(args=["--model", "{model}"]),
-    # It ends its turn as if all were well and says only in words that its service has refused.
+    # It ends its turn well and says only in its message that its service refused.
     error_text=[r"(?:Error|Execution failed|Info: Request failed)\b.*"],
     version=rf"(?s)(?:GitHub Copilot CLI )?{_NUMBER}.*",
     install="npm install -g @github/copilot",
@@ -235,7 +237,7 @@ COPILOT = Profile(
 
 OPENCODE = Profile(
     title="OpenCode",
-    # Only its log tells that a service refuses: it tries again for ever, without a word in the conversation.
+    # Only its log shows that a service refuses: it retries for ever and says nothing in the conversation.
     argv=["opencode", "acp", "--print-logs", "--log-level", "ERROR"],
     env={
         "OPENCODE_PERMISSION": json.dumps(dict.fromkeys(_OPENCODE_TOOLS, "ask")),
@@ -255,7 +257,7 @@ OPENCODE = Profile(
     modes=ModeNames(plan="plan", edit="build", ask="plan"),
     mode_option="mode",
     model=ModelChoice(option="model"),
-    # Not the requests for a title, which are `small`.
+    # Requests for a title are `small`; they do not matter.
     retry_text=[r'.*message="stream error".* small=false .*error="(?:AI_\w+: )?(.*)"'],
     version=_NUMBER,
     install="npm install -g opencode-ai",
@@ -271,7 +273,7 @@ QWEN = Profile(
     login_env=["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"],
     login="Run `qwen` once and log in, or set OPENAI_API_KEY (and OPENAI_BASE_URL).",
     auth_method="openai",
-    # Its own default, `auto`, asks a model about every action; we answer for less.
+    # Its default, `auto`, asks a model about every action; our answers cost nothing.
     modes=ModeNames(plan="plan", edit="default", ask="plan"),
     model=ModelChoice(args=["-m", "{model}"]),
     version=_NUMBER,
@@ -285,7 +287,7 @@ VIBE = Profile(
     pass_env=["VIBE_HOME"],
     login_env=["MISTRAL_API_KEY"],
     login="Run `vibe --setup`, or set MISTRAL_API_KEY.",
-    # It has no mode for planning: in this one it asks before every tool.
+    # It has no plan mode: in this one it asks before every tool.
     modes=ModeNames(plan="ask", edit="ask", ask="ask"),
     model=ModelChoice(option="model"),
     version=rf"(?:\S+ )?{_NUMBER}",
@@ -305,7 +307,7 @@ CURSOR_ACP = Profile(
     modes=ModeNames(plan="plan", edit="agent", ask="ask"),
     model=ModelChoice(option="model"),
     answers={
-        # Accepting a plan would have it built; the request itself holds the plan.
+        # Accepting the plan would start the work; the request itself contains the plan.
         "cursor/create_plan": {"outcome": {"outcome": "cancelled"}},
         "cursor/ask_question": {"outcome": {"outcome": "skipped", "reason": "Nobody is there to answer."}},
     },

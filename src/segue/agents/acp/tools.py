@@ -1,4 +1,4 @@
-"""Names what an ACP agent does with tools, and says whether it may; the standard library alone."""
+"""Name what an ACP agent does with tools, and decide what it may do. Standard library only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from segue.agents.cursor.tools import bounded, clip, table
+from segue.agents.local.values import as_list, as_table, as_text, clip, shrink
 
 _NAMES = {
     "read": "Read",
@@ -29,15 +29,15 @@ _OLD_CONTENT = ("old_string", "oldString", "old_str", "patch", "diff", "edits")
 
 
 @dataclass(slots=True)
-class ToolCall:
-    """What is known of one call so far: updates bring what is new, in any order."""
+class AcpToolCall:
+    """What is known about one call so far; updates add to it in any order."""
 
     id: str
     facts: dict[str, Any] = field(default_factory=dict)
     rejected: bool = False
 
     def learn(self, update: Mapping[str, Any]) -> None:
-        """Take over what an update says; what it leaves out stays."""
+        """Take over what an update says; keep what it leaves out."""
         for key in ("kind", "title", "status", "rawInput", "rawOutput", "content", "locations"):
             if update.get(key) is not None:
                 self.facts[key] = update[key]
@@ -46,22 +46,20 @@ class ToolCall:
     @property
     def kind(self) -> str:
         """The protocol's word for what the tool does."""
-        kind = self.facts.get("kind")
-        return kind if isinstance(kind, str) and kind else "other"
+        return as_text(self.facts.get("kind")) or "other"
 
     @property
     def title(self) -> str:
-        """What the agent shows to people."""
-        title = self.facts.get("title")
-        return title if isinstance(title, str) else ""
+        """The text that the agent shows to people."""
+        return as_text(self.facts.get("title"))
 
     @property
-    def ended(self) -> bool:
-        """Whether it will not be heard of again."""
+    def is_over(self) -> bool:
+        """True if no more updates will come."""
         return self.facts.get("status") in ("completed", "failed")
 
     def name(self) -> str:
-        """The name all agents share, if the tool has one; else what it is called."""
+        """Return the name that all agents share for such a tool, or else what the agent calls it."""
         if _WEB_SEARCH.search(f"{self.id} {self.title}") and self.kind in ("search", "fetch", "other"):
             return "WebSearch"
         if self.kind == "edit" and self._is_new():
@@ -71,9 +69,9 @@ class ToolCall:
         return self.title if _WORD.fullmatch(self.title) else "Other"
 
     def _is_new(self) -> bool:
-        """Whether a whole file is written, not a part of it changed."""
-        given = table(self.facts.get("rawInput"))
-        if self.facts.get("first title") == "write":  # the tool's name in OpenCode, which then shows a diff
+        """Return whether a whole file is written, not a part of it changed."""
+        given = as_table(self.facts.get("rawInput"))
+        if self.facts.get("first title") == "write":  # OpenCode names the tool first and shows a diff later
             return True
         if any(key in given for key in _OLD_CONTENT):
             return False
@@ -83,25 +81,24 @@ class ToolCall:
         return bool(diffs) and all(not part.get("oldText") for part in diffs)
 
     def _parts(self) -> list[Mapping[str, Any]]:
-        content = self.facts.get("content")
-        return [table(part) for part in content] if isinstance(content, list) else []
+        return [as_table(part) for part in as_list(self.facts.get("content"))]
 
     def line(self, state: str) -> dict[str, Any]:
-        """What the driver prints of it."""
+        """Return what the driver prints about it."""
         data = {"type": "tool", "state": state, "id": clip(self.id, 200), "name": clip(self.name(), 200)}
         data |= {"kind": clip(self.kind, 100), "title": clip(self.title, 400), "input": self._input()}
         if state == "completed":
-            data |= {"status": self._status(), "result": bounded(self._result())}
+            data |= {"status": self._status(), "result": shrink(self._result())}
         return data
 
     def _input(self) -> Any:
         given = self.facts.get("rawInput")
         if given:
-            return bounded(given)
+            return shrink(given)
         if self.kind == "execute" and self.title:
-            return bounded({"command": self.title})  # Gemini shows it to people and tells it to nobody
+            return shrink({"command": self.title})  # Gemini only shows it to people
         locations = self.facts.get("locations")
-        return bounded({"locations": locations}) if locations else {}
+        return shrink({"locations": locations}) if locations else {}
 
     def _status(self) -> str:
         if self.facts.get("status") == "completed" and not self.rejected:
@@ -113,20 +110,19 @@ class ToolCall:
         return output if output is not None else self.facts.get("content")
 
 
-def may(kind: str, policy: str) -> bool:
-    """Whether the policy allows a tool of this kind; what has no known kind may do anything."""
+def is_allowed(kind: str, policy: str) -> bool:
+    """Return whether a policy allows a kind of tool; a tool of unknown kind could do anything."""
     if policy == "all":
         return True
     return kind in _READING or (policy == "edits" and kind in _CHANGING)
 
 
-def chosen(options: Any, allowed: bool) -> str | None:
-    """The option that says yes or no for this once, or else for ever; None when there is no such option."""
+def choose_option(options: Any, allowed: bool) -> str | None:
+    """Return the option that says yes or no, once rather than always; None if there is none."""
     word = "allow" if allowed else "reject"
-    offered = [table(option) for option in options] if isinstance(options, list) else []
+    offered = [as_table(option) for option in as_list(options)]
     for kind in (f"{word}_once", f"{word}_always"):
         for option in offered:
-            if option.get("kind") == kind and isinstance(option.get("optionId"), str):
-                found: str = option["optionId"]
-                return found
+            if option.get("kind") == kind and as_text(option.get("optionId")):
+                return as_text(option["optionId"])
     return None

@@ -1,110 +1,93 @@
-"""Says in plain words why Claude Code failed: neither its exit code nor the subtype of its result tells."""
+"""Say in plain words why Claude Code failed: neither its exit code nor the subtype of its result tells."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
 
-from segue.agents.json_lines import string
-from segue.domain.classify import classify, meaning_of, plain
+from segue.agents.local.failures import FailureTable
+from segue.agents.local.values import Json, as_list, as_text
+from segue.domain.classify import classify, meaning_of
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.resets import reset_time
 
-_MESSAGE_CHARS = 400
-_STDERR_CHARS = 2000
+LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
+FAILURES = FailureTable(
+    "Claude",
+    LOGIN,
+    at_start=(
+        (
+            r"^No conversation found.*$",
+            FailureKind.NOT_STARTED,
+            "Claude does not know the session to continue",
+        ),
+        (
+            r"^.*cannot be used with root.*$",
+            FailureKind.NOT_STARTED,
+            "Claude refuses this permission mode to root",
+        ),
+        (
+            r"^(?:error: )?unknown option.*$",
+            FailureKind.NOT_STARTED,
+            "this version of Claude does not know an option",
+        ),
+    ),
+)
 _API_ERROR = re.compile(r"^API Error:\s*(?:Request rejected \(\d+\)|\d{3})?\s*[·:]?\s*")
-_LOGIN = "; log in with `claude auth login`, or set ANTHROPIC_API_KEY"
-_ENDS = {
+_BY_REASON = {
     "max_turns": (FailureKind.MAX_TURNS, "Claude used all the turns it may take (agents.claude.max_turns)"),
     "budget_exhausted": (
         FailureKind.USAGE_LIMIT,
         "Claude used all the money one launch may cost (agents.claude.max_budget_usd)",
     ),
 }
-_API_ERRORS = {
-    "connection_failed": (FailureKind.OUTAGE, "Claude lost the connection to its service, or never had one"),
+_BY_API_ERROR = {
+    "connection_failed": (
+        FailureKind.OUTAGE,
+        "Claude could not connect to its service, or lost the connection",
+    ),
     "max_output_tokens": (FailureKind.TRUNCATED, "Claude's answer was cut at the model's longest output"),
 }
-_KNOWN = (
-    (r"No conversation found.*", "Claude does not know the session that was to be continued"),
-    (r".*cannot be used with root.*", "Claude refuses this permission mode to root"),
-    (r"(?:error: )?unknown option.*", "this build of Claude does not know an option"),
-)
+_BY_STATUS = {
+    401: (FailureKind.AUTH, ""),
+    403: (FailureKind.AUTH, ""),
+    404: (FailureKind.NOT_STARTED, "Claude's service does not know the model, or what it was asked for"),
+    429: (FailureKind.RATE_LIMIT, ""),
+}
 
 
-def failed(result: Mapping[str, Any], err_tail: str, now: float) -> Failure:
-    """What a result that calls itself an error means."""
-    said = _said(result)
-    stderr = plain(err_tail).strip()[-_STDERR_CHARS:]
+def read_failure(result: Json, err_tail: str, now: float) -> Failure:
+    """Return what a result means that reports an error."""
+    errors = "; ".join(filter(None, map(as_text, as_list(result.get("errors")))))
+    said = (as_text(result.get("result")) or errors).strip()
     limit = classify(1, None, None, "", _API_ERROR.sub("", said), "", now)
     if limit is not None and limit.kind is FailureKind.USAGE_LIMIT:
-        return replace(limit, stderr_tail=stderr)
-    kind, meaning = _meaning(result, said)
+        return FAILURES.fail(limit.kind, limit.message, err_tail, limit.until)
+    kind, meaning = _judge(result, said)
     until = reset_time(said, now) if kind is FailureKind.RATE_LIMIT else None
-    message = ": ".join(part for part in (meaning, said) if part)[:_MESSAGE_CHARS]
-    if kind is FailureKind.AUTH:
-        message += _LOGIN
-    return Failure(kind, message or "Claude says that it failed", stderr, until)
+    return FAILURES.fail(kind, ": ".join(filter(None, (meaning, said))), err_tail, until)
 
 
-def aborted(result: Mapping[str, Any]) -> bool:
-    """Whether the result only says that the program was interrupted, as it says whoever ends it."""
-    return string(result.get("terminal_reason")).startswith("aborted")
+def is_aborted(result: Json) -> bool:
+    """Return whether the result only says that the program was interrupted, as it does whoever stops it."""
+    return as_text(result.get("terminal_reason")).startswith("aborted")
 
 
-def explained(failure: Failure, out_plain: str) -> Failure:
-    """A failure without a result, with the reason Claude gave, when it is one of those known."""
-    if failure.kind is FailureKind.AUTH:
-        return replace(failure, message=failure.message + _LOGIN)
-    if failure.kind not in (FailureKind.CRASH, FailureKind.NO_RESULT):
-        return failure
-    for text in (failure.stderr_tail, out_plain):
-        if found := _known(plain(text)):
-            return replace(failure, kind=FailureKind.NOT_STARTED, message=found)
-    return failure
-
-
-def _said(result: Mapping[str, Any]) -> str:
-    errors = result.get("errors")
-    listed = [string(error) for error in errors] if isinstance(errors, list) else []
-    return (string(result.get("result")) or "; ".join(filter(None, listed))).strip()
-
-
-def _meaning(result: Mapping[str, Any], said: str) -> tuple[FailureKind, str]:
-    reason, error = string(result.get("terminal_reason")), string(result.get("api_error"))
-    if reason in _ENDS:
-        return _ENDS[reason]
-    if error in _API_ERRORS:
-        return _API_ERRORS[error]
-    if aborted(result):
+def _judge(result: Json, said: str) -> tuple[FailureKind, str]:
+    reason, error = as_text(result.get("terminal_reason")), as_text(result.get("api_error"))
+    if reason in _BY_REASON:
+        return _BY_REASON[reason]
+    if error in _BY_API_ERROR:
+        return _BY_API_ERROR[error]
+    if is_aborted(result):
         return FailureKind.INTERRUPTED, "Claude was interrupted"
-    # Its status is 400 or, when Claude finds it out by itself, none.
+    # Its status is 400, or missing if Claude notices by itself.
     if meaning_of(said) is FailureKind.CONTEXT:
         return FailureKind.CONTEXT, "the conversation has become too long for the model"
     status = result.get("api_error_status")
+    if isinstance(status, int) and status >= 500:
+        return FailureKind.OUTAGE, "Claude's service is in trouble"
     if isinstance(status, int) and status:
-        return _by_status(status)
-    if found := _known(said):
-        return FailureKind.NOT_STARTED, found.partition(":")[0]
+        return _BY_STATUS.get(status, (FailureKind.UNKNOWN, ""))
+    if found := FAILURES.find_sentence(said):
+        return found[0], found[1]
     return meaning_of(said) or FailureKind.UNKNOWN, ""
-
-
-def _by_status(status: int) -> tuple[FailureKind, str]:
-    if status in (401, 403):
-        return FailureKind.AUTH, ""
-    if status == 429:
-        return FailureKind.RATE_LIMIT, ""
-    if status == 404:
-        return FailureKind.NOT_STARTED, "Claude's service does not know the model, or what it was asked for"
-    return (
-        (FailureKind.OUTAGE, "Claude's service is in trouble") if status >= 500 else (FailureKind.UNKNOWN, "")
-    )
-
-
-def _known(text: str) -> str | None:
-    for pattern, meaning in _KNOWN:
-        if found := re.search(f"^{pattern}$", text, re.MULTILINE):
-            return f"{meaning}: {found[0].strip()}"[:_MESSAGE_CHARS]
-    return None

@@ -1,7 +1,7 @@
 """The cursor-cloud agent: Cursor's Cloud Agents API, whose agents work elsewhere and push branches.
 
-See docs/cursor-cloud.md. A launch is named by its token before it is asked for, so a Segue that was killed
-finds it again and never pays for a second one.
+See docs/cursor-cloud.md. A launch is named after its token before it is requested, so a Segue that was
+killed finds it again and never pays for a second one.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from msgspec import Meta, structs
 
-from segue.agents.cursor_cloud.api import Order
-from segue.agents.cursor_cloud.cloud_run import Flight
-from segue.agents.cursor_cloud.connection import Lines, Terms
-from segue.agents.cursor_cloud.ending import failed_event
+from segue.agents.cursor_cloud.api import LaunchRequest
+from segue.agents.cursor_cloud.cloud_run import CloudRun
+from segue.agents.cursor_cloud.connection import SharedConnection
+from segue.agents.cursor_cloud.ending import make_failure_event
 from segue.domain.errors import CredentialsError, SegueError
 from segue.domain.event import Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
+from segue.domain.options import OptionError, Options
 from segue.domain.repository import canonical
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.git.repository import Repository
@@ -33,42 +34,50 @@ from segue.system.redact import Redactor
 KEY = "CURSOR_API_KEY"
 
 
-def _address(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise ValueError(f"must not hold a user or password; the key comes from {KEY}")
-    if not parts.hostname:
-        raise ValueError("must name a server")
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
-        raise ValueError("must begin with https:// (or http:// on this machine): the key travels with it")
-    return url.rstrip("/")
-
-
-class CursorCloudOptions(BaseModel):
+class CursorCloudOptions(Options, frozen=True):
     """The table `[agents.cursor-cloud]`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    base_url: Annotated[str, Meta(description="The address of the API.")] = "https://api.cursor.com"
+    api_version: Annotated[
+        Literal["v1", "v0"],
+        Meta(description="The version of the API; `v0` is the legacy one and can do less."),
+    ] = "v1"
+    repository: Annotated[
+        str | None,
+        Meta(description="The hosted repository to work in; the remote `origin` of the workspace if unset."),
+    ] = None
+    auto_create_pr: Annotated[bool, Meta(description="Let Cursor open a pull request.")] = False
+    poll_interval: Annotated[
+        float, Meta(gt=0, description="Seconds between requests about a run that cannot be streamed.")
+    ] = 15.0
+    stream: Annotated[bool, Meta(description="Stream runs as they work (v1 only).")] = True
+    max_streams: Annotated[int, Meta(ge=1, description="Runs streamed at once; others are polled.")] = 20
+    max_connections: Annotated[
+        int, Meta(ge=1, description="Requests at the same time, in addition to streams.")
+    ] = 20
+    retry_pause: Annotated[
+        float, Meta(gt=0, description="Seconds before the first retry of a request; doubled each time.")
+    ] = 1.0
 
-    base_url: Annotated[str, AfterValidator(_address)] = Field(
-        default="https://api.cursor.com", description="Where the API is."
-    )
-    api_version: Literal["v1", "v0"] = Field(
-        default="v1", description="The generation of the API; `v0` is the legacy one and can do less."
-    )
-    repository: Annotated[str, AfterValidator(canonical)] | None = Field(
-        default=None,
-        description="The hosted repository to work in; the remote `origin` of the workspace if unset.",
-    )
-    auto_create_pr: bool = Field(default=False, description="Let Cursor open a pull request.")
-    poll_interval: float = Field(
-        default=15.0, gt=0, description="Seconds between looks at a run that cannot be streamed."
-    )
-    stream: bool = Field(default=True, description="Follow runs as they work (v1 only).")
-    max_streams: int = Field(default=20, ge=1, description="Runs streamed at once; others are looked at.")
-    max_connections: int = Field(default=20, ge=1, description="Requests under way at once, beside streams.")
-    retry_pause: float = Field(
-        default=1.0, gt=0, description="Seconds before the first retry of a request; doubled each time."
-    )
+    def __post_init__(self) -> None:
+        _check_address(self.base_url)
+        structs.force_setattr(self, "base_url", self.base_url.rstrip("/"))
+        if self.repository is not None:
+            try:
+                structs.force_setattr(self, "repository", canonical(self.repository))
+            except ValueError as error:
+                raise OptionError("repository", str(error)) from None
+
+
+def _check_address(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise OptionError("base_url", f"must not contain a user or password; the key comes from {KEY}")
+    if not parts.hostname:
+        raise OptionError("base_url", "must name a server")
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
+        message = "must begin with https:// (or http:// on this machine): the key is sent there"
+        raise OptionError("base_url", message)
 
 
 class CursorCloudAgent:
@@ -92,43 +101,43 @@ class CursorCloudAgent:
         self._redactor = redactor
         policy = HttpPolicy(options.max_connections, options.max_streams, pause=options.retry_pause)
         streams = options.max_streams if options.stream else 0
-        self._lines = Lines(Terms(options.base_url, options.api_version, streams, policy))
+        self._connection = SharedConnection(options.base_url, options.api_version, streams, policy)
 
     def check(self) -> list[Problem]:
-        """Whether there is a key. Nothing is asked of the API: that is left to the first launch."""
-        key = _key()
+        """Return a problem if there is no key. The API is not asked before the first launch."""
+        key = _read_key()
         if key and key.isascii() and key.isprintable() and " " not in key:
             return []
-        fix = f"Make a key at https://cursor.com/dashboard and set {KEY}."
-        what = f"{KEY} holds characters that no key has." if key else f"{KEY} is not set."
+        fix = f"Create a key at https://cursor.com/dashboard and set {KEY}."
+        what = f"{KEY} has characters that no key has." if key else f"{KEY} is not set."
         return [Problem(what, fix, CredentialsError.exit_code)]
 
     def installation(self) -> Installation:
-        """The API that is used and where its key comes from; there is no program."""
-        return Installation(version=f"API {self._options.api_version}", login=KEY if _key() else None)
+        """Return the version of the API and where its key comes from; there is no program."""
+        return Installation(version=f"API {self._options.api_version}", login=KEY if _read_key() else None)
 
     async def run(self, job: Job) -> AsyncGenerator[Event, None]:
-        """Launch, adopt or follow up, watch, and say how it ended."""
+        """Launch, adopt or continue a run, watch it, and report how it ended."""
         try:
-            order = await self._order(job)
+            request = await self._make_request(job)
         except (SegueError, ValueError) as error:
             failure = Failure(FailureKind.NOT_STARTED, str(error))
-            yield failed_event(failure, job, 0.0, self._redactor)
+            yield make_failure_event(failure, job, 0.0, self._redactor)
             return
         if problems := self.check():
-            yield failed_event(Failure(FailureKind.AUTH, problems[0].message), job, 0.0, self._redactor)
+            yield make_failure_event(Failure(FailureKind.AUTH, problems[0].message), job, 0.0, self._redactor)
             return
-        async with self._lines.open(_key()) as line:
-            flight = Flight(
-                line,
+        async with self._connection.open(_read_key()) as connection:
+            run = CloudRun(
+                connection,
                 job,
-                order,
+                request,
                 self._redactor,
                 self._options.poll_interval,
                 self._options.retry_pause,
                 lambda: self._processes.scratch(job.token),
             )
-            async with aclosing(flight.events()) as events:
+            async with aclosing(run.events()) as events:
                 async for event in events:
                     yield event
 
@@ -136,16 +145,16 @@ class CursorCloudAgent:
         """Drop what was kept for an adoption."""
         self._processes.forget(token)
 
-    async def _order(self, job: Job) -> Order:
+    async def _make_request(self, job: Job) -> LaunchRequest:
         if job.mode is not Mode.EDIT and not self.can.plan_mode:
             raise ValueError(f"API v0 has no {job.mode} mode; set agents.cursor-cloud.api_version to v1")
         labels = job.labels
         title = f"Segue {labels.get('run', '')[:8]}: task {labels.get('task', '')}, {labels.get('phase', '')}"
-        return Order(
+        return LaunchRequest(
             token=job.token,
             prompt=job.prompt.text,
-            repository=self._options.repository or await _origin(job.workspace),
-            ref=job.base or "",
+            repository=self._options.repository or await _find_origin(job.workspace),
+            base=job.base or "",
             plan=job.mode is not Mode.EDIT,
             model=job.model,
             name=title if labels else "",
@@ -153,8 +162,8 @@ class CursorCloudAgent:
         )
 
 
-async def _origin(workspace: Path) -> str:
-    """The hosted repository that the workspace is a clone of."""
+async def _find_origin(workspace: Path) -> str:
+    """Return the hosted repository that the workspace is a clone of."""
     url = await (await Repository.open(workspace)).remote_url("origin")
     hint = "set agents.cursor-cloud.repository to the repository's address"
     if url is None:
@@ -165,5 +174,5 @@ async def _origin(workspace: Path) -> str:
         raise ValueError(f"the remote origin: {error}; {hint}") from None
 
 
-def _key() -> str:
+def _read_key() -> str:
     return os.environ.get(KEY, "").strip()

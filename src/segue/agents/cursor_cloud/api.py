@@ -1,22 +1,62 @@
-"""What both generations of the API are to the agent: a few words and a small interface."""
+"""What both versions of the API have in common: values and a small interface."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
-from segue.agents.cursor_cloud.sse import Frame
-from segue.agents.cursor_cloud.status import Status
+from segue.agents.cursor_cloud.sse import SseFrame
 
 TURN = "turn-"
-"""How v0's runs are called, which have no ids of their own."""
+"""The names of v0's runs begin with this, because they have no ids of their own."""
+
+
+class Status(StrEnum):
+    """The state of a run. UNKNOWN is not the end: it is watched until its deadline."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_terminal(self) -> bool:
+        """True if it will not change any more."""
+        return self not in (Status.QUEUED, Status.RUNNING, Status.UNKNOWN)
+
+
+_WORDS = {
+    "CREATING": Status.QUEUED,
+    "PENDING": Status.QUEUED,
+    "QUEUED": Status.QUEUED,
+    "RUNNING": Status.RUNNING,
+    "FINISHED": Status.SUCCEEDED,
+    "ERROR": Status.FAILED,
+    "FAILED": Status.FAILED,
+    "CANCELLED": Status.CANCELLED,
+    "CANCELED": Status.CANCELLED,
+    "STOPPED": Status.CANCELLED,
+    "EXPIRED": Status.EXPIRED,
+    "DELETED": Status.GONE,
+}
+"""The words of both API versions, and some that it may use one day."""
+
+
+def parse_status(word: object) -> Status:
+    """Return the status that a word means."""
+    return _WORDS.get(word.strip().upper(), Status.UNKNOWN) if isinstance(word, str) else Status.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One run of one agent: what is watched, and what a session remembers."""
+class RunRef:
+    """One run of one agent; as text it is the session."""
 
     agent: str
     run: str
@@ -26,27 +66,27 @@ class Place:
 
     @property
     def url(self) -> str:
-        """The page where people see it."""
+        """The page for people."""
         return f"https://cursor.com/agents/{self.agent}"
 
     @classmethod
-    def parse(cls, session: str) -> Place:
-        """The place that a session names; without a run it names the agent alone."""
+    def parse(cls, session: str) -> RunRef:
+        """Read a session; without a run it names only the agent."""
         agent, _, run = session.partition("/")
         return cls(agent, run)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A launch."""
+class LaunchRequest:
+    """What to launch."""
 
     token: str
     prompt: str
     repository: str
-    ref: str = ""
+    base: str = ""
     """The branch or commit to start from; empty: the default branch."""
-    on_ref: bool = False
-    """Work on that branch itself instead of on a new one."""
+    on_base: bool = False
+    """Work on that branch instead of a new one."""
     plan: bool = False
     model: str | None = None
     name: str = ""
@@ -55,7 +95,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch that was pushed; the name may be missing, and the repository's scheme is."""
+    """A branch that was pushed. Its name may be missing; the repository has no scheme."""
 
     repository: str
     name: str
@@ -63,23 +103,23 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What is known of a run at one instant."""
+class RunSnapshot:
+    """What is known about a run at one moment."""
 
     status: Status
     word: str
-    """The status in the API's own word."""
+    """The status as the API calls it."""
     text: str = ""
     error: str = ""
     branches: tuple[Branch, ...] = ()
     duration: float | None = None
     age: float | None = None
-    """Seconds since it was created, by the server's own clock."""
+    """Seconds since it was created, by the server's clock."""
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """Tokens and money of one run. `cents` is None when the API does not say."""
+class RunUsage:
+    """Tokens and cost of one run; `cents` is None if the API does not report it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -88,56 +128,56 @@ class Used:
     cents: float | None = None
 
     @property
-    def nothing(self) -> bool:
-        """Whether it was not counted yet."""
+    def is_empty(self) -> bool:
+        """True if nothing has been counted yet."""
         return not (self.input_tokens or self.output_tokens or self.cents)
 
 
 class CloudApi(Protocol):
-    """One generation of the API. Everything raises CloudError; deadlines are the event loop's instants."""
+    """One version of the API. Everything raises CloudError; deadlines are times of the event loop."""
 
     @property
     def mints_ids(self) -> bool:
-        """Whether we choose an agent's id, so that a second launch is refused."""
+        """True if we choose an agent's id, so that a second launch is refused."""
 
     @property
     def streams(self) -> bool:
-        """Whether runs can be followed as they work."""
+        """True if runs can be streamed."""
 
     @property
-    def tells_cancelled(self) -> bool:
-        """Whether a run that was cancelled says so afterwards."""
+    def reports_cancelled(self) -> bool:
+        """True if a cancelled run says so afterwards."""
 
-    def owns(self, place: Place) -> bool:
-        """Whether a session's place was named by this generation of the API."""
+    def owns(self, ref: RunRef) -> bool:
+        """Return whether a run belongs to this version of the API."""
 
-    async def launch(self, order: Order, deadline: float) -> Place:
+    async def launch(self, request: LaunchRequest, deadline: float) -> RunRef:
         """Launch an agent."""
 
-    async def find(self, token: str, deadline: float) -> Place | None:
-        """The agent that was launched with this token; None when there is none."""
+    async def find(self, token: str, deadline: float) -> RunRef | None:
+        """Return the agent that was launched with this token, if there is one."""
 
-    async def latest(self, agent: str, deadline: float) -> Place:
-        """The newest run of an agent."""
+    async def latest(self, agent: str, deadline: float) -> RunRef:
+        """Return the newest run of an agent."""
 
-    async def follow_up(self, last: Place, order: Order, deadline: float) -> Place:
+    async def follow_up(self, last: RunRef, request: LaunchRequest, deadline: float) -> RunRef:
         """Send another prompt to an agent whose newest run is `last`."""
 
-    async def get(self, place: Place, deadline: float) -> View:
-        """Where a run stands."""
+    async def get(self, ref: RunRef, deadline: float) -> RunSnapshot:
+        """Return the state of a run."""
 
-    def stream(self, place: Place, last_id: str | None, silence: float) -> AsyncGenerator[Frame, None]:
-        """What a run says, from after the id; ends when the run has, or raises."""
+    def stream(self, ref: RunRef, last_id: str | None, silence: float) -> AsyncGenerator[SseFrame, None]:
+        """Yield what a run says after an id, until the run ends."""
 
-    async def cancel(self, place: Place, deadline: float) -> bool:
-        """End a run; False when it had ended already."""
+    async def cancel(self, ref: RunRef, deadline: float) -> bool:
+        """Cancel a run; return False if it had already ended."""
 
-    async def usage(self, place: Place, deadline: float) -> Used | None:
-        """What a run has used; None when this generation of the API does not say."""
+    async def usage(self, ref: RunRef, deadline: float) -> RunUsage | None:
+        """Return what a run has used; None if this version of the API does not report it."""
 
 
-def minted_id(token: str) -> str:
-    """The id of the agent that a token launches: always the same one."""
+def make_agent_id(token: str) -> str:
+    """Return the id of the agent that a token launches; it is always the same."""
     try:
         name = uuid.UUID(hex=token)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The line to the API that all runs of one agent share, open as long as one of them is under way."""
+"""The connection to the API that all runs of one agent share, open as long as one of them is active."""
 
 from __future__ import annotations
 
@@ -15,61 +15,51 @@ from segue.agents.cursor_cloud.client_v0 import CloudV0
 from segue.system.http.client import HttpClient, HttpPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How the API is reached."""
-
-    base_url: str
-    version: str
-    streams: int
-    """How many runs may be streamed at once; 0: none."""
-    policy: HttpPolicy
-
-
 @dataclass(slots=True)
-class Line:
-    """An open line."""
+class Connection:
+    """An open connection."""
 
     api: CloudApi
     slots: asyncio.Semaphore | None
+    """The streams that may be open at once; None: no streams."""
     _loop: asyncio.AbstractEventLoop
     _stack: AsyncExitStack
     _users: int = 0
 
 
-class Lines:
-    """Opens the line for the first run and closes it after the last."""
+class SharedConnection:
+    """Opens the connection for the first run and closes it after the last."""
 
-    def __init__(self, terms: Terms) -> None:
-        self._terms = terms
-        self._line: Line | None = None
+    def __init__(self, base_url: str, version: str, streams: int, policy: HttpPolicy) -> None:
+        """`streams` is how many runs may be streamed at once; 0: none."""
+        self._base_url, self._version, self._streams, self._policy = base_url, version, streams, policy
+        self._connection: Connection | None = None
 
     @asynccontextmanager
-    async def open(self, key: str) -> AsyncIterator[Line]:
-        """The line, shared with all other runs in this event loop."""
-        line = self._line
-        if line is None or line._loop is not asyncio.get_running_loop():
-            line = self._line = await self._opened(key)
-        line._users += 1
+    async def open(self, key: str) -> AsyncIterator[Connection]:
+        """Return the connection, shared with all other runs in this event loop."""
+        shared = self._connection
+        if shared is None or shared._loop is not asyncio.get_running_loop():
+            shared = self._connection = await self._connect(key)
+        shared._users += 1
         try:
-            yield line
+            yield shared
         finally:
-            line._users -= 1
-            if not line._users:
-                self._line = None if self._line is line else self._line
-                await line._stack.aclose()
+            shared._users -= 1
+            if not shared._users:
+                self._connection = None if self._connection is shared else self._connection
+                await shared._stack.aclose()
 
-    async def _opened(self, key: str) -> Line:
-        terms = self._terms
+    async def _connect(self, key: str) -> Connection:
         stack = AsyncExitStack()
-        http = HttpClient(terms.base_url, _headers(terms.version, key), terms.policy)
+        http = HttpClient(self._base_url, _make_headers(self._version, key), self._policy)
         await stack.enter_async_context(http)
-        api: CloudApi = CloudV1(http) if terms.version == "v1" else CloudV0(http)
-        slots = asyncio.Semaphore(terms.streams) if terms.streams else None
-        return Line(api, slots, asyncio.get_running_loop(), stack)
+        api: CloudApi = CloudV1(http) if self._version == "v1" else CloudV0(http)
+        slots = asyncio.Semaphore(self._streams) if self._streams else None
+        return Connection(api, slots, asyncio.get_running_loop(), stack)
 
 
-def _headers(version: str, key: str) -> Mapping[str, str]:
+def _make_headers(version: str, key: str) -> Mapping[str, str]:
     # v1 takes both schemes; v0 documents only the older one.
     basic = "Basic " + base64.b64encode(f"{key}:".encode()).decode()
     scheme = f"Bearer {key}" if version == "v1" else basic

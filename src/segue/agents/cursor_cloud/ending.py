@@ -1,4 +1,4 @@
-"""Says how a cloud run ended: its outcome, and the last event."""
+"""Report how a cloud run ended: its outcome, and the last event."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from segue.agents.cursor_cloud.api import Place, Used, View
-from segue.agents.cursor_cloud.reading import Reading
+from segue.agents.cursor_cloud.api import RunRef, RunSnapshot, RunUsage
+from segue.agents.cursor_cloud.reading import StreamReader
 from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
@@ -19,58 +19,60 @@ _NO_TEXT = {Mode.PLAN: "plan", Mode.ASK: "answer"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """Everything that is known when a run is over."""
+class CloudRunEnd:
+    """Everything that is known about a run that is over."""
 
     job: Job
     repository: str
-    place: Place
+    ref: RunRef
     adopted: bool
-    view: View | None
+    snapshot: RunSnapshot | None
     failure: Failure | None
-    used: Used | None
+    used: RunUsage | None
     duration: float
 
     def usage_event(self) -> list[Event]:
-        """What was used, if the API says so."""
+        """Return an event with the usage, if the API reports it."""
         if self.used is None:
             return []
         facts = asdict(self.used)
         cents = facts.pop("cents")
         return [Event(EventType.AGENT_USAGE, {**facts, "cost_usd": None if cents is None else cents / 100})]
 
-    def event(self, reading: Reading, redactor: Redactor) -> Event:
-        """The last event."""
-        outcome = self._outcome(reading, redactor)
-        view = self.view
+    def last_event(self, reader: StreamReader, redactor: Redactor) -> Event:
+        """Return the last event."""
+        outcome = self._outcome(reader, redactor)
+        snapshot = self.snapshot
         facts = {
-            "agent_id": self.place.agent,
-            "run_id": self.place.run,
-            "url": self.place.url,
-            "status": view.word if view else None,
+            "agent_id": self.ref.agent,
+            "run_id": self.ref.run,
+            "url": self.ref.url,
+            "status": snapshot.word if snapshot else None,
             "branches": list(outcome.branches),
-            "pull_requests": sorted({branch.pr for branch in view.branches if branch.pr}) if view else [],
+            "pull_requests": sorted({branch.pr for branch in snapshot.branches if branch.pr})
+            if snapshot
+            else [],
             "adopted": self.adopted,
-            **reading.facts(),
+            **reader.facts(),
         }
-        return ended_event(outcome, redactor.data(facts))
+        return _make_end_event(outcome, redactor.data(facts))
 
-    def _outcome(self, reading: Reading, redactor: Redactor) -> Outcome:
-        said = self.view.text if self.view else ""
-        plan = reading.plan if self.job.mode is Mode.PLAN else ""
-        text = plan or redactor.text(said) or reading.text
-        took = self.view.duration if self.view else None
+    def _outcome(self, reader: StreamReader, redactor: Redactor) -> Outcome:
+        said = self.snapshot.text if self.snapshot else ""
+        plan = reader.plan if self.job.mode is Mode.PLAN else ""
+        text = plan or redactor.text(said) or reader.text
+        took = self.snapshot.duration if self.snapshot else None
         return Outcome(
             text=text,
-            failure=_clean(self.failure or self._without_text(text), redactor),
-            session=str(self.place),
+            failure=_redact(self.failure or self._check_text(text), redactor),
+            session=str(self.ref),
             model=self.job.model,
             usage=self._usage(),
             duration=self.duration if took is None else took,
             branches=self._branches(),
         )
 
-    def _without_text(self, text: str) -> Failure | None:
+    def _check_text(self, text: str) -> Failure | None:
         what = _NO_TEXT.get(self.job.mode)
         if text.strip() or what is None:
             return None
@@ -84,21 +86,21 @@ class Ending:
         return Usage(read, used.output_tokens, (used.cents or 0.0) / 100)
 
     def _branches(self) -> tuple[str, ...]:
-        """The branches in our repository; an agent may have pushed none, or several, or elsewhere."""
-        pushed = self.view.branches if self.view else ()
+        """Return the branches in our repository; the agent may have pushed none, several, or elsewhere."""
+        pushed = self.snapshot.branches if self.snapshot else ()
         ours = [b.name for b in pushed if b.name and same_repository(b.repository, self.repository)]
         return tuple(dict.fromkeys(ours))
 
 
-def failed_event(failure: Failure, job: Job, duration: float, redactor: Redactor) -> Event:
-    """The last event of a job for which no run is known."""
+def make_failure_event(failure: Failure, job: Job, duration: float, redactor: Redactor) -> Event:
+    """Return the last event of a job that has no run."""
     failure = replace(failure, message=redactor.text(failure.message))
     outcome = Outcome(failure=failure, session=job.session, model=job.model, duration=duration)
-    return ended_event(outcome, {"adopted": False})
+    return _make_end_event(outcome, {"adopted": False})
 
 
-def ended_event(outcome: Outcome, facts: Mapping[str, Any]) -> Event:
-    """The last event."""
+def _make_end_event(outcome: Outcome, facts: Mapping[str, Any]) -> Event:
+    """Return the last event."""
     data = {
         "ok": outcome.failure is None,
         "exit_code": None,
@@ -110,5 +112,5 @@ def ended_event(outcome: Outcome, facts: Mapping[str, Any]) -> Event:
     return Event(EventType.AGENT_ENDED, data, outcome)
 
 
-def _clean(failure: Failure | None, redactor: Redactor) -> Failure | None:
+def _redact(failure: Failure | None, redactor: Redactor) -> Failure | None:
     return replace(failure, message=redactor.text(failure.message)) if failure else None

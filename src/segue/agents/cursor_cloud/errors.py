@@ -1,10 +1,10 @@
-"""Refusals of the Cloud Agents API: four shapes of bodies and the errors in streams, as one exception."""
+"""Errors of the Cloud Agents API: four shapes of bodies and the errors in streams, as one exception."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from segue.agents.cursor.tools import clip, table
+from segue.agents.local.values import as_table, as_text, clip
 from segue.system.http.client import HttpError, HttpResponse
 
 _MESSAGE_CHARS = 500
@@ -17,7 +17,7 @@ _BY_STATUS = {
     410: "stream_expired",
     429: "rate_limit_exceeded",
 }
-"""Codes for bodies that have none."""
+"""Codes for bodies without one."""
 
 _DENIED = frozenset({"unauthorized", "forbidden", "api_key_not_found", "plan_required"})
 _GONE = frozenset({"not_found", "agent_not_found", "run_not_found", "agent_archived", "agent_deleted"})
@@ -27,7 +27,7 @@ BAD_ANSWER = "bad_answer"
 
 
 class CloudError(Exception):
-    """The API said no, or said nothing. `status` is 0 when there was no HTTP answer of its own."""
+    """The API refused or did not answer; `status` is 0 if there was no HTTP answer."""
 
     def __init__(
         self,
@@ -47,33 +47,33 @@ class CloudError(Exception):
 
     @property
     def denied(self) -> bool:
-        """Whether the key, the plan or the role is the reason."""
+        """True if the reason is the key, the plan or the role."""
         return self.status in (401, 403) or self.code in _DENIED
 
     @property
     def gone(self) -> bool:
-        """Whether what was asked for is not there (any more)."""
+        """True if what was asked for does not exist (any more)."""
         return self.status == 404 or self.code in _GONE
 
     @property
     def limited(self) -> bool:
-        """Whether too much was asked."""
+        """True if there were too many requests."""
         return self.status == 429 or self.code == "rate_limit_exceeded"
 
     @property
     def unsure(self) -> bool:
-        """Whether what was asked for may have been done all the same."""
+        """True if the request may have been carried out all the same."""
         if self.code in (UNREACHABLE, BAD_ANSWER):
             return self.sent
         return self.status >= 500 or self.code == "agent_id_conflict"
 
 
-def refusal(answer: HttpResponse) -> CloudError:
-    """What an answer that is not 2xx says."""
+def read_refusal(answer: HttpResponse) -> CloudError:
+    """Return the error in an answer that is not 2xx."""
     try:
-        code, message = _said(answer.json())
+        code, message = _read_error(answer.json())
     except ValueError:
-        code = message = ""  # an HTML page of something in between
+        code = message = ""  # an HTML page from a proxy
     return CloudError(
         code or _BY_STATUS.get(answer.status, f"http_{answer.status}"),
         clip(message, _MESSAGE_CHARS) or f"HTTP status {answer.status}",
@@ -82,33 +82,29 @@ def refusal(answer: HttpResponse) -> CloudError:
     )
 
 
-def stream_error(data: Any) -> CloudError:
-    """What an `error` event of a stream says."""
-    code, message = _said(data)
-    return CloudError(code or "stream_error", clip(message, _MESSAGE_CHARS) or "the stream failed")
+def read_stream_error(data: Any) -> CloudError:
+    """Return the error in an `error` event of a stream."""
+    code, message = _read_error(data)
+    return CloudError(code or "read_stream_error", clip(message, _MESSAGE_CHARS) or "the stream failed")
 
 
-def unreachable(error: HttpError) -> CloudError:
-    """There was no answer."""
+def make_unreachable(error: HttpError) -> CloudError:
+    """Return the error for a request without an answer."""
     return CloudError(UNREACHABLE, f"no answer from the API: {error}", sent=error.sent)
 
 
-def bad_answer(answer: HttpResponse, what: str) -> CloudError:
-    """The API agreed, but its answer cannot be understood."""
+def make_bad_answer(answer: HttpResponse, what: str) -> CloudError:
+    """Return the error for a success that cannot be understood."""
     return CloudError(BAD_ANSWER, f"the API's answer cannot be understood: {what}", status=answer.status)
 
 
-def _said(body: Any) -> tuple[str, str]:
-    """Code and message in any of the four shapes: nested, flat, a bare text, a text beside a message."""
-    outer = table(body)
+def _read_error(body: Any) -> tuple[str, str]:
+    """Return code and message from any of the four shapes: nested, flat, a text, a text and a message."""
+    outer = as_table(body)
     inner = outer.get("error")
     if isinstance(inner, str):
-        return "", _text(outer.get("message")) or inner
-    found = table(inner) or outer
-    message = _text(found.get("message"))
-    help_url = _text(found.get("helpUrl"))
-    return _text(found.get("code")), f"{message} See {help_url}" if help_url else message
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+        return "", as_text(outer.get("message")) or inner
+    found = as_table(inner) or outer
+    message = as_text(found.get("message"))
+    help_url = as_text(found.get("helpUrl"))
+    return as_text(found.get("code")), f"{message} See {help_url}" if help_url else message

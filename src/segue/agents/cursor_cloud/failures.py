@@ -1,13 +1,12 @@
-"""Says in plain words why a cloud run failed."""
+"""Say in plain words why a cloud run failed."""
 
 from __future__ import annotations
 
 import time
 
-from segue.agents.cursor.tools import clip
-from segue.agents.cursor_cloud.api import View
+from segue.agents.cursor_cloud.api import RunSnapshot, Status
 from segue.agents.cursor_cloud.errors import UNREACHABLE, CloudError
-from segue.agents.cursor_cloud.status import Status
+from segue.agents.local.values import clip
 from segue.domain.classify import classify
 from segue.domain.failure import Failure, FailureKind
 
@@ -19,15 +18,15 @@ INTERRUPTED = Failure(FailureKind.INTERRUPTED, "the cloud agent was cancelled by
 LOST = Failure(FailureKind.LOST, "the cloud agent or its run is gone: deleted, or not visible with this key")
 
 BY_US = {"timeout": TIMEOUT, "hang": HANG, "interrupted": INTERRUPTED}
-"""Why we have cancelled a run, in the word that is kept until its outcome is written down."""
+"""Why we have cancelled a run, by the note that is kept until its outcome is stored."""
 
 _EXPIRED = "Cursor let the run expire: that is its own time limit, not one of Segue's"
 _MESSAGE_CHARS = 500
 
 
-def ended(view: View, cancelled: str) -> Failure | None:
-    """Why a run that has ended failed; None when it says that it did not."""
-    match view.status:
+def judge_end(snapshot: RunSnapshot, cancelled: str) -> Failure | None:
+    """Return why a run that has ended failed; None if it succeeded."""
+    match snapshot.status:
         case Status.SUCCEEDED:
             return None
         case Status.EXPIRED:
@@ -39,21 +38,21 @@ def ended(view: View, cancelled: str) -> Failure | None:
         case Status.GONE:
             return LOST
         case _:
-            return _said(view.error)
+            return _read_error(snapshot.error)
 
 
-def _said(error: str) -> Failure:
-    """What the run itself says about its failure; a usage limit is recognised as such."""
+def _read_error(error: str) -> Failure:
+    """Return the run's own reason for its failure; a usage limit is recognised."""
     if not error.strip():
-        return Failure(FailureKind.CRASH, "Cursor says that the run failed, and not why")
+        return Failure(FailureKind.CRASH, "Cursor says that the run failed, but not why")
     known = classify(1, None, None, "", error, "", time.time())
     if known is not None and known.kind is not FailureKind.CRASH:
         return known
     return Failure(FailureKind.CRASH, f"the cloud agent failed: {clip(error.strip(), _MESSAGE_CHARS)}")
 
 
-def refused(error: CloudError, late: bool) -> Failure:
-    """Why the API could not be used; `late`: the job's own time was up."""
+def judge_refusal(error: CloudError, late: bool) -> Failure:
+    """Return why the API could not be used; `late` if the job's time was up."""
     said = f"{error.message} ({error.code})"
     if error.limited:
         until = None if error.retry_after is None else time.time() + error.retry_after

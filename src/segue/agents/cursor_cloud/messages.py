@@ -1,4 +1,4 @@
-"""Puts the pieces of a message together, and says of a tool's use what all agents say of it."""
+"""Join the pieces of a message, and read the use of a tool."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import codecs
 from collections.abc import Mapping
 from typing import Any
 
-from segue.agents.cursor.tools import bounded, clip, tool_use
+from segue.agents.cursor.tools import read_tool_use
+from segue.agents.local.values import TEXT_CHARS, as_text, clip, shrink
 from segue.domain.event import Event, EventType
 from segue.system.redact import Redactor
 
 _UTF8 = codecs.getincrementaldecoder("utf-8")
 _EVENT_CHARS = 16 * 1024
-_TEXT_CHARS = 64 * 1024
 
 
-class Message:
-    """The message that is being said, piece by piece; secrets are taken out also where pieces meet."""
+class MessageBuffer:
+    """A message that comes in pieces; secrets are redacted even where pieces meet."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._clean = redactor.stream()
-        # What is held back as the beginning of a secret may be cut within a character.
+        # A piece that is held back, because a secret may begin in it, may end within a character.
         self._decoder = _UTF8("replace")
         self._pending = ""
         self._said = ""
         self.last = ""
 
     def add(self, piece: str) -> list[Event]:
-        """Take the next piece; a long message becomes several events."""
+        """Add a piece; a long message becomes several events."""
         self._pending += self._decoder.decode(self._clean.feed(piece.encode("utf-8", "replace")))
         return self._event() if len(self._pending) >= _EVENT_CHARS else []
 
     def flush(self) -> list[Event]:
-        """The message is over."""
+        """Return the rest of the message, which is over."""
         self._pending += self._decoder.decode(self._clean.close(), True)
         events = self._event()
         self._said = ""
@@ -43,27 +43,26 @@ class Message:
         text, self._pending = self._pending.replace("\0", "\ufffd"), ""
         if not text:
             return []
-        self._said = (self._said + text)[-_TEXT_CHARS:]
+        self._said = (self._said + text)[-TEXT_CHARS:]
         if not self._said.strip():
             return []
         self.last = self._said
         return [Event(EventType.AGENT_TEXT, {"text": text})]
 
 
-def tool_of(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data of an `agent.tool` event, from a `tool_call` of the stream."""
-    name = data.get("name")
-    call = {"name": name if isinstance(name, str) and name else "unknown", "arguments": data.get("args")}
-    use = tool_use({"function": call, "result": data.get("result")})
+def read_tool(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of an `agent.tool` event, from a `tool_call` of the stream."""
+    call = {"name": as_text(data.get("name")) or "unknown", "arguments": data.get("args")}
+    use = read_tool_use({"function": call, "result": data.get("result")})
     assert use is not None, "a call with a name is always understood"
     state = data.get("status")
-    told: dict[str, Any] = {
+    tool: dict[str, Any] = {
         "name": clip(use.name, 100),
         "id": clip(str(data.get("callId") or ""), 200),
         "state": "started" if state == "running" else "completed",
-        "input": bounded(use.input),
+        "input": shrink(use.input),
     }
     if state != "running":
         status = use.status or ("error" if state == "error" else None)
-        told |= {"status": status, "result": bounded(use.result)}
-    return told
+        tool |= {"status": status, "result": shrink(use.result)}
+    return tool

@@ -1,4 +1,4 @@
-"""Reads server-sent events in bounded memory, and knows where to go on after the connection broke."""
+"""Read server-sent events in bounded memory, and know where to resume after a broken connection."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ MAX_EVENT = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """One event. `cut`: it was too large, and its data was left out."""
+class SseFrame:
+    """One server-sent event; `cut` if it was too large and its data was dropped."""
 
     id: str
     event: str
@@ -20,7 +20,7 @@ class Frame:
 
 
 class SseParser:
-    """Cuts bytes into events; lines end with LF or CRLF, an empty line ends an event."""
+    """Splits bytes into events. Lines end with LF or CRLF; an empty line ends an event."""
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
         self._max = max_event
@@ -29,8 +29,8 @@ class SseParser:
         self._skipping = False
         self._clear()
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """The events that are complete with this piece. What is never completed is never given."""
+    def feed(self, data: bytes) -> Iterator[SseFrame]:
+        """Yield the events that this piece completes."""
         self._line += data
         while (end := self._line.find(b"\n", self._searched)) >= 0:
             line = bytes(self._line[:end]).removesuffix(b"\r")
@@ -45,12 +45,12 @@ class SseParser:
             self._skip()
 
     def _skip(self) -> None:
-        """The line is too long to be held: forget it and whatever is still to come of it."""
+        """Drop a line that is too long, with everything that is still to come of it."""
         self._line.clear()
         self._searched = 0
         self._skipping = self._cut = True
 
-    def _take(self, line: bytes) -> Frame | None:
+    def _take(self, line: bytes) -> SseFrame | None:
         if not line:
             return self._finish()
         name, _, value = line.partition(b":")
@@ -63,7 +63,7 @@ class SseParser:
             case b"data":
                 self._add(value)
             case _:
-                pass  # a comment, or a field that is not for us
+                pass  # a comment, or a field that we do not use
         return None
 
     def _add(self, value: bytes) -> None:
@@ -74,10 +74,10 @@ class SseParser:
         elif not self._cut:
             self._data.append(value)
 
-    def _finish(self) -> Frame | None:
+    def _finish(self) -> SseFrame | None:
         there = self._data or self._cut
         data = b"" if self._cut else b"\n".join(self._data)
-        frame = Frame(self._id, self._event or "message", data.decode("utf-8", "replace"), self._cut)
+        frame = SseFrame(self._id, self._event or "message", data.decode("utf-8", "replace"), self._cut)
         self._clear()
         return frame if there else None
 
@@ -89,24 +89,24 @@ class SseParser:
 
 
 class Freshness(Enum):
-    """What an event is to somebody who may have seen it before."""
+    """How an event relates to those seen before."""
 
     NEW = auto()
     TWIN = auto()
-    """It shares its id with the event before it and tells the same in other words."""
+    """It has the id of the event before it and repeats that in another form."""
     SEEN = auto()
 
 
 class Resume:
-    """Where to go on. An id is only resumed from once the next one was seen: a twin may be missing."""
+    """Where to resume. An id is complete when the next one was seen: its twin may be missing."""
 
     def __init__(self) -> None:
         self.last_id: str | None = None
         self._current = ""
         self._events: set[str] = set()
 
-    def note(self, frame: Frame) -> Freshness:
-        """Take note of an event, and say whether it is new."""
+    def note(self, frame: SseFrame) -> Freshness:
+        """Record an event, and return whether it is new."""
         if not frame.id:
             return Freshness.NEW
         if frame.id != self._current:

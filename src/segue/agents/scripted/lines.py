@@ -1,115 +1,106 @@
-"""Reads the JSON lines of the scripted agent: each becomes an event, all together the outcome."""
+"""Read the JSON lines of the scripted agent: each becomes an event, all together the outcome."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+import msgspec
 
-from segue.agents.local import Ended
+from segue.agents.local.launch import ProcessEnd
+from segue.agents.local.values import TEXT_CHARS
 from segue.domain.event import Event, EventType
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome, Usage
 
-_TEXT_CHARS = 64 * 1024
 
-
-class _Line(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Text(_Line):
+class ScriptedText(msgspec.Struct, tag="text"):
     """Something the agent says."""
 
-    type: Literal["text"]
     text: str
 
 
-class Tool(_Line):
+class ScriptedTool(msgspec.Struct, tag="tool"):
     """Something the agent does."""
 
-    type: Literal["tool"]
     name: str
     input: dict[str, Any] = {}
 
 
-class Used(_Line):
-    """What the agent used since it last said so."""
+class ScriptedUsage(msgspec.Struct, tag="usage"):
+    """What the agent has used since it last said so."""
 
-    type: Literal["usage"]
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
 
 
-class Result(_Line):
-    """The agent's last word."""
+class ScriptedResult(msgspec.Struct, tag="result"):
+    """The agent's last line."""
 
-    type: Literal["result"]
     ok: bool
     text: str = ""
 
 
-_LINE: TypeAdapter[Text | Tool | Used | Result] = TypeAdapter(
-    Annotated[Text | Tool | Used | Result, Field(discriminator="type")]
-)
+ScriptedLine = ScriptedText | ScriptedTool | ScriptedUsage | ScriptedResult
+_DECODER = msgspec.json.Decoder(ScriptedLine)
 
 
 class ScriptedLines:
-    """Remembers of a launch what its outcome needs, whatever else was printed."""
+    """Remembers what the outcome of a launch needs."""
 
     def __init__(self) -> None:
-        self._result: Result | None = None
+        self._result: ScriptedResult | None = None
         self._usage: Usage | None = None
-        self._cut = False
+        self._is_torn = False
 
     def read(self, text: str) -> list[Event] | None:
-        """The events in a line; None when it is not one of the agent's own."""
-        self._cut = False
+        """Return the events in a line; None if it is not one of the agent's own."""
+        self._is_torn = False
         if not text.startswith("{"):
             return None
         try:
-            line = _LINE.validate_json(text)
-        except ValidationError as error:
-            self._cut = error.errors()[0]["type"] == "json_invalid"
+            return self._events(_DECODER.decode(text))
+        except (msgspec.ValidationError, RecursionError):
             return None
-        return self._event(line)
+        except msgspec.DecodeError:
+            self._is_torn = True
+            return None
 
-    def _event(self, line: Text | Tool | Used | Result) -> list[Event]:
+    def _events(self, line: ScriptedLine) -> list[Event]:
         match line:
-            case Text(text=text):
+            case ScriptedText(text=text):
                 return [Event(EventType.AGENT_TEXT, {"text": text})]
-            case Tool(name=name, input=given):
+            case ScriptedTool(name=name, input=given):
                 return [Event(EventType.AGENT_TOOL, {"name": name, "input": given})]
-            case Used():
-                used = Usage(line.input_tokens, line.output_tokens, line.cost_usd)
-                self._usage = (self._usage or Usage()) + used
-                return [Event(EventType.AGENT_USAGE, line.model_dump(exclude={"type"}))]
-            case Result():
+            case ScriptedUsage():
+                used = msgspec.structs.asdict(line)
+                self._usage = (self._usage or Usage()) + Usage(**used)
+                return [Event(EventType.AGENT_USAGE, used)]
+            case ScriptedResult():
                 self._result = line
                 return []
 
-    def outcome(self, ended: Ended, now: float) -> Outcome:
-        """How the launch ended, in view of everything that was read."""
-        result = self._result
+    def facts(self) -> dict[str, Any]:
+        """Return nothing: the outcome says everything."""
+        return {}
+
+    def outcome(self, end: ProcessEnd, now: float) -> Outcome:
+        """Return how the launch ended, judging by everything that was read."""
+        # JSON lines are what the agent says, not how it fared.
+        plain = "\n".join(line for line in end.out_tail.splitlines() if not line.startswith("{"))
         return Outcome(
-            text=result.text[-_TEXT_CHARS:] if result else "",
-            failure=ended.failure(now, _unstructured(ended.out_tail)) or self._missing(),
-            exit_code=ended.exit.code,
+            text=self._result.text[-TEXT_CHARS:] if self._result else "",
+            failure=end.failure(now, plain) or self._judge_result(),
+            exit_code=end.exit.code,
             usage=self._usage,
-            duration=ended.exit.duration,
+            duration=end.exit.duration,
         )
 
-    def _missing(self) -> Failure | None:
-        if self._cut:
+    def _judge_result(self) -> Failure | None:
+        if self._is_torn:
             return Failure(FailureKind.TRUNCATED, "the agent's output stops in the middle of a line")
         if self._result is None:
             return Failure(FailureKind.NO_RESULT, "the agent ended without a result")
         if not self._result.ok:
-            return Failure(FailureKind.UNKNOWN, self._result.text or "the agent says that it failed")
+            return Failure(FailureKind.UNKNOWN, self._result.text or "the agent reports a failure")
         return None
-
-
-def _unstructured(tail: str) -> str:
-    """The plain lines alone: what stands inside of JSON is what the agent says, not how it fared."""
-    return "\n".join(line for line in tail.splitlines() if not line.startswith("{"))

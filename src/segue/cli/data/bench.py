@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from segue.cli.terminal.output import Output
     from segue.judges.bench.report import Judged, Rate, Report
 
 
@@ -43,8 +43,7 @@ def judge_(
     concurrency: int,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    color: str,
+    output: Output,
 ) -> int:
     """Measure how often the configured judge detects wrong work.
 
@@ -63,7 +62,6 @@ def judge_(
     from segue.judges.llm import LlmJudge
     from segue.runtime.wiring import App
 
-    output = make_output(as_json, color=color)
     app = App.load(repo, config_file, {"judge": {"model": model}})
     judge = LlmJudge(app.loaded.settings.judge, app.redactor())
     report = asyncio.run(run_bench(judge, repeat, concurrency, _progress(output)))
@@ -72,7 +70,7 @@ def judge_(
             f"The judge answered none of the cases: {report.errors[0].reason}",
             hint="Check the [judge] settings: segue config show",
         )
-    if as_json:
+    if output.json:
         output.data({"model": app.loaded.settings.judge.model, "repeat": repeat, **_document(report)})
     else:
         _print_rates(output, report)

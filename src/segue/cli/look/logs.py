@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.command()
@@ -25,7 +26,7 @@ def logs(
     phase: str | None,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Print the events of RUN, or of the newest run.
@@ -43,14 +44,13 @@ def logs(
     from segue.reports.event_text import describe_event, locate_event
     from segue.runtime.wiring import App
 
-    output = make_output(as_json)
     app = App.load(repo, config_file, settings)
     printer = EventRecords(output)
 
     def show(event: Recorded) -> None:
         if not _matches(event, task, phase):
             return
-        if as_json:
+        if output.json:
             printer(event)
         elif text := describe_event(event):
             stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))

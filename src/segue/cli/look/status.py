@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from segue.cli.terminal.output import Output
     from segue.domain.run import Run
 
 _SOURCE_CHARS = 24
@@ -27,8 +27,7 @@ def status(
     limit: int,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    color: str,
+    output: Output,
     **settings: Any,
 ) -> int:
     """List the runs, or show the tasks of RUN (`last` for the newest).
@@ -44,20 +43,19 @@ def status(
     from segue.runtime.wiring import App
     from segue.store.projections import task_views
 
-    output = make_output(as_json, color=color)
     app = App.load(repo, config_file, settings)
     with app.store(read_only=True) as store:
         if run_id is None:
             return _list(store.runs(limit=limit), output)
         run = find_run(store, app, run_id)
         if run is None:
-            if as_json:
+            if output.json:
                 output.data(None)
             output.text(NO_RUNS)
             return 0
         steps = store.steps(run.id)
         views = task_views(run, steps)
-    if as_json:
+    if output.json:
         output.data(run_data(run, views))
         return 0
     title = f"Run {run.id}: {state_of(run)} · {run.spec.agent} · {run.place}"

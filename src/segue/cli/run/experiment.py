@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from segue.cli.terminal.output import Output
     from segue.domain.run import Run
     from segue.runtime.experiment import Experiment, Trial, TrialResult
     from segue.runtime.wiring import App
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="List the trials and their state; run nothing.")
 @options("config", "database", "json", "color")
 def experiment(
-    file: Path,
-    trials: int | None,
-    dry_run: bool,
-    config_file: Path | None,
-    as_json: bool,
-    color: str,
-    **settings: Any,
+    file: Path, trials: int | None, dry_run: bool, config_file: Path | None, output: Output, **settings: Any
 ) -> int:
     """Run every prompt in FILE with every agent, each trial in its own repository, and compare.
 
@@ -56,7 +50,6 @@ def experiment(
     from segue.runtime import experiment as lab
     from segue.runtime.wiring import App
 
-    output = make_output(as_json, color=color)
     app = App.load(file.absolute().parent, config_file, settings)
     found = lab.read(file)
     if trials is not None:

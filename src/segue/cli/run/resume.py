@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.command()
@@ -18,9 +19,7 @@ def resume(
     verbose: bool,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    quiet: bool,
-    color: str,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Continue RUN, or the last run that did not finish.
@@ -39,12 +38,11 @@ def resume(
     from segue.runtime.plan import reopened
     from segue.runtime.wiring import App
 
-    output = make_output(as_json, quiet, color)
     app = App.load(repo, config_file, settings)
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id, unfinished=True)
     if run is None:
-        if as_json:
+        if output.json:
             output.record({"type": "done", "run": None, "state": "done", "exit_code": 0})
         output.text("Nothing to resume: every run is done.")
         return 0

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
     from segue.cli.run.session import PageOptions
@@ -40,10 +41,7 @@ if TYPE_CHECKING:
 @click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
 @click.option("--stay", is_flag=True, help="With --serve: keep the page until Ctrl-C.")
 @click.option(
-    "--worktree",
-    is_flag=True,
-    default=None,
-    help="Work in a separate git worktree, on a new branch.",
+    "--worktree", is_flag=True, default=None, help="Work in a separate git worktree, on a new branch."
 )
 @click.option("--allow-dirty", is_flag=True, default=None, help="Start despite uncommitted changes.")
 @click.option("--allow-no-change", is_flag=True, default=None, help="Accept a task that changes no files.")
@@ -77,9 +75,7 @@ def run(
     verbose: bool,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    quiet: bool,
-    color: str,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Run the tasks of SOURCE with coding agents.
@@ -108,7 +104,6 @@ def run(
     from segue.runtime.plan import PlanChanged
     from segue.runtime.wiring import App
 
-    output = make_output(as_json, quiet, color)
     settings |= _agent_settings(agents)
     settings |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     app = App.load(repo, config_file, settings)

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
 from segue.cli.setup.try_agent import try_
-from segue.cli.terminal.output import clean, short_paths
+from segue.cli.terminal.output import Output, clean, short_paths
 
 _PATH_CHARS = 30
 
@@ -28,7 +28,7 @@ def agent() -> None:
 
 @agent.command("list")
 @options("repo", "config", "json", "color")
-def list_(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+def list_(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
     """List the agents with version, login, location and capabilities.
 
     \b
@@ -41,9 +41,8 @@ def list_(repo: Path | None, config_file: Path | None, as_json: bool, color: str
     from segue.runtime.doctor import agent_reports
     from segue.runtime.wiring import App
 
-    output = make_output(as_json, color=color)
     reports = agent_reports(App.load(repo, config_file, settings))
-    if as_json:
+    if output.json:
         output.data([asdict(report) for report in reports])
         return 0
     here = [
@@ -72,7 +71,7 @@ agent.add_command(try_)
 @agent.command("schema")
 @click.argument("name")
 @options("repo", "config")
-def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
+def schema(name: str, repo: Path | None, config_file: Path | None, output: Output) -> int:
     """Print the options of agent NAME as JSON Schema.
 
     \b
@@ -83,6 +82,5 @@ def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
     from segue.runtime.wiring import App, agent_class
 
     options = agent_class(name, App.load(repo, config_file).loaded.settings).Options
-    old = hasattr(options, "model_json_schema")
-    click.echo(json.dumps(options.model_json_schema() if old else options_schema(options), indent=2))
+    output.text(json.dumps(options_schema(options), indent=2))
     return 0

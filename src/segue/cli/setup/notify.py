@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.group()
@@ -22,7 +23,7 @@ def notify() -> None:
 
 @notify.command("test")
 @options("repo", "config", "json", "color")
-def test(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+def test(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
     """Send a test notification through each configured notifier.
 
     Exits with 1 if one could not be sent. See docs/notifications.md.
@@ -39,14 +40,13 @@ def test(repo: Path | None, config_file: Path | None, as_json: bool, color: str,
     from segue.runtime.wiring import App
 
     app = App.load(repo, config_file, settings)
-    output = make_output(as_json, color=color)
     if not enabled_notifiers(app.loaded.settings.notify):
         raise UsageError(
             "No notifier is configured.",
             hint="Enable one, for example notify.desktop.enabled: see docs/notifications.md",
         )
     results = asyncio.run(_send_tests(app))
-    if as_json:
+    if output.json:
         output.data(results)
     else:
         rows = [(r["notifier"], "sent" if r["ok"] else "failed", r["problem"]) for r in results]

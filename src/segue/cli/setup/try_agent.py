@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
 from segue.cli.terminal.output import Output, clean
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def try_(
     kept: Path | None,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    color: str,
+    output: Output,
 ) -> int:
     """Send PROMPT to agent NAME in a throwaway git repository; `-` reads the prompt from stdin.
 
@@ -68,7 +67,6 @@ def try_(
     from segue.runtime.try_agent import AgentTrial, try_agent
     from segue.runtime.wiring import App
 
-    output = make_output(as_json, color=color)
     text = _read_prompt(prompt)
     app = App.load(repo, config_file)
     trial = AgentTrial(name, text, Mode(mode), model, _folder(kept))
@@ -81,7 +79,7 @@ def try_(
         keep = kept is not None or (trial.stdout.exists() and failed)
         if not keep:
             shutil.rmtree(trial.folder, ignore_errors=True)
-    if as_json:
+    if output.json:
         output.data(_data(trial, result, seen, keep))
     else:
         _print_result(output, trial, result, keep)

@@ -1,0 +1,94 @@
+"""Say in plain words why a local agent failed: the vendor brings a table of the sentences it prints."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from segue.agents.local.launch import ProcessEnd
+from segue.agents.local.lines import LineReader
+from segue.domain.classify import classify, plain
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Mode
+
+MESSAGE_CHARS = 400
+_STDERR_CHARS = 2000
+
+Sentences = tuple[tuple[str, FailureKind, str], ...]
+"""Regular expressions for lines, each with what it means: a kind and words for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureTable:
+    """What one vendor's agent prints when it fails."""
+
+    title: str
+    login: str
+    """The sentence that says how to log in."""
+    at_start: Sentences = ()
+    """Printed instead of a result."""
+    in_result: Sentences = ()
+    """Said by a result that is a failure."""
+
+    def fail(
+        self, kind: FailureKind, message: str, err_tail: str = "", until: float | None = None
+    ) -> Failure:
+        """Return a failure; if it is about authentication, it says how to log in."""
+        message = message.strip()[:MESSAGE_CHARS] or f"{self.title} reports a failure, but no reason"
+        if kind is FailureKind.AUTH and self.login:
+            message = f"{message.rstrip('. ')}. {self.login}"
+        return Failure(kind, message, plain(err_tail).strip()[-_STDERR_CHARS:], until)
+
+    def read_words(self, said: str, err_tail: str, now: float) -> Failure:
+        """Return what a result means that is a failure, judging by its words alone."""
+        known = classify(1, None, None, "", said, "", now)
+        if known is not None and known.kind is FailureKind.USAGE_LIMIT:
+            return self.fail(known.kind, known.message, err_tail, known.until)
+        for pattern, kind, meaning in self.in_result:
+            if re.search(pattern, said):
+                return self.fail(kind, ": ".join(filter(None, (meaning, said))), err_tail)
+        if known is not None and known.kind is not FailureKind.CRASH:
+            return self.fail(known.kind, known.message, err_tail, known.until)
+        return self.fail(FailureKind.UNKNOWN, said, err_tail)
+
+    def judge_success(self, mode: Mode, text: str, denied: int, worked: bool, setting: str) -> Failure | None:
+        """Return why a success is none: no tool was allowed, or there is no text where one was asked for."""
+        if mode is Mode.EDIT:
+            if not denied or worked:
+                return None
+            what = f"{self.title} was not allowed any of the {denied} tools it needed; see {setting}"
+            return Failure(FailureKind.REFUSED, what)
+        if text.strip():
+            return None
+        what = "plan" if mode is Mode.PLAN else "answer"
+        why = f", after it was denied {denied} uses of tools" if denied else ""
+        return Failure(FailureKind.NO_RESULT, f"{self.title} ended well but gave no {what}{why}")
+
+    def judge_end(self, end: ProcessEnd, lines: LineReader, now: float) -> Failure:
+        """Return why a program failed that gave no result, or none that counts."""
+        failure = end.failure(now, lines.plain_text)
+        if failure is not None and end.exit.reason is not None:
+            return failure
+        if failure is None and lines.is_torn:
+            return Failure(FailureKind.TRUNCATED, f"{self.title}'s output stops in the middle of a line")
+        if failure is None:
+            failure = self.fail(FailureKind.NO_RESULT, f"{self.title} ended without a result", end.err_tail)
+        return self._explain(failure, lines.plain_text)
+
+    def _explain(self, failure: Failure, out_plain: str) -> Failure:
+        """Return the failure with the reason that the program printed, if it is a known one."""
+        if failure.kind is FailureKind.AUTH:
+            return self.fail(failure.kind, failure.message, failure.stderr_tail)
+        if failure.kind not in (FailureKind.CRASH, FailureKind.NO_RESULT):
+            return failure
+        for text in (failure.stderr_tail, out_plain):
+            if found := self.find_sentence(text):
+                return replace(failure, kind=found[0], message=f"{found[1]}: {found[2]}"[:MESSAGE_CHARS])
+        return failure
+
+    def find_sentence(self, text: str) -> tuple[FailureKind, str, str] | None:
+        """Return the kind, the meaning and the line of the first known sentence in a text."""
+        for pattern, kind, meaning in self.at_start:
+            if found := re.search(pattern, plain(text), re.MULTILINE):
+                return kind, meaning, found[0].strip()
+        return None

@@ -1,0 +1,220 @@
+"""Run a program for a job: from a command to events, in bounded memory.
+
+An agent builds the command and brings a reader, which turns lines of stdout into events and, at the end,
+everything it has seen into the outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from segue.agents.local.output import OutputStream
+from segue.domain.event import Event, EventType
+from segue.domain.failure import Failure
+from segue.domain.job import Job
+from segue.domain.outcome import Outcome, Usage
+from segue.system.files import write_atomic
+from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
+from segue.system.redact import Redactor
+
+_AFTER_RESULT = frozenset({"ended", "wall", "idle", "lost"})
+_SESSION = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnd:
+    """How the program ended, and the last things it printed."""
+
+    exit: Exit
+    out_tail: str
+    err_tail: str
+
+    @property
+    def is_clean(self) -> bool:
+        """True if the program ended by itself, with exit code 0."""
+        return (self.exit.code, self.exit.signal, self.exit.reason) == (0, None, None)
+
+    @property
+    def keeps_result(self) -> bool:
+        """True if a result that was read before still counts: some programs never exit after it."""
+        return self.is_clean or self.exit.reason in _AFTER_RESULT
+
+    def failure(self, now: float, out_tail: str | None = None) -> Failure | None:
+        """Return why the program failed, as far as its exit code and last lines tell."""
+        from segue.domain.classify import classify  # its patterns take a while to compile: not at start-up
+
+        end = self.exit
+        out = self.out_tail if out_tail is None else out_tail
+        return classify(end.code, end.signal, end.reason, end.message, out, self.err_tail, now)
+
+
+class Reader(Protocol):
+    """Reads what one launch prints."""
+
+    def read(self, text: str) -> list[Event] | None:
+        """Return the events in a line of stdout; None if it is plain text."""
+
+    def outcome(self, end: ProcessEnd, now: float) -> Outcome:
+        """Return how the launch ended, judging by everything that was read."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the last event says in addition to the outcome."""
+
+
+class PlainOutput:
+    """The reader for a program of which nothing is known: all it prints is its answer."""
+
+    def __init__(self, model: str | None = None) -> None:
+        self._model = model
+
+    def read(self, text: str) -> list[Event] | None:  # noqa: ARG002 - nothing in it is known
+        """Return None: every line is plain text."""
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        """Return nothing: the outcome says everything."""
+        return {}
+
+    def outcome(self, end: ProcessEnd, now: float) -> Outcome:
+        """Return how the program ended, with the end of what it printed."""
+        from segue.domain.classify import plain
+
+        text, failure = plain(end.out_tail).strip(), end.failure(now)
+        return Outcome(text, failure, end.exit.code, model=self._model, duration=end.exit.duration)
+
+
+def flag(name: str, value: object) -> list[str]:
+    """Return an option with its value for the command line; nothing if the value is empty."""
+    return [name, str(value)] if value else []
+
+
+def make_command(
+    job: Job,
+    argv: Sequence[str],
+    passed: Iterable[str] = (),
+    variables: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+) -> Command:
+    """Return the command that does a job: it gets the prompt on stdin unless `stdin` says otherwise.
+
+    Its environment has the variables that are always allowed, those named in `passed`, the given ones, and
+    the labels of the job.
+    """
+    labels = {f"SEGUE_{name.upper()}": value for name, value in job.labels.items()}
+    env = child_environment(passed, {**(variables or {}), **labels})
+    text = job.prompt.text if stdin is None else stdin
+    return Command(tuple(argv), job.workspace, env, text.encode("utf-8", "replace"), job.limits)
+
+
+async def run_program(
+    processes: Processes,
+    redactor: Redactor,
+    job: Job,
+    command: Command,
+    reader: Reader,
+    patience: Callable[[], float | None] = lambda: None,
+    give_up: Callable[[], None] = lambda: None,
+) -> AsyncGenerator[Event, None]:
+    """Run the command, or adopt it if the job's token is known; the last event has the outcome.
+
+    `patience` returns how many seconds of silence are acceptable now (None: as many as the job's limits
+    allow). After that the program is stopped and `give_up` is called.
+    """
+    kept = command.limits.kept_bytes
+    streams = {
+        "out": OutputStream("out", redactor, kept, reader.read),
+        "err": OutputStream("err", redactor, kept),
+    }
+    yield Event(EventType.AGENT_STARTED, {"argv0": command.argv[0]})
+    items = cast("AsyncGenerator[Chunk | Exit, None]", processes.run(job.token, command))
+    async with aclosing(items):
+        while True:
+            try:
+                async with asyncio.timeout(patience()):
+                    item = await anext(items)
+            except TimeoutError:
+                # The timeout has closed the iterator, which stopped the program.
+                give_up()
+                item = await _read_exit(processes, job.token, command)
+            if isinstance(item, Exit):
+                break
+            for event in streams[item.stream].feed(item.data):
+                yield event
+    for stream in streams.values():
+        for event in stream.close():
+            yield event
+    end = ProcessEnd(item, streams["out"].tail, streams["err"].tail)
+    outcome = reader.outcome(end, time.time())
+    yield _end_event(end, outcome, reader.facts())
+
+
+async def _read_exit(processes: Processes, token: str, command: Command) -> Exit:
+    """Return how a program ended that was stopped; its token can be asked for that at any time."""
+    found: Exit | None = None
+    async for item in processes.run(token, command):
+        found = item if isinstance(item, Exit) else None
+    assert found is not None, "the last item of a process is its exit"
+    return replace(found, adopted=False)
+
+
+def _end_event(end: ProcessEnd, outcome: Outcome, facts: Mapping[str, Any]) -> Event:
+    data = {
+        "ok": outcome.failure is None,
+        "exit_code": outcome.exit_code,
+        "signal": end.exit.signal,
+        "pid": end.exit.pid,
+        "adopted": end.exit.adopted,
+        "duration": round(outcome.duration, 3),
+        "failure": asdict(outcome.failure) if outcome.failure else None,
+        "usage": asdict(outcome.usage) if outcome.usage else None,
+    }
+    return Event(EventType.AGENT_ENDED, {**data, **facts}, outcome)
+
+
+class SessionUsage:
+    """What one launch used, for agents that report the total of the session it continues."""
+
+    def __init__(self, before: Usage | None = None, folder: Path | None = None) -> None:
+        """`before` is the session's total when the launch started."""
+        self._before = before or Usage()
+        self._folder = folder
+        self.total: Usage | None = None
+        """The session's total, once the agent has reported it."""
+
+    @classmethod
+    def open(cls, processes: Processes, agent: str, job: Job) -> SessionUsage:
+        """Read the session's total; an adopted launch gets the one it started with."""
+        folder, note = processes.shared(agent), processes.scratch(job.token) / "usage-before.json"
+        if not note.exists():
+            stored = _total_file(folder, job.session)
+            write_atomic(note, stored.read_bytes() if stored and stored.is_file() else b"[0, 0, 0.0]")
+        return cls(Usage(*json.loads(note.read_text())), folder)
+
+    def spent(self) -> Usage | None:
+        """Return what was added to the total by this launch; None if no total was reported."""
+        if self.total is None:
+            return None
+        return Usage(
+            max(0, self.total.input_tokens - self._before.input_tokens),
+            max(0, self.total.output_tokens - self._before.output_tokens),
+            round(max(0.0, self.total.cost_usd - self._before.cost_usd), 9),
+        )
+
+    def store(self, session: str | None) -> None:
+        """Store the session's total for the launches that continue it."""
+        path = _total_file(self._folder, session) if self._folder else None
+        if self.total is not None and path is not None:
+            numbers = [self.total.input_tokens, self.total.output_tokens, self.total.cost_usd]
+            write_atomic(path, json.dumps(numbers).encode())
+
+
+def _total_file(folder: Path, session: str | None) -> Path | None:
+    return folder / f"usage-{session}.json" if session and _SESSION.fullmatch(session) else None

@@ -1,0 +1,116 @@
+"""Read the JSON lines of a local agent: the part that all vendors have in common.
+
+No line is fatal: one of an unknown type is stored in short form and counted, one that is not JSON is kept as
+output.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink
+from segue.domain.event import Event, EventType
+
+Handler = Callable[[Json], list[Event]]
+
+_RAW_CHARS = 2000
+_PLAIN_LINES = 20
+_PLAIN_CHARS = 2000
+_CUT_MARK = " bytes cut]"
+
+
+class LineReader:
+    """Passes each line to the handler of its type, and remembers what every outcome needs."""
+
+    def __init__(
+        self, handlers: Mapping[str, Handler], prepare: Callable[[Json], None] | None = None
+    ) -> None:
+        """`prepare` sees every JSON line before its handler does."""
+        self._handlers = handlers
+        self._prepare = prepare
+        self._plain: deque[str] = deque(maxlen=_PLAIN_LINES)
+        self.counts = Counter[str]()
+        self.message = ""
+        """The last message for the user."""
+        self.is_torn = False
+        """True if the output stops in the middle of a JSON line."""
+
+    @property
+    def plain_text(self) -> str:
+        """The last lines that are not JSON."""
+        return "\n".join(self._plain)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the counts by name."""
+        return dict(sorted(self.counts.items()))
+
+    def read(self, text: str) -> list[Event] | None:
+        """Return the events in a line; None if it is plain text."""
+        if not text.startswith("{"):
+            self.is_torn = self.is_torn and not text.strip()
+            self._plain.append(text[:_PLAIN_CHARS])
+            return None
+        line = parse_object(text)
+        if line is None:
+            return self._keep_broken(text)
+        self.is_torn = False
+        if self._prepare is not None:
+            self._prepare(line)
+        kind = line.get("type")
+        handler = self._handlers.get(kind) if isinstance(kind, str) else None
+        return handler(line) if handler else self.keep_unknown(line)
+
+    def _keep_broken(self, text: str) -> list[Event] | None:
+        self.counts["broken_lines"] += 1
+        # A line that we have cut because of its length was written completely.
+        self.is_torn = not text.endswith(_CUT_MARK)
+        if len(text) <= _RAW_CHARS:
+            return None
+        return [Event(EventType.AGENT_RAW, {"type": "broken", "text": clip(text, _RAW_CHARS)})]
+
+    def keep_unknown(self, line: Json) -> list[Event]:
+        """Count a line that nobody understands, and store it in short form."""
+        self.counts["unknown_lines"] += 1
+        return [raw_event(line)]
+
+    def say(self, text: str, is_subagent: bool = False) -> list[Event]:
+        """Return the event of a message. What a subagent says is for the agent, not for the user."""
+        text = text[-TEXT_CHARS:]
+        if not text.strip():
+            return []
+        self.message = self.message if is_subagent else text
+        return [Event(EventType.AGENT_TEXT, {"text": text, **({"subagent": True} if is_subagent else {})})]
+
+    def finish_tool(self, name: str, key: str, given: Any, status: str | None, result: Any) -> Event:
+        """Count a use of a tool that has ended, and return its event."""
+        self.counts["tools"] += 1
+        self.counts[f"tools_{status or 'unknown'}"] += 1
+        data = {"name": name, "id": key, "state": "completed", "input": given}
+        return Event(EventType.AGENT_TOOL, {**data, "status": status, "result": shrink(result)})
+
+
+def start_tool(name: str, key: str, given: Any) -> Event:
+    """Return the event of a tool that starts."""
+    return Event(EventType.AGENT_TOOL, {"name": name, "id": key, "state": "started", "input": given})
+
+
+def raw_event(line: Json) -> Event:
+    """Return a line as it came, in short form."""
+    return Event(EventType.AGENT_RAW, {"type": clip(str(line.get("type")), 100), "line": shrink(dict(line))})
+
+
+def thinking_event(chars: int, **more: int) -> Event:
+    """Return the event of a thought, of which only the length is kept."""
+    return Event(EventType.AGENT_RAW, {"type": "thinking", **more, "chars": chars})
+
+
+def ignore(_line: Json) -> list[Event]:
+    """Handle lines that repeat what others say."""
+    return []
+
+
+def read_id(value: Any) -> str:
+    """Return an id, short enough to be stored."""
+    return clip(as_text(value), 200)
