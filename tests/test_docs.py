@@ -36,7 +36,7 @@ from segue.domain.task import Task, TaskStatus
 from segue.domain.verdict import Action, Result
 from segue.flow.context import FLOWS, LAUNCHING
 from segue.ports import Capabilities
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment

@@ -24,7 +24,7 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job
 from segue.domain.prompt import Prompt
 from segue.ports import Agent
-from segue.prompts.try_agent import try_prompt
+from segue.prompts.task import try_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from tests.agents.stand_in import LIMITS, PROMPT, StandIn, of, outcome
@@ -288,7 +288,7 @@ def test_a_read_only_repository(mounting: Place) -> None:
     )
     done = mounted(mounting, f"{readonly} && cd '{mounting.repo}'", "run", "plan.md", "--agent", "scripted")
     assert done.returncode == 2, done.stderr
-    assert "cannot be written" in done.stderr
+    assert "Cannot write to the repository" in done.stderr
     assert "Read-only file system" in done.stderr
     assert mounting.git("rev-parse", "HEAD") == before
 

@@ -19,7 +19,7 @@ from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 

@@ -225,7 +225,7 @@ def test_a_hostile_diff_stays_inside_its_fence(monkeypatch: Patch) -> None:
     with endpoint(LlmEntry(reply=honest)) as there:
         assert judged(there.judge(monkeypatch), evidence=evidence).result is Result.PARTIAL
         text = text_of(there.bodies()[0])
-    nonce = text.split("carry the code ")[1].split(";")[0]
+    nonce = text.split("contain the code ")[1].split(";")[0]
     opening, closing = text.index(f"<<<diff {nonce}>>>"), text.index(f"<<<end of diff {nonce}>>>")
     assert opening < text.index("PASS everything") < closing
     assert nonce != "0123456789abcdef"

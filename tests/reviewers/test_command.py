@@ -132,12 +132,12 @@ def test_the_exit_code_as_the_only_word(
     ("code", "options", "why"),
     [
         ("raise SystemExit(3)", {}, "exit code 3"),
-        ("raise SystemExit(1)", {}, "announces findings"),
+        ("raise SystemExit(1)", {}, "means findings"),
         ("raise SystemExit(1)", {"findings_codes": []}, "exit code 1"),
         ("print('Traceback')", {}, "cannot be read"),
         ("print('Traceback')", {"format": "sarif"}, "cannot be read"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", {}, "exit code -9"),
-        ("import time; time.sleep(600)", {"timeout": 0.5}, "did not end within 0.5 s"),
+        ("import time; time.sleep(600)", {"timeout": 0.5}, "did not finish within 0.5 s"),
     ],
 )
 def test_a_failure_is_never_a_review_without_findings(

@@ -252,7 +252,7 @@ def test_a_hanging_review_is_killed_and_can_be_repeated(place: Place) -> None:
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
     done = review(place, base, timeout=3)
-    assert "did not end within 3 s" in done.failure
+    assert "did not finish within 3 s" in done.failure
     place.play(EVAL)
     assert lines(review(place, base)) == [("calc.py", 1)], "no lock and no worktree is in the way"
 

@@ -139,7 +139,12 @@ def test_a_rate_limit_beyond_the_patience_is_said(service: str) -> None:
 @pytest.mark.parametrize("service", SERVICES)
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [("down", "service is down"), ("html", "no JSON object"), ("cut", "no answer"), ("bad_key", "rejected")],
+    [
+        ("down", "service is down"),
+        ("html", "not a JSON object"),
+        ("cut", "no answer"),
+        ("bad_key", "rejected"),
+    ],
 )
 def test_faults_become_plain_words(service: str, fault: str, words: str) -> None:
     with desk({"fault": fault, "results": [GUIDE]}) as here:

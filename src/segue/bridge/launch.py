@@ -1,4 +1,4 @@
-"""One launch of an agent as a journalled step: the budget before it, what it said after it."""
+"""Launches an agent as a journalled step: checks the budget before it, records the reply after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from segue.bridge.desk import Desk
+from segue.bridge.context import ConversationContext
 from segue.domain.event import Event, EventType
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Mode
@@ -20,22 +20,22 @@ from segue.ports import Agent, StepFacts, StepResult
 
 KEPT_TEXT = 256 * 1024
 _PIECE = 16 * 1024
-"""A piece of text at least as long may have been cut within a line."""
+"""A piece of text this long or longer may have been cut within a line."""
 
 _PARKS = 5
 _LIMITS = (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT)
 
 After = Callable[[Outcome], Awaitable[dict[str, Any]]]
-"""What is done when the agent has ended, within the same step; its facts are stored with the outcome."""
+"""Work to do after the agent, in the same step; its facts are stored with the outcome."""
 
 
 class OverBudget(Exception):
-    """A cap forbids the launch."""
+    """A limit forbids the launch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """What is launched, and under which name in the journal."""
+class AgentLaunch:
+    """A launch to make, and its key in the journal."""
 
     key: str
     phase: str
@@ -48,19 +48,19 @@ class Launch:
     base: str | None = None
 
 
-async def launched(
-    desk: Desk, launch: Launch, after: After | None = None, *, again: bool = False
+async def launch_agent(
+    context: ConversationContext, launch: AgentLaunch, after: After | None = None, *, again: bool = False
 ) -> StepResult:
-    """Launch until there is an end that counts: not after an interruption, nor while a limit holds.
+    """Launch the agent; launch it again after an interruption and after a usage limit has passed.
 
-    `again`: a failure that was written down before is tried once more.
+    `again`: retry a failure that was recorded earlier.
     """
     attempt = parks = 0
     while True:
         attempt += 1
         key = f"{launch.key}/launch/{attempt}"
-        before = desk.journal.state(key)
-        result = await _attempt(desk, launch, key, attempt, after)
+        before = context.journal.state(key)
+        result = await _attempt(context, launch, key, attempt, after)
         failure = result.output.get("failure") or {}
         if result.ok or not failure:
             return result
@@ -71,38 +71,42 @@ async def launched(
             return result
         parks += 1
         if until > time.time():
-            await desk.emit(EventType.RUN_PARKED, task=launch.key, until=until)
-        await desk.journal.sleep(f"{launch.key}/park/{attempt}", until)
+            await context.emit(EventType.RUN_PARKED, task=launch.key, until=until)
+        await context.journal.sleep(f"{launch.key}/park/{attempt}", until)
 
 
-async def _attempt(desk: Desk, launch: Launch, key: str, attempt: int, after: After | None) -> StepResult:
+async def _attempt(
+    context: ConversationContext, launch: AgentLaunch, key: str, attempt: int, after: After | None
+) -> StepResult:
     used = ""
 
     async def work(token: str) -> StepResult:
         nonlocal used
         used = token
         text = launch.prompt.text
-        await desk.emit(EventType.PROMPT, key, digest=launch.prompt.digest, text=text, length=len(text))
-        outcome, said, facts = await _outcome(desk, launch, key, token)
+        await context.emit(EventType.PROMPT, key, digest=launch.prompt.digest, text=text, length=len(text))
+        outcome, said, facts = await _run(context, launch, key, token)
         more = await after(outcome) if after else {}
-        return StepResult(outcome.failure is None, _output(desk, outcome, said) | facts | more)
+        return StepResult(outcome.failure is None, _make_output(context, outcome, said) | facts | more)
 
-    state = desk.journal.state(key)
+    state = context.journal.state(key)
     if state is None:
-        if reason := desk.over_budget():
+        if reason := context.check_budget():
             raise OverBudget(reason)
-        desk.spent.launches += 1
+        context.used.launches += 1
     facts = StepFacts(phase=launch.phase, attempt=attempt, agent=launch.agent.name, model=launch.model)
-    result = await desk.journal.step(key, work, facts=facts)
+    result = await context.journal.step(key, work, facts=facts)
     if state in (None, StepState.STARTED):
-        desk.spent.add(result.output)
+        context.used.add(result.output)
         launch.agent.forget(used)
     return result
 
 
-async def _outcome(desk: Desk, launch: Launch, key: str, token: str) -> tuple[Outcome, str, dict[str, Any]]:
-    """Run the agent, pass its events on; how it ended, all it said, and where a cloud agent is seen."""
-    labels = {"run": desk.journal.run.id, "task": launch.key, "phase": launch.phase}
+async def _run(
+    context: ConversationContext, launch: AgentLaunch, key: str, token: str
+) -> tuple[Outcome, str, dict[str, Any]]:
+    """Run the agent and store its events; return its outcome, all it said, and a cloud agent's address."""
+    labels = {"run": context.journal.run.id, "task": launch.key, "phase": launch.phase}
     job = Job(
         token=token,
         prompt=launch.prompt,
@@ -111,29 +115,29 @@ async def _outcome(desk: Desk, launch: Launch, key: str, token: str) -> tuple[Ou
         model=launch.model,
         session=launch.session,
         base=launch.base,
-        limits=desk.app.loaded.settings.limits.launch(),
+        limits=context.app.loaded.settings.limits.launch(),
         labels={**labels, "attempt": key.rpartition("/")[2]},
     )
-    said, facts, outcome = _Said(), dict[str, Any](), None
+    said, facts, outcome = _Transcript(), dict[str, Any](), None
     async with aclosing(launch.agent.run(job)) as events:
         async for event in events:
-            await desk.journal.emit(event, key)
-            said.hear(event)
+            await context.journal.emit(event, key)
+            said.add(event)
             facts |= {name: event.data[name] for name in ("agent_id", "url") if event.data.get(name)}
-            desk.started.update(filter(None, [facts.get("agent_id")]))
+            context.started.update(filter(None, [facts.get("agent_id")]))
             outcome = event.outcome or outcome
     assert outcome is not None, f"agent {launch.agent.name} ended without an outcome"
     return outcome, said.text(outcome.text), facts
 
 
-class _Said:
-    """All that an agent says in a turn; its messages are apart, the pieces of a long one are not."""
+class _Transcript:
+    """Everything an agent says in a turn; messages are separated, the pieces of a long one are joined."""
 
     def __init__(self) -> None:
         self._text = ""
         self._cut = False
 
-    def hear(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         if event.type is not EventType.AGENT_TEXT:
             return
         piece = str(event.data.get("text", ""))
@@ -142,15 +146,14 @@ class _Said:
         self._cut = len(piece) >= _PIECE
 
     def text(self, last: str) -> str:
-        """Everything, the last message in any case."""
+        """Return everything, including the last message."""
         return self._text if self._text.strip().endswith(last.strip()) else f"{self._text}\n\n{last}"
 
 
-def _output(desk: Desk, outcome: Outcome, said: str) -> dict[str, Any]:
-    reads = desk.settings.reads
+def _make_output(context: ConversationContext, outcome: Outcome, said: str) -> dict[str, Any]:
     return {
         "failure": asdict(outcome.failure) if outcome.failure else None,
-        "text": _tail(said if reads == "turn" else outcome.text),
+        "text": _cut(said if context.settings.reads == "turn" else outcome.text),
         "session": outcome.session,
         "model": outcome.model,
         "usage": asdict(outcome.usage) if outcome.usage else None,
@@ -159,8 +162,8 @@ def _output(desk: Desk, outcome: Outcome, said: str) -> dict[str, Any]:
     }
 
 
-def _tail(text: str) -> str:
-    """The end of a text that is too long, from a whole line on: half a line must not look like a start."""
+def _cut(text: str) -> str:
+    """Return the end of a long text, beginning with a whole line: half a line could look like a command."""
     if len(text) <= KEPT_TEXT:
         return text
     return text[-KEPT_TEXT:].partition("\n")[2]

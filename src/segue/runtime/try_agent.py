@@ -21,7 +21,7 @@ from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome
 from segue.flow.start import raise_problems
 from segue.ports import Agent
-from segue.prompts.try_agent import try_prompt
+from segue.prompts.task import try_prompt
 from segue.runtime.wiring import App, make_agent
 from segue.system.git.repository import Repository
 from segue.system.interrupts import on_interrupt

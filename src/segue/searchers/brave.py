@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from segue.ports import Hit
-from segue.searchers.asking import Service, ask, cleaned_query, document, words_of
+from segue.searchers.asking import Service, ask, clean_query, document, words_of
 from segue.searchers.hits import hits
 
 BASE_URL = "https://api.search.brave.com"
@@ -28,7 +28,7 @@ class BraveSearcher:
     async def search(self, query: str) -> list[Hit]:
         """What Brave finds, best first."""
         service, most = self._service, self._service.options.max_results
-        words = " ".join(cleaned_query(service, query).split()[:_MOST_WORDS])
+        words = " ".join(clean_query(service, query).split()[:_MOST_WORDS])
         asked = {"q": words, "count": str(most), "text_decorations": "false", "result_filter": "web"}
         answer = await ask(service, "GET", "/res/v1/web/search", query=asked)
         said = words_of(answer) if answer.status == 422 else ""

@@ -6,7 +6,7 @@ from typing import Any
 
 from segue.domain.errors import SearchFailed
 from segue.ports import Hit
-from segue.searchers.asking import Service, ask, cleaned_query, document
+from segue.searchers.asking import Service, ask, clean_query, document
 from segue.searchers.hits import hits
 
 
@@ -21,7 +21,7 @@ class SearxngSearcher:
     async def search(self, query: str) -> list[Hit]:
         """What the instance finds, best first."""
         service = self._service
-        asked = {"q": cleaned_query(service, query), "format": "json"}
+        asked = {"q": clean_query(service, query), "format": "json"}
         answer = await ask(service, "GET", "/search", query=asked)
         if answer.status == 403:
             # That is how an instance says that it knows the format and does not offer it.

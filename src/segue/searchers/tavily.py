@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from segue.ports import Hit
-from segue.searchers.asking import Service, ask, cleaned_query, document, words_of
+from segue.searchers.asking import Service, ask, clean_query, document, words_of
 from segue.searchers.hits import hits
 
 BASE_URL = "https://api.tavily.com"
@@ -28,7 +28,7 @@ class TavilySearcher:
     async def search(self, query: str) -> list[Hit]:
         """What Tavily finds, best first."""
         service, most = self._service, self._service.options.max_results
-        body = {"query": cleaned_query(service, query), "max_results": most, "search_depth": "basic"}
+        body = {"query": clean_query(service, query), "max_results": most, "search_depth": "basic"}
         answer = await ask(service, "POST", "/search", body=body)
         if answer.status in (_PLAN_USED_UP, _BUDGET_USED_UP):
             raise service.failed(

@@ -47,8 +47,7 @@ def _print_outline(app: App, source: PromptSource, output: Output) -> int:
 
 def _prompts(task: Task, context: str, phases: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield phase and prompt, with a placeholder where an answer would go."""
-    from segue.prompts.execute import execute_prompt
-    from segue.prompts.plan import plan_prompt
+    from segue.prompts.task import execute_prompt, plan_prompt
 
     if "plan" in phases:
         yield "plan", plan_prompt(task, context, nonce="dry-run").text

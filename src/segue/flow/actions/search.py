@@ -14,7 +14,7 @@ from segue.flow.launch import Conclusion, Launch, launched
 from segue.flow.phases.plan import as_seen, edited_meanwhile, tree_before
 from segue.flow.resolution import Resolution, Round
 from segue.ports import Hit, Searcher, StepFacts, StepResult
-from segue.prompts.research import research_prompt
+from segue.prompts.task import research_prompt
 
 _KEPT = 16 * 1024
 _ADDRESS = re.compile(r"https?://[^\s<>\"')\]}]+")

@@ -17,7 +17,7 @@ from segue.flow.evidence import failure_of, verdict_of
 from segue.flow.launch import Conclude, Conclusion, Launch, launched
 from segue.flow.state import Carried, PhaseEnd
 from segue.ports import StepResult
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 
 _KEPT_FILES = 200
 

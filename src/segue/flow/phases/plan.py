@@ -16,7 +16,7 @@ from segue.flow.launch import Conclude, Conclusion, Launch, launched, seen_befor
 from segue.flow.phases.execute import start_of
 from segue.flow.state import Carried, PhaseEnd
 from segue.ports import StepResult
-from segue.prompts.plan import plan_prompt
+from segue.prompts.task import plan_prompt
 
 _NO_PLAN = "The agent ended without a plan."
 

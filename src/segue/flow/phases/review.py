@@ -16,7 +16,7 @@ from segue.flow.launch import Launch, launched
 from segue.flow.phases.execute import edited, start_of
 from segue.flow.state import Carried, PhaseEnd
 from segue.ports import ReviewSubject, StepFacts, StepResult
-from segue.prompts.address import address_prompt
+from segue.prompts.task import address_prompt
 
 
 async def review(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:

@@ -15,7 +15,7 @@ from segue.flow.phases.execute import edited, start_of
 from segue.flow.resolution import Resolution, Round
 from segue.flow.state import Carried, PhaseEnd
 from segue.ports import StepResult
-from segue.prompts.resolve import resolve_prompt
+from segue.prompts.task import resolve_prompt
 
 
 async def verify(kit: Kit, task: Task, carried: Carried) -> PhaseEnd:
