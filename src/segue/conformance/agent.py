@@ -1,8 +1,7 @@
-"""Does an agent keep the promises of its socket? Run this on every agent, also on your own.
+"""Check that an agent keeps the promises of `segue.ports.Agent`; run this on your own agents too.
 
 def test_my_agent() -> None:
-    prompt = execute_prompt(Task("1", "Write hello.txt", ""), "")
-    check_agent(lambda processes: MyAgent(MyOptions(), processes, Redactor([])), prompt)
+    check_agent(lambda services: MyAgent(MyOptions(), services))
 """
 
 from __future__ import annotations
@@ -16,37 +15,48 @@ import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentEnded, AgentStarted, Event, event_data
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
+from segue.domain.task import Task
 from segue.ports import Agent
+from segue.prompts.execute import execute_prompt
 from segue.system.process.processes import Processes, capture
+from segue.system.redact import Redactor
+from segue.system.services import Services
 
-MakeAgent = Callable[[Processes], Agent]
+MakeAgent = Callable[[Services], Agent]
 _GIT = ("git", "-c", "user.name=Conformance", "-c", "user.email=conformance@localhost")
 _PATIENCE = 20.0
 
 
 def check_agent(
-    make: MakeAgent, prompt: Prompt, hangs: MakeAgent | None = None, limits: Limits | None = None
+    make: MakeAgent,
+    prompt: Prompt | None = None,
+    hangs: MakeAgent | None = None,
+    limits: Limits | None = None,
 ) -> None:
-    """Raise AssertionError with every promise that is broken.
+    """Raise AssertionError with every promise that the agent breaks.
 
-    `make` builds an agent that does a small task; `hangs` one that never ends by itself, if there is one.
-    The agents work in a throw-away repository, for which `limits` hold.
+    `make` builds the agent. In a throwaway repository it is asked to write a file, or for what `prompt` says.
+    `hangs` builds one that never ends by itself, if there is one: it must be stopped when its time is up.
+    `limits` are those of each launch.
     """
+    task = Task("1", "Write hello.txt", "Write a file hello.txt that contains a greeting.")
+    prompt = prompt or execute_prompt(task, "")
     broken = asyncio.run(_broken_promises(make, prompt, hangs, limits or Limits(wall=120, idle=120, grace=1)))
     if broken:
-        raise AssertionError("the agent breaks its promises:\n" + "\n".join(f"- {line}" for line in broken))
+        raise AssertionError("The agent breaks its promises:\n" + "\n".join(f"- {line}" for line in broken))
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """What every check needs."""
+    """The agents and the job that every check uses."""
 
     agent: Agent
     hanging: Agent | None
@@ -67,7 +77,8 @@ async def _broken_promises(
         repo = Path(folder) / "repo"
         await _make_repository(repo)
         async with Processes(Path(folder) / "run") as processes:
-            trial = _Trial(make(processes), hangs(processes) if hangs else None, repo, prompt, limits)
+            services = Services(repo, Path(folder) / "state", processes, Redactor([]))
+            trial = _Trial(make(services), hangs(services) if hangs else None, repo, prompt, limits)
             for check in _CHECKS:
                 await _reset(repo)
                 try:
@@ -78,7 +89,7 @@ async def _broken_promises(
 
 
 async def _declares(trial: _Trial) -> None:
-    """It says who it is and what it can do."""
+    """It has a name and declares what it can do."""
     assert trial.agent.name, "its name is empty"
     for field in fields(trial.agent.can):
         value = getattr(trial.agent.can, field.name)
@@ -92,34 +103,33 @@ async def _is_ready(trial: _Trial) -> None:
 
 
 async def _knows_itself(trial: _Trial) -> None:
-    """installation() says the same each time, in texts, and names a program that is there."""
+    """installation() returns the same texts each time and names a program that exists."""
     found = trial.agent.installation()
     for field in fields(found):
         value = getattr(found, field.name)
         assert value is None or isinstance(value, str), f"{field.name} is {value!r}, not a text"
-    assert found.program is None or Path(found.program).is_file(), f"there is no {found.program}"
-    assert trial.agent.installation() == found, "it says something else when it is asked again"
+    assert found.program is None or Path(found.program).is_file(), f"{found.program} does not exist"
+    assert trial.agent.installation() == found, "it returns something else the second time"
 
 
 async def _reports(trial: _Trial) -> None:
-    """A run begins with agent.started and ends with its only outcome."""
-    events = await _run(trial.agent, trial.job())
-    assert events, "it yielded nothing"
-    assert events[0].type is EventType.AGENT_STARTED, f"its first event is {events[0].type}"
-    outcomes = [event.outcome for event in events if event.outcome]
-    assert len(outcomes) == 1, f"{len(outcomes)} events carry an outcome"
-    assert events[-1].outcome, "its last event carries no outcome"
-    assert outcomes[0].failure is None, f"it failed: {outcomes[0].failure}"
+    """A run yields AgentStarted first, then events of agents, and exactly one Outcome, as the last item."""
+    events, outcome = _split(await _run(trial.agent, trial.job()))
+    assert events, "it yielded no events"
+    assert isinstance(events[0], AgentStarted), f"its first event is {events[0].type}"
+    assert outcome.failure is None, f"it failed: {outcome.failure}"
+    _assert_json("facts", lambda: dict(outcome.facts))
     for event in events:
-        assert event.type.startswith("agent."), f"{event.type} is not an agent's event"
-        _assert_serialisable(event)
+        is_own = event.type.startswith("agent.") and not isinstance(event, AgentEnded)
+        assert is_own, f"{event.type} is not an event for agents to yield"
+        _assert_json(event.type, partial(event_data, event))
 
 
 async def _edits(trial: _Trial) -> None:
     """An agent that declares edits changes the workspace, or pushes a branch if it works elsewhere."""
     if not trial.agent.can.edits:
         return
-    outcome = _outcome(await _run(trial.agent, trial.job()))
+    _events, outcome = _split(await _run(trial.agent, trial.job()))
     if trial.agent.can.cloud:
         assert outcome.branches, "it names no branch"
     else:
@@ -127,20 +137,20 @@ async def _edits(trial: _Trial) -> None:
 
 
 async def _adopts(trial: _Trial) -> None:
-    """The same token gives the same outcome again, without a second launch."""
+    """A second call with the same token adopts the first launch and returns the same outcome."""
     job = trial.job()
-    first = _outcome(await _run(trial.agent, job))
+    _events, first = _split(await _run(trial.agent, job))
     await _reset(trial.repo)
     before = await _state(trial.repo)
-    second = _outcome(await _run(trial.agent, job))
+    _events, second = _split(await _run(trial.agent, job))
     assert await _state(trial.repo) == before, "the agent worked a second time"
-    assert _comparable(first) == _comparable(second), f"first {first}, then {second}"
+    assert _make_comparable(first) == _make_comparable(second), f"first {first}, then {second}"
     trial.agent.forget(job.token)
     trial.agent.forget(job.token)
 
 
 async def _ends_when_closed(trial: _Trial) -> None:
-    """Closing the iterator early leaves no process behind."""
+    """Closing the iterator early ends everything it started."""
     job = trial.job()
     agent = trial.hanging or trial.agent
     here = sys.platform == "linux" and not agent.can.cloud
@@ -148,31 +158,31 @@ async def _ends_when_closed(trial: _Trial) -> None:
         await anext(events)
         more = asyncio.ensure_future(anext(events, None))
         if trial.hanging and here:
-            await _until(lambda: bool(_marked(job.token)), "the agent never had a process")
+            await _wait_until(lambda: bool(_find_processes(job.token)), "the agent never had a process")
         more.cancel()
         await asyncio.wait([more])
     if here:
-        await _until(lambda: not _marked(job.token), "its processes are still there")
+        await _wait_until(lambda: not _find_processes(job.token), "its processes are still running")
 
 
 async def _changes_nothing(trial: _Trial) -> None:
-    """Plan and ask mode change nothing, if declared."""
+    """Plan and ask mode, if declared, answer and change nothing."""
     can = trial.agent.can
     for mode, declared in ((Mode.PLAN, can.plan_mode), (Mode.ASK, can.ask_mode)):
         if declared:
             before = await _state(trial.repo)
-            outcome = _outcome(await _run(trial.agent, trial.job(mode)))
+            _events, outcome = _split(await _run(trial.agent, trial.job(mode)))
             assert outcome.failure is None, f"{mode} mode failed: {outcome.failure}"
             assert outcome.text, f"{mode} mode gave no text"
             assert await _state(trial.repo) == before, f"{mode} mode changed the repository"
 
 
 async def _times_out(trial: _Trial) -> None:
-    """A launch that outlives its time limit ends in a timeout."""
+    """A launch that exceeds its time limit is stopped and fails with a timeout."""
     if trial.hanging:
         job = replace(trial.job(), limits=replace(trial.limits, wall=1.0))
-        outcome = _outcome(await _run(trial.hanging, job))
-        assert outcome.failure, "it is said to have succeeded"
+        _events, outcome = _split(await _run(trial.hanging, job))
+        assert outcome.failure, "it reports success"
         assert outcome.failure.kind is FailureKind.TIMEOUT, f"the failure is {outcome.failure.kind}"
 
 
@@ -189,38 +199,43 @@ _CHECKS: tuple[Callable[[_Trial], Awaitable[None]], ...] = (
 )
 
 
-async def _run(agent: Agent, job: Job) -> list[Event]:
-    return [event async for event in agent.run(job)]
+async def _run(agent: Agent, job: Job) -> list[Event | Outcome]:
+    async with aclosing(agent.run(job)) as items:
+        return [item async for item in items]
 
 
-def _outcome(events: list[Event]) -> Outcome:
-    outcome = events[-1].outcome if events else None
-    assert outcome, "its last event carries no outcome"
-    return outcome
+def _split(items: list[Event | Outcome]) -> tuple[list[Event], Outcome]:
+    """Return the events and the outcome, which must be the last item."""
+    outcomes = [item for item in items if isinstance(item, Outcome)]
+    assert len(outcomes) == 1, f"it yielded {len(outcomes)} outcomes"
+    assert items[-1] is outcomes[0], "its outcome is not the last item"
+    events = [item for item in items if isinstance(item, Event)]
+    assert len(events) == len(items) - 1, "it yielded something that is neither an event nor an outcome"
+    return events, outcomes[0]
 
 
-def _comparable(outcome: Outcome) -> Outcome:
-    """The outcome without what depends on when it was read: a reset time given as a duration."""
+def _make_comparable(outcome: Outcome) -> Outcome:
+    """Return the outcome without what depends on when it was read, and by whom."""
     failure = replace(outcome.failure, until=None) if outcome.failure else None
-    return replace(outcome, failure=failure, duration=0.0)
+    return replace(outcome, failure=failure, duration=0.0, facts={})
 
 
-def _assert_serialisable(event: Event) -> None:
+def _assert_json(what: str, read: Callable[[], object]) -> None:
     try:
-        json.dumps(dict(event.data), allow_nan=False)
+        json.dumps(read(), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise AssertionError(f"the data of {event.type} is no JSON: {error}") from error
+        raise AssertionError(f"the data of {what} is not JSON: {error}") from error
 
 
-async def _until(condition: Callable[[], bool], complaint: str) -> None:
+async def _wait_until(condition: Callable[[], bool], complaint: str) -> None:
     deadline = time.monotonic() + _PATIENCE
     while not condition():
         assert time.monotonic() < deadline, complaint
         await asyncio.sleep(0.02)
 
 
-def _marked(token: str) -> list[int]:
-    """The living processes that carry the job's marker."""
+def _find_processes(token: str) -> list[int]:
+    """Return the running processes that have the job's marker in their environment."""
     marker = f"SEGUE_JOB={token}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
@@ -228,13 +243,13 @@ def _marked(token: str) -> list[int]:
             if marker in path.read_bytes().split(b"\0"):
                 found.append(int(path.parent.name))
         except OSError:
-            continue  # it ended meanwhile, or belongs to somebody else
+            continue  # it has ended, or belongs to somebody else
     return found
 
 
 async def _make_repository(repo: Path) -> None:
     repo.mkdir()
-    (repo / "README.md").write_text("A throw-away repository.\n")
+    (repo / "README.md").write_text("A throwaway repository.\n")
     await _git(repo, "init", "--quiet")
     await _git(repo, "add", "--all")
     await _git(repo, "commit", "--quiet", "--message", "Start")
