@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -279,7 +280,7 @@ def test_the_same_token_is_not_played_twice(repo: Path) -> None:
     script = '[[on]]\nappend = { "log" = "once\\n" }\n'
     first = outcome(play(repo, script))
     second = outcome(play(repo, script))
-    assert first == second
+    assert replace(first, facts={}) == replace(second, facts={})
     assert (repo / "log").read_text() == "once\n"
 
 
