@@ -28,7 +28,7 @@ import asyncio, sys
 from pathlib import Path
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
 from segue.domain.job import Job
-from segue.prompts.plan import plan_prompt
+from segue.prompts.task import plan_prompt
 from segue.domain.task import Task
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor

@@ -102,3 +102,39 @@ def test_the_rules_of_the_house(path: Path) -> None:
 def test_the_rules_see_what_they_forbid(code: str, rule: object) -> None:
     assert callable(rule)
     assert list(rule(ast.parse(code)))
+
+
+def _classes() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(_relative(path))
+    return found
+
+
+def test_a_class_name_is_used_once() -> None:
+    twice = {name: places for name, places in _classes().items() if len(places) > 1}
+    assert not twice, "a class name is used once in the project"
+
+
+def _phases_listed(tree: ast.AST) -> Iterator[int]:
+    """Lines with a list of phase names: only the registry and the presets may have one."""
+    from segue.flow.phases import PHASES
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
+            items = node.keys if isinstance(node, ast.Dict) else node.elts
+            words = {item.value for item in items if isinstance(item, ast.Constant)}
+            if len(words & set(PHASES)) > 1:
+                yield node.lineno
+
+
+def test_nobody_but_the_registry_lists_phases() -> None:
+    listed = [
+        f"{_relative(path)}:{line}"
+        for path in MODULES
+        if not _relative(path).startswith("flow/")
+        for line in _phases_listed(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not listed, "phase names are listed in segue/flow alone"

@@ -19,7 +19,7 @@ from segue import (
     Hit,
     Installation,
     Job,
-    Notice,
+    Notification,
     Options,
     Outcome,
     Problem,
@@ -212,7 +212,7 @@ class LogbookOptions(Options, frozen=True):
 
 
 class LogbookNotifier:
-    """A notifier that appends every notice to a file."""
+    """A notifier that appends every notification to a file."""
 
     Options = LogbookOptions
     name = "logbook"
@@ -221,7 +221,7 @@ class LogbookNotifier:
     def __init__(self, options: LogbookOptions, _services: Services) -> None:
         self._file = Path(options.file)
 
-    async def send(self, notice: Notice) -> None:
-        """Write the notice down."""
+    async def send(self, notification: Notification) -> None:
+        """Append a line."""
         with self._file.open("a", encoding="utf-8") as file:
-            file.write(f"{notice.kind}: {notice.title}\n")
+            file.write(f"{notification.kind}: {notification.title}\n")

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from segue.domain.finding import Severity as Severity
     from segue.domain.job import Job as Job
     from segue.domain.job import Mode as Mode
-    from segue.domain.notice import Notice as Notice
-    from segue.domain.notice import NotifyFailed as NotifyFailed
+    from segue.domain.notification import Notification as Notification
+    from segue.domain.notification import NotifyError as NotifyError
     from segue.domain.options import Options as Options
     from segue.domain.options import Secret as Secret
     from segue.domain.outcome import Outcome as Outcome
@@ -95,7 +95,7 @@ _PLACES = {
     "segue.domain.failure": "Failure FailureKind",
     "segue.domain.finding": "Finding Review Severity",
     "segue.domain.job": "Job Mode",
-    "segue.domain.notice": "Notice NotifyFailed",
+    "segue.domain.notification": "Notification NotifyError",
     "segue.domain.options": "Options Secret",
     "segue.domain.outcome": "Outcome Usage",
     "segue.domain.run": "Run RunKind RunState",

@@ -15,6 +15,7 @@ from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.domain.job import Job
+from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
 from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
@@ -250,6 +251,24 @@ class Searcher(Protocol):
         """What the service finds, best first; raises SearchFailed."""
 
 
+class Notifier(Protocol):
+    """A way to reach people who are not watching."""
+
+    @property
+    def name(self) -> str:
+        """The name it is configured by."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that sending may take."""
+
+    async def send(self, notification: Notification) -> None:
+        """Send it; raises NotifyError with a sentence for people that contains no secret.
+
+        Title, text and link are bounded, free of control characters and redacted; they are still untrusted.
+        """
+
+
 class Workspace(Protocol):
     """The repository an agent works in: where evidence comes from and results are committed."""
 
@@ -421,7 +440,7 @@ class Journal(Protocol):
 class Observer(Protocol):
     """Whoever wants to see events as they happen: the live table, the log, JSON lines."""
 
-    def __call__(self, event: Recorded) -> None:
+    def __call__(self, event: Recorded, /) -> None:
         """See one event. Must return quickly and never raise."""
 
 

@@ -16,7 +16,7 @@ from segue.domain.job import Job, Limits
 from segue.domain.options import read_options
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from tests.agents.items import Items, T, lend, of, outcome, run_to_end
 from tests.sim.cloud_desk import DEADLINE, REPO, Desk, open_desk

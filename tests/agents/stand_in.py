@@ -18,7 +18,7 @@ from segue.agents.local.launch import ProcessEnd
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.task import Task
 from segue.ports import Agent
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Exit, Processes
 from segue.system.services import Services
 from tests.agents.items import Items, lend, run_to_end

@@ -26,7 +26,7 @@ from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.options import read_options
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from tests.agents.acp_place import KINDS, Stage, failure, make_stage
 from tests.agents.items import events as events_of
@@ -485,7 +485,7 @@ from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpOptions
 from segue.domain.job import Job, Limits
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 from segue.system.services import Services

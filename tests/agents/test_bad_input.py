@@ -24,7 +24,7 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job
 from segue.domain.prompt import Prompt
 from segue.ports import Agent
-from segue.prompts.try_agent import try_prompt
+from segue.prompts.task import try_prompt
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.items import Items, lend, of, outcome, run_to_end

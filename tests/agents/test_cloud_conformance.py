@@ -10,7 +10,7 @@ from segue.agents.cursor_cloud.agent import CursorCloudAgent
 from segue.conformance.agent import check_agent
 from segue.domain.task import Task
 from segue.ports import Agent
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.services import Services
 from tests.agents.cloud_place import CloudPlace, open_place
 

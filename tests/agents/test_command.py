@@ -22,7 +22,7 @@ from segue.domain.options import OptionError, read_options
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Problem
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from tests.agents.items import Items, lend, of, outcome
 

@@ -93,7 +93,7 @@ class Broken:
     [
         ("capability", "not a boolean"),
         ("check", "it is broken"),
-        ("version", "version is 3, not a text"),
+        ("version", "version is 3, not a string"),
         ("no start", "its first event is"),
         ("no outcome", "it yielded 0 outcomes"),
         ("two outcomes", "it yielded 2 outcomes"),

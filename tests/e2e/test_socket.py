@@ -20,7 +20,7 @@ from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Agent
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.items import lend, outcome, run_to_end

@@ -18,14 +18,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue.conformance.notifier import check_notifier
+from segue.domain.notification import KINDS, Notification
 from segue.domain.options import OptionError, read_options
 from segue.domain.plain import plain, plain_lines
 from segue.notify.desktop import build_command
 from segue.notify.mail import compose
-from segue.notify.notification import Notification, sanitize
-from segue.notify.options import KINDS, EmailSettings, NotifySettings
-from segue.notify.send import notify
+from segue.notify.options import EmailSettings, NotifySettings
+from segue.notify.send import notify, sanitize
+from segue.ports import Notifier
+from segue.runtime import registry
+from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
+from segue.system.services import Services
 from tests.notify.servers import certificate, mail_server, webhook
 
 NASTY = Notification(
@@ -40,8 +45,41 @@ def settings(**tables: Any) -> NotifySettings:
     return read_options(NotifySettings, tables)
 
 
+def make(options: NotifySettings) -> dict[str, Notifier]:
+    services = Services(Path.cwd(), Path.cwd(), Processes(), Redactor([]))
+    tables = options.switched_on()
+    return {name: registry.load("notifiers", name)(table, services) for name, table in tables.items()}
+
+
 def send(options: NotifySettings, notification: Notification) -> list[str]:
-    return asyncio.run(notify(options, notification, redactor=Redactor(["hunter2hunter2"])))
+    return asyncio.run(notify(make(options), notification, Redactor(["hunter2hunter2"]), options.on))
+
+
+def test_the_built_in_notifiers_keep_the_promises_of_their_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: list[str] = []
+
+    def read_terminal() -> str:
+        lines.append(capsys.readouterr().err)
+        return "".join(lines)
+
+    check_notifier(lambda: make(settings(terminal={"enabled": True}))["terminal"], read_terminal)
+    with webhook() as hook, mail_server() as server:
+        check_notifier(
+            lambda: make(settings(webhook={"url": hook.url}))["webhook"],
+            lambda: b"".join(hook.bodies).decode(),
+            lambda: make(settings(webhook={"url": "http://127.0.0.1:9/", "attempts": 1}))["webhook"],
+        )
+        check_notifier(
+            lambda: make(settings(email=mail_settings(server.port)))["email"],
+            lambda: b"".join(server.mails).decode(),
+            lambda: make(settings(email=mail_settings(9, timeout=3)))["email"],
+        )
+    monkeypatch.setenv("PATH", str(tmp_path))
+    desktop = make(settings(desktop={"enabled": True}))["desktop"]
+    with pytest.raises(AssertionError, match="It sends notifications of kind reminder: NotifyError"):
+        check_notifier(lambda: desktop, fails=lambda: desktop)
 
 
 def mail_settings(port: int, **more: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.prompts.execute import execute_prompt
 from segue.prompts.fence import choose_nonce, fence
+from segue.prompts.task import execute_prompt
 
 NONCE = "0123456789abcdef"
 
@@ -22,7 +22,7 @@ def inside(text: str, label: str, nonce: str) -> str:
 
 
 def code_of(prompt: Prompt) -> str:
-    return prompt.text.split("carry the code ")[1].split(";")[0]
+    return prompt.text.split("contain the code ")[1].split(";")[0]
 
 
 hostile = st.text() | st.lists(

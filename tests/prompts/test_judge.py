@@ -18,7 +18,7 @@ LABELS = ("task", "criteria", "diff", "checks", "files", "summary")
 
 
 def code_of(prompt: Prompt) -> str:
-    return prompt.text.split("carry the code ")[1].split(";")[0]
+    return prompt.text.split("contain the code ")[1].split(";")[0]
 
 
 def inside(prompt: Prompt, label: str) -> str:
@@ -37,8 +37,8 @@ def test_evidence_comes_first_and_the_claim_last() -> None:
     text = judge_prompt(TASK, evidence).text
     assert sorted(LABELS, key=lambda label: text.index(f"<<<{label} ")) == list(LABELS)
     assert '{"key": "US1/AC1", "criterion": "Says “hello”."}' in text
-    assert "a claim, no evidence:\n<<<summary" in text
-    assert "$ pytest\nit did not run to its end" in text
+    assert "a claim, not evidence:\n<<<summary" in text
+    assert "$ pytest\nit did not finish" in text
 
 
 def test_a_task_without_criteria_is_one_criterion() -> None:
@@ -80,7 +80,7 @@ def test_whole_files_are_left_out_the_largest_first_and_named() -> None:
     assert "y" * 3000 in inside(prompt, "checks")
     smaller = judge_prompt(TASK, evidence, max_bytes=800)
     assert inside(smaller, "checks") == "$ make\nexit code 0"
-    assert "- what `make` printed (3000 bytes)" in inside(smaller, "omitted")
+    assert "- the output of `make` (3000 bytes)" in inside(smaller, "omitted")
     assert "<<<omitted" not in judge_prompt(TASK, evidence).text
 
 

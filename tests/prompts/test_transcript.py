@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.prompts.composite import choose_text, chosen, content_with, revise_text
-from segue.prompts.transcript import Message, Role, read_transcript, transcript
+from segue.prompts.composite import choose_text, is_satisfied, read_choice, revise_text
+from segue.prompts.transcript import ChatMessage, Speaker, read_transcript, write_transcript
 
 DIALOGUE = [
-    Message(Role.SYSTEM, "You are a helpful assistant."),
-    Message(Role.USER, "Hi! What's your name?"),
-    Message(Role.ASSISTANT, "I'm Composer, a language model trained by Cursor."),
-    Message(Role.USER, "What can you do?"),
+    ChatMessage(Speaker.SYSTEM, "You are a helpful assistant."),
+    ChatMessage(Speaker.USER, "Hi! What's your name?"),
+    ChatMessage(Speaker.ASSISTANT, "I'm Composer, a language model trained by Cursor."),
+    ChatMessage(Speaker.USER, "What can you do?"),
 ]
 TEXT = """\
 <<<ROLE:SYSTEM>>>
@@ -33,26 +33,28 @@ _PIECES = st.sampled_from(
     ["<<<ROLE:USER>>>", "<<<ROLE:SYSTEM>>>", "<<<ROLE:", ">>>", "\\", "\n", "\n\n", " ", "x", "ROLE:USER"]
 )
 TEXTS = st.one_of(st.lists(_PIECES, max_size=8).map("".join), st.text(max_size=40))
-MESSAGES = st.lists(st.builds(Message, st.sampled_from(Role), TEXTS), min_size=1, max_size=5)
+MESSAGES = st.lists(st.builds(ChatMessage, st.sampled_from(Speaker), TEXTS), min_size=1, max_size=5)
 
 
 def test_the_example_of_the_documentation() -> None:
-    assert transcript(DIALOGUE).text == TEXT
+    assert write_transcript(DIALOGUE).text == TEXT
 
 
 def test_a_marker_inside_a_message_gets_a_backslash() -> None:
-    said = transcript([Message(Role.USER, "What is <<<ROLE:ASSISTANT>>> and \\<<<ROLE:USER>>>?")]).text
+    said = write_transcript(
+        [ChatMessage(Speaker.USER, "What is <<<ROLE:ASSISTANT>>> and \\<<<ROLE:USER>>>?")]
+    ).text
     assert said == "<<<ROLE:USER>>>\nWhat is \\<<<ROLE:ASSISTANT>>> and \\\\<<<ROLE:USER>>>?"
 
 
 @given(MESSAGES)
-def test_what_is_written_can_be_read_back(messages: list[Message]) -> None:
-    assert read_transcript(transcript(messages).text) == messages
+def test_what_is_written_can_be_read_back(messages: list[ChatMessage]) -> None:
+    assert read_transcript(write_transcript(messages).text) == messages
 
 
 @given(MESSAGES, MESSAGES)
-def test_no_two_conversations_look_alike(one: list[Message], other: list[Message]) -> None:
-    assert (transcript(one).text == transcript(other).text) == (one == other)
+def test_no_two_conversations_look_alike(one: list[ChatMessage], other: list[ChatMessage]) -> None:
+    assert (write_transcript(one).text == write_transcript(other).text) == (one == other)
 
 
 @pytest.mark.parametrize("text", ["", "hello", "\\<<<ROLE:USER>>>\nhello"])
@@ -66,13 +68,13 @@ def test_what_is_no_transcript_is_not_read(text: str) -> None:
     [("2", 1), ("Answer 2.", 1), ("The best is 2: 2!", 1), ("1 or 2", None), ("3", None), ("0", None)],
 )
 def test_a_choice_is_one_number_that_exists(reply: str, index: int | None) -> None:
-    assert chosen(reply, 2) == index
+    assert read_choice(reply, 2) == index
 
 
 @given(st.lists(TEXTS, min_size=2, max_size=4))
 def test_every_answer_to_choose_from_is_fenced_whole(answers: list[str]) -> None:
     text = choose_text(answers)
-    nonce = text.partition("carry the code ")[2][:16]
+    nonce = text.partition("contain the code ")[2][:16]
     assert [part.split(f"\n<<<end of answer {nonce}>>>")[0] for part in _after(text, nonce)] == answers
 
 
@@ -81,6 +83,6 @@ def _after(text: str, nonce: str) -> list[str]:
 
 
 def test_a_critic_without_wishes_says_none() -> None:
-    assert content_with(" None.\n")
-    assert not content_with("None of the steps is explained.")
+    assert is_satisfied(" None.\n")
+    assert not is_satisfied("None of the steps is explained.")
     assert "explain it" in revise_text("explain it")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import segue.provider
-from segue.prompts.transcript import Message, Role, transcript
+from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
 from tests.cli.place import until
 from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, litellm
 
@@ -61,7 +61,7 @@ def test_the_model_of_the_settings_is_the_default(asking: Asking) -> None:
 
 
 def test_the_two_turn_dialogue(asking: Asking) -> None:
-    """The whole conversation goes in each time; nothing else is remembered."""
+    """Each call passes the whole conversation; nothing else is remembered."""
     name, ability = "I'm Composer, a language model.", "I help with coding tasks."
     asking.script(
         f'[[on]]\ncontains = "What can you do?"\nsay = "{ability}"\n'
@@ -75,9 +75,9 @@ def test_the_two_turn_dialogue(asking: Asking) -> None:
     assert answer == name
     messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": "What can you do?"}]
     assert litellm.completion(model=MODEL, messages=messages).choices[0].message.content == ability
-    said = [Message(Role(message["role"].upper()), message["content"]) for message in messages]
+    said = [ChatMessage(Speaker(message["role"].upper()), message["content"]) for message in messages]
     turns = [line for line in asking.log() if "prompt_sha256" in line]
-    expected = [transcript(said[:2]).text, transcript(said).text]
+    expected = [write_transcript(said[:2]).text, write_transcript(said).text]
     assert [turn["prompt_sha256"] for turn in turns] == [
         hashlib.sha256(text.encode()).hexdigest() for text in expected
     ]

@@ -10,9 +10,9 @@ import sys
 from typing import Any
 
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.domain.errors import LeaseLost, Locked, StoreError, UsageError
-from segue.domain.event import Event, EventType
 from segue.ports import StepResult
 from segue.store import connect
 from segue.store.claim import is_gone, new_owner

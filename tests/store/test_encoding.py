@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from segue.domain.event import Event, EventType
+
 from segue.domain.run import RunState
 from segue.ports import StepFacts
 from segue.store import connect

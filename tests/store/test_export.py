@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.domain.errors import UsageError
-from segue.domain.event import Event, EventType
 from segue.ports import Store
 from segue.store import connect
 from segue.store.export import export

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from segue.domain.event import Event, EventType, Recorded
+
 from segue.domain.run import RunState, StepState
 from segue.ports import StepFacts, StepResult
 from segue.store import connect

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.domain.errors import LeaseLost, Locked, StoreError
-from segue.domain.event import Event, EventType
 from segue.domain.run import RunState, StepState
 from segue.ports import StepResult
 from segue.store import connect

@@ -6,9 +6,9 @@ import asyncio
 
 import psycopg
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.domain.errors import StoreError
-from segue.domain.event import Event, EventType
 from segue.store import connect
 from tests.store.driving import driven, giving
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.domain.errors import Locked, StoreError, UsageError
-from segue.domain.event import Event, EventType
 from segue.domain.run import RunState
 from segue.ports import Journal, StepFacts
 from segue.store import connect

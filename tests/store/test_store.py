@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.domain.errors import StoreError, UsageError
-from segue.domain.event import Event, EventType
 from segue.domain.run import RunState
 from segue.store import connect
 from segue.store.address import masked, sqlite_path

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.conformance.store import check_store
 from segue.domain.errors import StoreError
-from segue.domain.event import Event, EventType
 from segue.store import connect
 from segue.store.address import for_driver, is_pooled
 from segue.store.migrate import VERSION

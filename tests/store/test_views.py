@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from segue.domain.event import Event, EventType
 
 from segue.domain.errors import StoreError
-from segue.domain.event import Event, EventType
 from segue.ports import StepFacts
 from segue.store import connect, migrate
 from segue.store.database import open_database

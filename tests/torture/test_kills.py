@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-
 from segue.domain.event import Recorded
+
 from segue.domain.run import Run, RunSpec, RunState, StepState
 from segue.ports import Store
 from segue.store import connect

@@ -16,8 +16,9 @@ import time
 import uuid
 from pathlib import Path
 
-from segue.domain.errors import LeaseLost, Locked
 from segue.domain.event import Event, EventType
+
+from segue.domain.errors import LeaseLost, Locked
 from segue.domain.run import RunState
 from segue.ports import Journal, StepFacts, StepResult, Store
 from segue.store import connect

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-
 from segue.domain.event import Event
+
 from segue.domain.run import RunSpec, RunState
 from segue.ports import StepFacts, StepResult
 from segue.store import connect

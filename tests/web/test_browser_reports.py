@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
 from segue.domain.event import Event, EventType
+
 from tests.cli.place import Place
 from tests.reports.test_both import busy
 from tests.web.browser import PHONE, contrast, looking, needs_chromium, overflow

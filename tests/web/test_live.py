@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-
 from segue.domain.event import Event, EventType
+
 from segue.domain.run import RunState
 from segue.web.live import BEHIND, WAITING, Listener, StreamMessage, resume_from
 from tests.cli.place import DEADLINE, Place, until

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from segue.domain.event import Event, EventType
+
 from segue.reports.build import REPORTS, build_reports
 from segue.reports.selection import Selection
 from segue.runtime.app import App

@@ -12,8 +12,8 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from segue.domain.event import Event, EventType
+
 from segue.domain.run import RunState
 from segue.web.routes import list_pages
 from segue.web.step import cut_piece

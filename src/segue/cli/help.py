@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from segue import __version__
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 EXIT_CODES: dict[int, str] = {
     0: "all requested work is done",
@@ -48,7 +49,7 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
 
 @click.command()
 @options("json")
-def version(as_json: bool) -> None:
+def version(output: Output) -> None:
     """Print the version of Segue.
 
     \b
@@ -56,15 +57,14 @@ def version(as_json: bool) -> None:
       segue version
       segue version --json
     """
-    output = make_output(as_json)
-    if as_json:
+    if output.json:
         output.data({"version": __version__})
     output.text(f"segue {__version__}")
 
 
 @click.command("exit-codes")
 @options("json")
-def exit_codes(as_json: bool) -> None:
+def exit_codes(output: Output) -> None:
     """List the exit codes and their meaning.
 
     \b
@@ -72,8 +72,7 @@ def exit_codes(as_json: bool) -> None:
       segue exit-codes
       segue exit-codes --json
     """
-    output = make_output(as_json)
-    if as_json:
+    if output.json:
         output.data({str(code): meaning for code, meaning in EXIT_CODES.items()})
     else:
         output.table(["code", "meaning"], EXIT_CODES.items())

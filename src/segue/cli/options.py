@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from segue.cli.terminal.output import Output
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
+def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add shared options by name. The command gets `--json`, `--quiet` and `--color` as one `output`."""
 
-def options(*names: str) -> Callable[[Command], Command]:
-    """Add shared options by name."""
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def call(
+            *args: Any, as_json: bool = False, quiet: bool = False, color: str = "auto", **rest: Any
+        ) -> Any:
+            return command(*args, output=Output(as_json, quiet or as_json, color), **rest)
 
-    def add(command: Command) -> Command:
+        decorated = call
         for name in reversed(names):
-            command = SHARED[name](command)
-        return command
+            decorated = SHARED[name](decorated)
+        return decorated
 
     return add
 
@@ -64,8 +70,3 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         help="lenient also reads headings such as `### Task 3: Title`.",
     ),
 }
-
-
-def make_output(as_json: bool = False, quiet: bool = False, color: str = "auto") -> Output:
-    """Return the sink for a command's results."""
-    return Output(json=as_json, quiet=quiet or as_json, color=color)

@@ -25,7 +25,7 @@ from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.ports import Agent
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes, capture
 from segue.system.redact import Redactor
 from segue.system.services import Services
@@ -107,7 +107,7 @@ async def _knows_itself(trial: _Trial) -> None:
     found = trial.agent.installation()
     for field in fields(found):
         value = getattr(found, field.name)
-        assert value is None or isinstance(value, str), f"{field.name} is {value!r}, not a text"
+        assert value is None or isinstance(value, str), f"{field.name} is {value!r}, not a string"
     assert found.program is None or Path(found.program).is_file(), f"{found.program} does not exist"
     assert trial.agent.installation() == found, "it returns something else the second time"
 
@@ -131,9 +131,9 @@ async def _edits(trial: _Trial) -> None:
         return
     _events, outcome = _split(await _run(trial.agent, trial.job()))
     if trial.agent.can.cloud:
-        assert outcome.branches, "it names no branch"
+        assert outcome.branches, "it reports no branch"
     else:
-        assert await _state(trial.repo) != await _clean_state(trial.repo), "nothing has changed"
+        assert await _read_state(trial.repo) != await _read_start(trial.repo), "nothing has changed"
 
 
 async def _adopts(trial: _Trial) -> None:
@@ -141,9 +141,9 @@ async def _adopts(trial: _Trial) -> None:
     job = trial.job()
     _events, first = _split(await _run(trial.agent, job))
     await _reset(trial.repo)
-    before = await _state(trial.repo)
+    before = await _read_state(trial.repo)
     _events, second = _split(await _run(trial.agent, job))
-    assert await _state(trial.repo) == before, "the agent worked a second time"
+    assert await _read_state(trial.repo) == before, "the agent worked a second time"
     assert _make_comparable(first) == _make_comparable(second), f"first {first}, then {second}"
     trial.agent.forget(job.token)
     trial.agent.forget(job.token)
@@ -170,11 +170,11 @@ async def _changes_nothing(trial: _Trial) -> None:
     can = trial.agent.can
     for mode, declared in ((Mode.PLAN, can.plan_mode), (Mode.ASK, can.ask_mode)):
         if declared:
-            before = await _state(trial.repo)
+            before = await _read_state(trial.repo)
             _events, outcome = _split(await _run(trial.agent, trial.job(mode)))
             assert outcome.failure is None, f"{mode} mode failed: {outcome.failure}"
             assert outcome.text, f"{mode} mode gave no text"
-            assert await _state(trial.repo) == before, f"{mode} mode changed the repository"
+            assert await _read_state(trial.repo) == before, f"{mode} mode changed the repository"
 
 
 async def _times_out(trial: _Trial) -> None:
@@ -261,11 +261,11 @@ async def _reset(repo: Path) -> None:
     await _git(repo, "clean", "--quiet", "-ffdx")
 
 
-async def _state(repo: Path) -> str:
+async def _read_state(repo: Path) -> str:
     return await _git(repo, "rev-parse", "HEAD") + await _git(repo, "status", "--porcelain", "--ignored")
 
 
-async def _clean_state(repo: Path) -> str:
+async def _read_start(repo: Path) -> str:
     return await _git(repo, "rev-parse", "start")
 
 

@@ -29,8 +29,8 @@ class Phase:
     """Whether its agent changes files."""
     run: RunPhase | None = None
     """Runs a task through the phase; None: it happens within another phase and is in no flow."""
-    after: str | None = None
-    """The phase that a flow must have before this one."""
+    after: tuple[str, ...] = ()
+    """The phases it comes after; a flow must have the first of them before it."""
     within: tuple[str, ...] = ()
     """The phases in which it happens."""
 
@@ -74,17 +74,17 @@ def make_flow(name: str, phases: Sequence[str], known: Mapping[str, Phase]) -> F
     if "execute" not in phases:
         raise UsageError(f"{place} has no phase `execute`: nothing would be done.")
     for number, phase in enumerate(phases):
-        before = known[phase].after
-        if before is not None and before not in phases[:number]:
-            raise UsageError(f"{place}: the phase {phase!r} must come after {before!r}.")
-        if phase == "plan" and number > phases.index("execute"):
-            raise UsageError(f"{place}: the phase 'plan' must come before 'execute'.")
+        before = known[phase].after[:1]
+        if any(name not in phases[:number] for name in before):
+            raise UsageError(f"{place}: the phase {phase!r} must come after {before[0]!r}.")
+        if not before and number > phases.index("execute"):
+            raise UsageError(f"{place}: the phase {phase!r} must come before 'execute'.")
     return Flow(name, tuple(known[phase] for phase in phases))
 
 
-def with_phase(flow: Flow, phase: Phase, after: Sequence[str]) -> Flow:
-    """Return the flow with one more phase, behind the last of some others."""
+def with_phase(flow: Flow, phase: Phase) -> Flow:
+    """Return the flow with one more phase, behind the last of those it comes after."""
     if flow.has(phase.name):
         return flow
-    place = max((n for n, one in enumerate(flow.phases) if one.name in after), default=len(flow.phases) - 1)
+    place = max(number for number, one in enumerate(flow.phases) if one.name in phase.after)
     return Flow(flow.name, (*flow.phases[: place + 1], phase, *flow.phases[place + 1 :]))

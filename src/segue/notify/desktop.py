@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing
-from segue.notify.notification import Notification, Notifier, NotifyError
+from segue.domain.notification import Notification, NotifyError
 from segue.notify.options import DesktopSettings
-from segue.system.process.processes import capture, child_environment
+from segue.system.process.capture import capture
+from segue.system.process.environment import child_environment
+from segue.system.services import Services
 
 SESSION_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")
 """The variables a program needs to find the user's desktop."""
@@ -64,14 +66,21 @@ def build_command(notification: Notification, platform: str = sys.platform) -> C
     return _COMMANDS.get(platform, _freedesktop)(f"Segue: {notification.title}", text)
 
 
-def make_notifier(options: DesktopSettings) -> Notifier:
-    """Return a notifier with these options."""
+class DesktopNotifier:
+    """Shows a desktop notification."""
 
-    async def send(notification: Notification) -> None:
+    Options = DesktopSettings
+    name = "desktop"
+
+    def __init__(self, options: DesktopSettings, _services: Services) -> None:
+        self.timeout = options.timeout
+
+    async def send(self, notification: Notification) -> None:
+        """Run the program of this system."""
         argv, variables = build_command(notification)
         env = child_environment(SESSION_VARIABLES, variables)
         try:
-            done = await capture(argv, Path.home(), env, options.timeout, limit=4096)
+            done = await capture(argv, Path.home(), env, self.timeout, limit=4096)
         except ToolMissing as error:
             raise NotifyError(f"{error.message}. {error.hint}") from None
         except TimeoutError as error:
@@ -80,5 +89,3 @@ def make_notifier(options: DesktopSettings) -> Notifier:
             raise NotifyError(
                 f"{argv[0]} failed with exit code {done.exit_code}; is there a desktop session?"
             )
-
-    return send

@@ -13,8 +13,9 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import formatdate, make_msgid
 
-from segue.notify.notification import Notification, Notifier, NotifyError
+from segue.domain.notification import Notification, NotifyError
 from segue.notify.options import EmailSettings
+from segue.system.services import Services
 
 _FAILURES: tuple[tuple[type[Exception], str], ...] = (
     (smtplib.SMTPAuthenticationError, "the server refused the user or the password."),
@@ -45,10 +46,19 @@ def compose(options: EmailSettings, notification: Notification) -> EmailMessage:
     return mail
 
 
-def make_notifier(options: EmailSettings) -> Notifier:
-    """Return a notifier with these options."""
+class MailNotifier:
+    """Sends mails."""
 
-    async def send(notification: Notification) -> None:
+    Options = EmailSettings
+    name = "email"
+
+    def __init__(self, options: EmailSettings, _services: Services) -> None:
+        self._options = options
+        self.timeout = options.timeout
+
+    async def send(self, notification: Notification) -> None:
+        """Deliver it to the mail server."""
+        options = self._options
         password = os.environ.get(options.password_env, "")
         if options.user and not password:
             raise NotifyError(f"the variable {options.password_env} with the password is not set.")
@@ -60,8 +70,6 @@ def make_notifier(options: EmailSettings) -> Notifier:
             if words is None:
                 raise
             raise NotifyError(words) from None
-
-    return send
 
 
 def _deliver(options: EmailSettings, password: str, mail: EmailMessage) -> None:

@@ -8,17 +8,15 @@ import hashlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from segue.domain.errors import SegueError
-from segue.domain.event import EventType, Recorded
+from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded, TaskStarted
+from segue.domain.notification import Notification, NotificationKind
 from segue.domain.run import RunState
-from segue.notify.notification import Notification
-from segue.notify.options import NotifySettings
-from segue.notify.send import enabled_notifiers, notify
-from segue.ports import Store
+from segue.notify.send import notify
+from segue.ports import Notifier, Store
 from segue.system.redact import Redactor
 
 _EXIT_TIMEOUT = 30.0
@@ -47,18 +45,20 @@ class RunNotifier:
 
     def __init__(
         self,
-        options: NotifySettings,
+        notifiers: Mapping[str, Notifier],
+        on: Collection[NotificationKind],
         titles: Mapping[str, str],
         open_store: Callable[[], Store],
         redactor: Redactor,
         warn: Callable[[str], None],
     ) -> None:
-        self._options = options
-        self._titles = titles
+        """`titles` are those of the tasks known so far; `on` are the kinds that are sent."""
+        self._notifiers = notifiers
+        self._on = on
+        self._titles = dict(titles)
         self._open_store = open_store
         self._redactor = redactor
         self._warn = warn
-        self._notifiers = len(enabled_notifiers(options))
         self._asked = False
         self._queue: queue.SimpleQueue[_Due | None] = queue.SimpleQueue()
         self._problems: list[str] = []
@@ -79,22 +79,25 @@ class RunNotifier:
 
     def __call__(self, event: Recorded) -> None:
         """Queue a notification if people should know of the event."""
-        if self._notifiers and event.type in _NOTIFICATIONS:
+        if isinstance(event.event, TaskStarted):
+            self._titles[event.event.task] = event.event.title
+        elif self._notifiers and isinstance(event.event, TaskEnded | RunParked | RunEnded):
             with contextlib.suppress(Exception):  # a notification must never break a run
                 self._take(event)
 
     def _take(self, event: Recorded) -> None:
-        due = _NOTIFICATIONS[event.type](event, self._titles)
-        if due is None or (event.type == EventType.RUN_ENDED and self._is_redundant(event)):
+        due = _report(event, self._titles)
+        if due is None or self._is_redundant(event):
             return
         self._asked = self._asked or due.notification.kind == "needs_human"
-        if due.notification.kind in self._options.on:
+        if due.notification.kind in self._on:
             self._enqueue(due)
 
     def _is_redundant(self, event: Recorded) -> bool:
         """A run that ends because a task needs a human adds nothing to that task's notification."""
-        asked = self._asked and "needs_human" in self._options.on
-        return asked and event.data.get("state") == RunState.NEEDS_HUMAN
+        ended = event.event
+        needs_human = isinstance(ended, RunEnded) and ended.state == RunState.NEEDS_HUMAN
+        return needs_human and self._asked and "needs_human" in self._on
 
     def _enqueue(self, due: _Due) -> None:
         if self._thread is None:
@@ -123,50 +126,50 @@ class RunNotifier:
         """Send, and return whether at least one notifier succeeded."""
         delivery = hashlib.sha256(f"{due.run}/{due.key}".encode()).hexdigest()[:32]
         message = replace(due.notification, id=delivery)
-        problems = asyncio.run(notify(self._options, message, redactor=self._redactor))
+        problems = asyncio.run(notify(self._notifiers, message, self._redactor))
         self._problems += problems
-        return len(problems) < self._notifiers
+        return len(problems) < len(self._notifiers)
 
 
-def _describe_task(data: Mapping[str, Any], titles: Mapping[str, str]) -> str:
-    title = titles.get(str(data["task"]), "")
-    return f"Task {data['task']}" + (f" ({title})" if title else "")
+def _name_task(key: str, titles: Mapping[str, str]) -> str:
+    title = titles.get(key, "")
+    return f"Task {key}" + (f" ({title})" if title else "")
 
 
-def _report_task(event: Recorded, titles: Mapping[str, str]) -> _Due | None:
-    if event.data.get("done"):
+def _report(recorded: Recorded, titles: Mapping[str, str]) -> _Due | None:
+    """Return what people should know about an event; None: nothing."""
+    match recorded.event:
+        case TaskEnded(done=False):
+            return _report_task(recorded.run, recorded.seq, recorded.event, titles)
+        case RunParked():
+            return _report_parked(recorded.run, recorded.event, titles)
+        case RunEnded():
+            return _report_run(recorded.run, recorded.seq, recorded.event)
+    return None
+
+
+def _report_task(run: str, seq: int, event: TaskEnded, titles: Mapping[str, str]) -> _Due | None:
+    if event.skipped or event.replanned:
         return None
-    task = event.data["task"]
-    next_steps = f"Details: segue logs {event.run} --task {task}\nContinue: segue resume {event.run}"
+    next_steps = f"Details: segue logs {run} --task {event.task}\nContinue: segue resume {run}"
     message = Notification(
-        "needs_human",
-        f"{_describe_task(event.data, titles)} needs a human",
-        f"{event.data.get('reason', '')}\n{next_steps}",
+        "needs_human", f"{_name_task(event.task, titles)} needs a human", f"{event.reason}\n{next_steps}"
     )
-    return _Due(event.run, f"needs_human/{task}/{event.seq}", message)
+    return _Due(run, f"needs_human/{event.task}/{seq}", message)
 
 
-def _report_parked(event: Recorded, titles: Mapping[str, str]) -> _Due:
-    until = float(event.data["until"])
-    when = time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(until))
-    text = f"{_describe_task(event.data, titles)} of run {event.run} continues automatically."
+def _report_parked(run: str, event: RunParked, titles: Mapping[str, str]) -> _Due:
+    when = time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(event.until))
+    text = f"{_name_task(event.task, titles)} of run {run} continues automatically."
     message = Notification("parked", f"Usage limit: parked until {when}", text)
     # A run that is resumed while it waits emits the event again: the key is the same.
-    return _Due(event.run, f"parked/{event.data['task']}/{until:.0f}", message)
+    return _Due(run, f"parked/{event.task}/{event.until:.0f}", message)
 
 
-def _report_run(event: Recorded, _titles: Mapping[str, str]) -> _Due:
-    state, note = str(event.data["state"]), str(event.data.get("note", ""))
-    if state == RunState.NEEDS_HUMAN:
-        message = Notification("needs_human", f"Run {event.run} needs a human", note)
+def _report_run(run: str, seq: int, event: RunEnded) -> _Due:
+    if event.state == RunState.NEEDS_HUMAN:
+        message = Notification("needs_human", f"Run {run} needs a human", event.note)
     else:
-        text = note or f"Details: segue status {event.run}"
-        message = Notification("run_finished", f"Run {event.run}: {state}", text)
-    return _Due(event.run, f"run/{event.seq}", message)
-
-
-_NOTIFICATIONS: dict[str, Callable[[Recorded, Mapping[str, str]], _Due | None]] = {
-    EventType.TASK_ENDED: _report_task,
-    EventType.RUN_PARKED: _report_parked,
-    EventType.RUN_ENDED: _report_run,
-}
+        text = event.note or f"Details: segue status {run}"
+        message = Notification("run_finished", f"Run {run}: {event.state}", text)
+    return _Due(run, f"run/{seq}", message)

@@ -1,15 +1,12 @@
 """The table `[notify]`: which notifications are sent, and how."""
 
 import re
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from segue.domain.notification import NotificationKind
 from segue.domain.options import OptionError, Options, Seconds, Secret
-
-Kind = Literal["reminder", "needs_human", "run_finished", "parked", "test"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-"""What people are notified about."""
 
 _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]+@[^\s@<>,;:\"()\[\]\\]+")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -87,10 +84,20 @@ class EmailSettings(Options, frozen=True):
 class NotifySettings(Options, frozen=True):
     """The table `[notify]`: which notifications are sent, and how."""
 
-    on: Annotated[tuple[Kind, ...], Meta(description="What to notify about.")] = (
+    on: Annotated[tuple[NotificationKind, ...], Meta(description="What to notify about.")] = (
         *("needs_human", "run_finished", "parked", "reminder"),
     )
     terminal: TerminalSettings = TerminalSettings()
     desktop: DesktopSettings = DesktopSettings()
     webhook: WebhookSettings = WebhookSettings()
     email: EmailSettings = EmailSettings()
+
+    def switched_on(self) -> dict[str, Options]:
+        """Return the options of the built-in notifiers that are in use, by name."""
+        found: dict[str, tuple[Options, object]] = {
+            "terminal": (self.terminal, self.terminal.enabled),
+            "desktop": (self.desktop, self.desktop.enabled),
+            "webhook": (self.webhook, self.webhook.url is not None),
+            "email": (self.email, self.email.host),
+        }
+        return {name: options for name, (options, is_on) in found.items() if is_on}

@@ -1,60 +1,70 @@
-"""Sends a notification through all enabled notifiers at once and returns their problems as sentences."""
+"""Sends a notification through several notifiers at once and returns their problems as sentences."""
 
 from __future__ import annotations
 
 import asyncio
-import os
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from urllib.parse import urlsplit
 
-from segue.notify.notification import Notification, Notifier, NotifyError, sanitize
-from segue.notify.options import NotifySettings
-from segue.system.redact import Redactor, secrets_of
+from segue.domain.notification import KINDS, Notification, NotificationKind, NotifyError
+from segue.domain.plain import plain, plain_lines
+from segue.ports import Notifier
+from segue.system.redact import Redactor
 
-
-def enabled_notifiers(options: NotifySettings) -> dict[str, tuple[Notifier, float]]:
-    """Return the enabled notifiers by name, each with its time limit in seconds."""
-    from segue.notify import desktop, mail, terminal, webhook
-
-    found: dict[str, tuple[Notifier, float]] = {}
-    if options.terminal.enabled:
-        found["terminal"] = (terminal.send, 5.0)
-    if options.desktop.enabled:
-        found["desktop"] = (desktop.make_notifier(options.desktop), options.desktop.timeout)
-    if options.webhook.url is not None:
-        found["webhook"] = (webhook.make_notifier(options.webhook), options.webhook.timeout)
-    if options.email.host:
-        found["email"] = (mail.make_notifier(options.email), options.email.timeout)
-    return found
+_TITLE_CHARS = 120
+_TEXT_CHARS = 2000
+_LINK_CHARS = 1000
 
 
 async def notify(
-    options: NotifySettings,
+    notifiers: Mapping[str, Notifier],
     notification: Notification,
-    *,
-    redactor: Redactor | None = None,
-    only: str | None = None,
+    redactor: Redactor,
+    on: Collection[NotificationKind] = KINDS,
 ) -> list[str]:
     """Send the notification if its kind is wanted; return the problems as sentences. Never raises."""
-    if notification.kind not in options.on and notification.kind != "test":
+    if notification.kind not in on and notification.kind != "test":
         return []
     try:
-        safe = sanitize(notification, redactor or Redactor(secrets_of(os.environ)))
-        chosen = {n: found for n, found in enabled_notifiers(options).items() if only in (None, n)}
+        safe = sanitize(notification, redactor)
     except Exception as error:
         return [f"The notification could not be prepared: {type(error).__name__}."]
-    sending = [_try_one(name, send, timeout, safe) for name, (send, timeout) in chosen.items()]
+    sending = [_try_one(name, notifier, safe) for name, notifier in notifiers.items()]
     return [problem for problem in await asyncio.gather(*sending) if problem]
 
 
-async def _try_one(name: str, send: Notifier, timeout: float, notification: Notification) -> str:
+def sanitize(notification: Notification, redactor: Redactor) -> Notification:
+    """Remove secrets, control characters and links that do not lead to the web; shorten what is too long."""
+    return replace(
+        notification,
+        title=plain(redactor.text(notification.title), _TITLE_CHARS) or notification.kind,
+        text=plain_lines(redactor.text(notification.text), _TEXT_CHARS),
+        link=_web_link(redactor.text(notification.link)),
+    )
+
+
+async def _try_one(name: str, notifier: Notifier, notification: Notification) -> str:
     try:
         # A little more than its own limit, so that a notifier can report itself what took so long.
-        async with asyncio.timeout(timeout + 1.0):
-            await send(notification)
+        async with asyncio.timeout(notifier.timeout + 1.0):
+            await notifier.send(notification)
     except TimeoutError:
-        return f"{name}: it took longer than {timeout:g} s."
+        return f"{name}: it took longer than {notifier.timeout:g} s."
     except NotifyError as problem:
         return f"{name}: {problem}"
     except Exception as error:
         # Its message may quote an address or a password.
         return f"{name}: unexpected {type(error).__name__}."
     return ""
+
+
+def _web_link(link: str) -> str:
+    """Return the link if it is a complete http(s) address: people click on it."""
+    if len(link) > _LINK_CHARS or plain(link, _LINK_CHARS) != link or " " in link:
+        return ""
+    try:
+        parts = urlsplit(link)
+    except ValueError:
+        return ""
+    return link if parts.scheme in ("http", "https") and parts.netloc else ""

@@ -12,9 +12,10 @@ import time
 import uuid
 from typing import Any
 
-from segue.notify.notification import Notification, Notifier, NotifyError
+from segue.domain.notification import Notification, NotifyError
 from segue.notify.options import WebhookSettings
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
+from segue.system.services import Services
 
 SIGNATURE = "X-Segue-Signature"
 DELIVERY = "X-Segue-Delivery"
@@ -42,14 +43,24 @@ def sign(secret: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def make_notifier(options: WebhookSettings) -> Notifier:
-    """Return a notifier with these options."""
+class WebhookNotifier:
+    """Posts notifications to an address."""
 
-    async def send(notification: Notification) -> None:
+    Options = WebhookSettings
+    name = "webhook"
+
+    def __init__(self, options: WebhookSettings, _services: Services) -> None:
+        self._options = options
+        self.timeout = options.timeout
+
+    async def send(self, notification: Notification) -> None:
+        """Post it; a failure that may pass is retried as the same delivery."""
+        options = self._options
         delivery = notification.id or uuid.uuid4().hex
         content = build_payload(notification, delivery, time.time())
         headers = {DELIVERY: delivery, **_signature_header(options, content)}
-        assert options.url is not None
+        if options.url is None:
+            raise NotifyError("no address is set.")
         policy = HttpPolicy(
             timeout=options.timeout, attempts=options.attempts, pause=_PAUSE, max_bytes=64 * 1024
         )
@@ -66,8 +77,6 @@ def make_notifier(options: WebhookSettings) -> Notifier:
             ) from None
         if not 200 <= answer.status < 300:
             raise NotifyError(f"the server answered {answer.status}.")
-
-    return send
 
 
 def _signature_header(options: WebhookSettings, content: dict[str, Any]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The fence: the only way text written by others enters a prompt.
 
-A fenced text stands between two marker lines that carry a code nobody could know beforehand, so
-nothing inside can pretend that the block has ended.
+A fenced text is between two marker lines with a code that nobody could know beforehand, so nothing inside
+can pretend that the block has ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NONCE = re.compile(r"[0-9a-f]{16,}")
 
 
 def fence(label: str, text: str, nonce: str) -> str:
-    """The text between marker lines. Label and nonce are ours; the text may be anything."""
+    """Put a text between marker lines. Label and nonce are ours; the text may be anything."""
     if not _LABEL.fullmatch(label) or not _NONCE.fullmatch(nonce):
         raise ValueError(f"not a label and a nonce: {label!r}, {nonce!r}")
     if nonce in text.lower():
@@ -25,7 +25,7 @@ def fence(label: str, text: str, nonce: str) -> str:
 
 
 def choose_nonce(texts: Iterable[str], seed: str | None = None) -> str:
-    """A code that occurs in none of the texts; random, or the same each time for the same seed."""
+    """Return a code that occurs in none of the texts: random, or always the same for a seed."""
     hay = [text.lower() for text in texts]
     nonce = secrets.token_hex(8) if seed is None else _digest(seed)
     while any(nonce in text for text in hay):

@@ -1,6 +1,6 @@
-"""The prompts that make a plan out of one sentence, and look at it again after a step.
+"""The prompts that turn one sentence into a plan, and revise the plan after a step.
 
-They say what form a plan has, never what should stand in it: what is measured is what an agent knows.
+They describe the form of a plan, never its content: the point is to measure what an agent knows.
 """
 
 from __future__ import annotations
@@ -10,47 +10,47 @@ from collections.abc import Sequence
 from segue.domain.plan import MOST_STEPS, BuildPhase
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.prompts.assemble import assembled
+from segue.prompts.assemble import assemble
 
 _FORM = f"""\
 Answer with one JSON object and nothing else:
 {{"steps": [{{"id": "1", "title": "…", "description": "…", "build_phase": "…", "acceptance": ["…"], \
 "depends_on": []}}]}}
 
-- At most {MOST_STEPS} steps, in the order in which they are carried out. Each is one piece of work that an \
-agent can finish and that can be checked by itself.
+- At most {MOST_STEPS} steps, in the order in which they are executed. Each is one piece of work that an \
+agent can finish and that can be checked on its own.
 - "build_phase" is one of {", ".join(BuildPhase)}.
-- "description" says what must be there afterwards. Whoever carries the step out sees it, the goal and the \
+- "description" says what must exist afterwards. The agent that executes the step sees it, the goal and the \
 titles of the other steps.
-- "acceptance" lists what can be checked when the step is done, one statement each.
-- "depends_on" lists the ids of steps that must be done before."""
+- "acceptance" lists statements that can be checked when the step is done.
+- "depends_on" lists the ids of the steps that must be done first."""
 
 _PLAN = f"""\
-You are looking at a git repository, in the current working directory; it may be empty. Make a plan for \
-building what stands between the goal markers below, step by step.
+You are in a git repository, in the current working directory; it may be empty. Write a step-by-step plan \
+for building what is described between the goal markers below.
 
 - Change nothing: no file, no commit, no branch.
-- Nobody can answer questions. Where the goal leaves a choice open, take the plainest one and say so in the \
-step.
+- Nobody can answer questions. Where the goal leaves a choice open, choose the simplest option and say so \
+in the step.
 
 {_FORM}"""
 
 _REPLAN = f"""\
-You are looking at a git repository in which a plan is being carried out; the goal, the steps that are done \
-and those that remain stand between markers below. Decide whether the remaining steps still fit what is \
-there, and answer with all steps that remain.
+You are in a git repository in which a plan is being executed; the goal, the finished steps and the \
+remaining steps are between markers below. Decide whether the remaining steps still fit, and answer with all \
+steps that remain to be done.
 
 - Change nothing: no file, no commit, no branch.
-- The steps that are done stay as they are: do not list them.
-- A step that stays as it is is listed as {{"keep": "KEY"}}. A step that is not listed is dropped. If \
-nothing needs to change, keep every step.
+- Finished steps cannot change: do not list them.
+- List a step that stays the same as {{"keep": "KEY"}}. A step that you do not list is dropped. If nothing \
+needs to change, keep every step.
 
 {_FORM}"""
 
 
 def outline_prompt(goal: str, complaint: str | None = None, nonce: str | None = None) -> Prompt:
     """Ask for a plan."""
-    return assembled(_PLAN, {"goal": goal, "complaint": complaint}, nonce)
+    return assemble(_PLAN, {"goal": goal, "complaint": complaint}, nonce)
 
 
 def replan_prompt(
@@ -65,13 +65,13 @@ def replan_prompt(
     blocks = {
         "goal": goal,
         "done": "\n".join(f"- {task.title} ({task.build_phase})" for task in done) or "(none)",
-        "rest": "\n\n".join(map(_step, rest)) or "(none)",
+        "rest": "\n\n".join(map(_describe_step, rest)) or "(none)",
         "reason": reason,
         "complaint": complaint,
     }
-    return assembled(_REPLAN, blocks, nonce)
+    return assemble(_REPLAN, blocks, nonce)
 
 
-def _step(task: Task) -> str:
+def _describe_step(task: Task) -> str:
     accepted = "".join(f"\n- {criterion.text}" for criterion in task.criteria)
     return f"{task.key}: {task.title} ({task.build_phase})\n{task.text}{accepted}"

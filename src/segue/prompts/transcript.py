@@ -1,4 +1,4 @@
-"""A conversation as one plain text, the only thing a command-line agent is given.
+"""A conversation as one plain text, because a command-line agent accepts nothing else.
 
     <<<ROLE:USER>>>
     Hi! What's your name?
@@ -6,8 +6,8 @@
     <<<ROLE:ASSISTANT>>>
     I'm Composer.
 
-No two conversations give the same text: a role's marker inside a message gets a backslash, and so does one
-that has some already.
+No two conversations give the same text: a marker inside a message is escaped with a backslash, and one
+that is escaped already gets another.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from enum import StrEnum
 from segue.domain.prompt import Prompt
 
 
-class Role(StrEnum):
+class Speaker(StrEnum):
     """Who speaks."""
 
     SYSTEM = "SYSTEM"
@@ -29,10 +29,10 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """What somebody said."""
+class ChatMessage:
+    """One message of a conversation."""
 
-    role: Role
+    role: Speaker
     text: str
 
 
@@ -40,26 +40,26 @@ _MARKER = re.compile(r"(\\*)<<<ROLE:(SYSTEM|USER|ASSISTANT)>>>")
 _BETWEEN = "\n\n"
 
 
-def transcript(messages: Iterable[Message]) -> Prompt:
-    """All messages in order, a blank line between them."""
-    return Prompt(_BETWEEN.join(f"<<<ROLE:{said.role}>>>\n{_escaped(said.text)}" for said in messages))
+def write_transcript(messages: Iterable[ChatMessage]) -> Prompt:
+    """Write all messages in order, with a blank line between them."""
+    return Prompt(_BETWEEN.join(f"<<<ROLE:{said.role}>>>\n{_escape(said.text)}" for said in messages))
 
 
-def read_transcript(text: str) -> list[Message]:
-    """The messages of a transcript; raises ValueError for a text that is none."""
+def read_transcript(text: str) -> list[ChatMessage]:
+    """Read the messages of a transcript; raises ValueError if the text is not one."""
     markers = [found for found in _MARKER.finditer(text) if not found[1]]
     if not markers or markers[0].start() != 0:
         raise ValueError("a transcript begins with a role")
     ends = [found.start() - len(_BETWEEN) for found in markers[1:]] + [len(text)]
     return [
-        Message(Role(found[2]), _MARKER.sub(_unescaped, text[found.end() + 1 : end]))
+        ChatMessage(Speaker(found[2]), _MARKER.sub(_unescape, text[found.end() + 1 : end]))
         for found, end in zip(markers, ends, strict=True)
     ]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _MARKER.sub(lambda found: "\\" + found[0], text)
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     return found[0].removeprefix("\\")

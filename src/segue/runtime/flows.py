@@ -43,11 +43,11 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
             hint="`build` is for prompts; the others are for plans and features",
         )
     if settings.review.reviewer not in (None, "none"):
-        flow = with_phase(flow, PHASES["review"], after=("execute", "check"))
+        flow = with_phase(flow, PHASES["review"])
     if settings.checks and not flow.has("verify"):
-        flow = with_phase(flow, PHASES["check"], after=("execute",))
+        flow = with_phase(flow, PHASES["check"])
     if settings.judged_by is not None and settings.flow is None:
-        flow = with_phase(flow, PHASES["verify"], after=("execute", "check", "review"))
+        flow = with_phase(flow, PHASES["verify"])
     for path, reason in _without_effect(loaded, flow, planned):
         raise UsageError(
             f"{path} (from {loaded.where(path)}) has no effect: {reason}.",

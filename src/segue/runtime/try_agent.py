@@ -21,7 +21,7 @@ from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome
 from segue.flow.launch import run_agent
 from segue.ports import Agent
-from segue.prompts.try_agent import try_prompt
+from segue.prompts.task import try_prompt
 from segue.runtime.app import App
 from segue.runtime.wiring import make_agent, raise_problems
 from segue.system.git.repository import Repository

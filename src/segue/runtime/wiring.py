@@ -14,7 +14,7 @@ from segue.domain.options import OptionError, Options, read_options
 from segue.domain.role import AgentChoice, Role
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
 from segue.flow.launch import AgentChain, ChosenAgent
-from segue.ports import Agent, Judge, Outline, Problem, Reviewer, Searcher
+from segue.ports import Agent, Judge, Notifier, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
 from segue.system.process.capture import capture
 from segue.system.process.environment import child_environment
@@ -65,7 +65,7 @@ def drop_unready(chains: Mapping[Role, AgentChain]) -> tuple[dict[Role, AgentCha
     """Leave out agents that cannot work here, and say so; raises when a role is left without anybody."""
     agents = {chosen.agent.name: chosen.agent for chain in chains.values() for chosen in chain}
     problems = {name: found for name, agent in agents.items() if (found := agent.check())}
-    ready = {
+    ready: dict[Role, AgentChain] = {
         role: tuple(chosen for chosen in chain if chosen.agent.name not in problems)
         for role, chain in chains.items()
     }
@@ -175,6 +175,21 @@ def _make_searcher(app: App, services: Services) -> Searcher | None:
     return searcher
 
 
+def make_notifiers(app: App) -> dict[str, Notifier]:
+    """Build the notifiers that are switched on: those of `[notify]`, and every `[notifiers.NAME]`."""
+    settings = app.loaded.settings
+    tables: dict[str, Any] = {**settings.notify.switched_on(), **settings.notifiers}
+    if not tables:
+        return {}
+    from segue.system.process.processes import Processes
+
+    services, hint = app.services(Processes()), "See docs/notifications.md"
+    return {
+        name: _make(registry.load("notifiers", name), table, f"notifiers.{name}", app.loaded, services, hint)
+        for name, table in tables.items()
+    }
+
+
 def examine_rls(app: App, folder: Path) -> Examine | None:
     """Return what tries out the row level security of a Supabase project; None when it is switched off."""
     options = app.loaded.settings.rls
@@ -219,7 +234,7 @@ def _make(
         return kind(table, services)
     options = getattr(kind, "Options", Options)
     try:
-        return kind(read_options(options, table), services)
+        return kind(read_options(options, {**getattr(kind, "defaults", {}), **table}), services)
     except OptionError as error:
         path = ".".join(filter(None, (place, error.path)))
         message = f"{path}: {error.message} (from {loaded.where(path)})"

@@ -111,6 +111,7 @@ class RunView:
     def close(self, state: RunState) -> RunView:
         """Show what was under way as stopped when nobody works on the run."""
         if state not in (RunState.RUNNING, RunState.PARKED):
+            self._clock = None
             for task in self.tasks.values():
                 if task.state in ("running", "parked"):
                     task.state = "stopped"

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from segue.runtime.doctor import HealthCheck, examine
 from segue.runtime.app import App
+from segue.runtime.doctor import HealthCheck, examine
 from segue.web.routes import ActionResult, ActionRoute, Data, PageRequest, PageRoute
 
 

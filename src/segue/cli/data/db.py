@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.group()
@@ -24,7 +25,7 @@ def db() -> None:
 
 @db.command("path")
 @options("repo", "config", "database", "json")
-def path(repo: Path | None, config_file: Path | None, as_json: bool, **settings: Any) -> int:
+def path(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
     """Print the location of the database (passwords masked).
 
     \b
@@ -34,9 +35,8 @@ def path(repo: Path | None, config_file: Path | None, as_json: bool, **settings:
     from segue.runtime.app import App
 
     app = App.load(repo, config_file, settings)
-    output = make_output(as_json)
     where = app.redactor().text(app.database())
-    if as_json:
+    if output.json:
         output.data({"path": where})
     else:
         output.text(where)
@@ -45,7 +45,7 @@ def path(repo: Path | None, config_file: Path | None, as_json: bool, **settings:
 
 @db.command("migrate")
 @options("repo", "config", "database", "json")
-def migrate(repo: Path | None, config_file: Path | None, as_json: bool, **settings: Any) -> int:
+def migrate(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
     """Create or update the tables; safe to repeat.
 
     \b
@@ -56,8 +56,7 @@ def migrate(repo: Path | None, config_file: Path | None, as_json: bool, **settin
 
     with App.load(repo, config_file, settings).store() as store:
         version = store.version()
-    output = make_output(as_json)
-    if as_json:
+    if output.json:
         output.data({"version": version})
     else:
         output.text(f"The database is at version {version}.")
@@ -83,7 +82,13 @@ def migrate(repo: Path | None, config_file: Path | None, as_json: bool, **settin
 )
 @options("repo", "config", "database")
 def export(
-    table: str, kind: str, out: Path | None, repo: Path | None, config_file: Path | None, **settings: Any
+    table: str,
+    kind: str,
+    out: Path | None,
+    repo: Path | None,
+    config_file: Path | None,
+    output: Output,
+    **settings: Any,
 ) -> int:
     """Write TABLE as JSON lines, CSV or Parquet.
 
@@ -102,7 +107,7 @@ def export(
             return 0
         with out.open("wb") as file:
             count = write(store, table, kind, file)
-    click.echo(f"{count} rows written to {out}", err=True)
+    output.note(f"{count} rows written to {out}")
     return 0
 
 
@@ -115,7 +120,7 @@ def export(
     help="The folder of the supabase/ folder (default: the repository).",
 )
 @options("repo", "json")
-def supabase(folder: Path | None, repo: Path | None, as_json: bool) -> int:
+def supabase(folder: Path | None, repo: Path | None, output: Output) -> int:
     """Write the schema as migrations of a Supabase project.
 
     Row level security is on, and only the service role has access. Safe to repeat: writes only what is
@@ -130,8 +135,7 @@ def supabase(folder: Path | None, repo: Path | None, as_json: bool) -> int:
 
     project = folder or repo or Path.cwd()
     written = migrations.write(project)
-    output = make_output(as_json)
-    if as_json:
+    if output.json:
         names = [str(project / migrations.FOLDER / name) for name in migrations.files()]
         output.data({"written": [str(path) for path in written], "files": names})
     for path in written:
@@ -149,7 +153,7 @@ def push(
     run_ids: tuple[str, ...],
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Push runs recorded offline, in SQLite, to Postgres.
@@ -165,4 +169,4 @@ def push(
     from segue.cli.data.push import push_runs
     from segue.runtime.app import App
 
-    return push_runs(App.load(repo, config_file, settings), to, run_ids, make_output(as_json))
+    return push_runs(App.load(repo, config_file, settings), to, run_ids, output)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
     from segue.cli.data.garbage import Leftover, Rule
-    from segue.cli.terminal.output import Output
     from segue.ports import Store
     from segue.runtime.app import App
 
@@ -46,9 +46,7 @@ def gc(
     force: bool,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    quiet: bool,
-    color: str,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Delete leftovers of done and failed runs from Segue's state folder.
@@ -66,7 +64,6 @@ def gc(
     from segue.cli.data.garbage import Rule
     from segue.runtime.app import App
 
-    output = make_output(as_json, quiet, color)
     app = App.load(repo, config_file, settings)
     age = app.loaded.settings.gc.keep_days * 86400 if older_than is None else older_than
     rule = Rule(app.state_dir.absolute(), age, force)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
+
+if TYPE_CHECKING:
+    from segue.domain.events import Recorded
+    from segue.ports import Store
 
 
 @click.command()
@@ -25,7 +30,7 @@ def logs(
     phase: str | None,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Print the events of RUN, or of the newest run.
@@ -39,18 +44,16 @@ def logs(
     from segue.cli.runs import NO_RUNS, find_run
     from segue.cli.terminal.display import EventRecords
     from segue.cli.terminal.output import one_line
-    from segue.domain.event import Recorded
     from segue.reports.event_text import describe_event, locate_event
     from segue.runtime.app import App
 
-    output = make_output(as_json)
     app = App.load(repo, config_file, settings)
     printer = EventRecords(output)
 
     def show(event: Recorded) -> None:
         if not _matches(event, task, phase):
             return
-        if as_json:
+        if output.json:
             printer(event)
         elif text := describe_event(event):
             stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
@@ -64,20 +67,21 @@ def logs(
         return _print(store, run.id, show, follow)
 
 
-def _matches(event: Any, task: str | None, phase: str | None) -> bool:
-    parts = (event.step or "").split("/")
-    about = parts[1] if len(parts) > 2 else event.data.get("task")
+def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:
+    parts = (recorded.step or "").split("/")
+    about = parts[1] if len(parts) > 2 else getattr(recorded.event, "task", None)
     return (task is None or about == task) and (phase is None or (len(parts) > 2 and parts[2] == phase))
 
 
-def _print(store: Any, run_id: str, show: Callable[[Any], None], follow: bool) -> int:
+def _print(store: Store, run_id: str, show: Callable[[Recorded], None], follow: bool) -> int:
     """Print the recorded events; with `follow`, wait for more until the run ends."""
     from segue.cli.runs import state_of
     from segue.domain.run import RunState
 
     last = 0
     while True:
-        ended = state_of(store.run(run_id)) not in (RunState.RUNNING, RunState.PARKED)
+        run = store.run(run_id)
+        ended = run is None or state_of(run) not in (RunState.RUNNING, RunState.PARKED)
         for event in store.events(run_id, after=last):
             show(event)
             last = event.seq

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from segue.cli.terminal.output import Output
     from segue.ports import Store
     from segue.reports.report import DatasetReport
     from segue.reports.selection import Selection
@@ -48,8 +48,7 @@ def report(
     limit: int,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    color: str,
+    output: Output,
     since: str | None,
     agent: str | None,
     model: str | None,
@@ -76,7 +75,6 @@ def report(
     """
     from segue.runtime.app import App
 
-    output = make_output(as_json, color=color)
     app = App.load(repo, config_file, settings)
     with app.store(read_only=True) as store:
         if name == "run":
@@ -86,7 +84,7 @@ def report(
             chosen = _selection(store, since, agent, model, source)
             reports = _many_runs(store, name, chosen)
     _write_files(reports, html, sheet)
-    if as_json:
+    if output.json:
         data = [found.to_json() for found in reports]
         output.data(data[0] if name else {item["report"]: item for item in data})
     elif html is None and sheet is None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from segue.cli.terminal.output import Output
     from segue.domain.run import Run
 
 _SOURCE_CHARS = 24
@@ -27,8 +27,7 @@ def status(
     limit: int,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    color: str,
+    output: Output,
     **settings: Any,
 ) -> int:
     """List the runs, or show the tasks of RUN (`last` for the newest).
@@ -41,40 +40,40 @@ def status(
     """
     from segue.cli.runs import NO_RUNS, find_run, run_data, state_of
     from segue.cli.terminal.task_table import print_tasks
+    from segue.domain.run import TASK_RUNS
     from segue.runtime.app import App
-    from segue.store.projections import task_views
+    from segue.view.load import load_view
 
-    output = make_output(as_json, color=color)
     app = App.load(repo, config_file, settings)
     with app.store(read_only=True) as store:
         if run_id is None:
-            return _list(store.runs(limit=limit), output)
+            return _list(store.runs(limit=limit, kinds=TASK_RUNS), output)
         run = find_run(store, app, run_id)
         if run is None:
-            if as_json:
+            if output.json:
                 output.data(None)
             output.text(NO_RUNS)
             return 0
-        steps = store.steps(run.id)
-        views = task_views(run, steps)
-    if as_json:
-        output.data(run_data(run, views))
+        view = load_view(store, run)
+    if output.json:
+        output.data(run_data(run, view))
         return 0
     title = f"Run {run.id}: {state_of(run)} · {run.spec.agent} · {run.place}"
-    print_tasks(output, views, steps, title)
+    print_tasks(output, view, title)
     if run.note:
         output.text(run.note)
-    for view in views:
-        if view.state == "needs_human":
-            output.text(f"Task {view.key}: {view.reason}")
+    for task in view.tasks.values():
+        if task.state == "needs_human":
+            output.text(f"Task {task.key}: {task.reason}")
     return 0
 
 
 def _list(runs: list[Run], output: Output) -> int:
     from segue.cli.runs import NO_RUNS, run_data
+    from segue.view.run import RunView
 
     if output.json:
-        output.data([{k: v for k, v in run_data(run, []).items() if k != "tasks"} for run in runs])
+        output.data([{k: v for k, v in run_data(run, RunView()).items() if k != "tasks"} for run in runs])
     elif runs:
         _print_runs(runs, output)
     else:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from segue.cli.terminal.output import Output
     from segue.domain.evidence import CheckResult
     from segue.judges.rls.report import RlsReport
     from segue.runtime.app import App
@@ -21,9 +21,7 @@ _SHOWN = 4000
 @click.group(invoke_without_command=True)
 @options("repo", "config", "json", "color")
 @click.pass_context
-def check(
-    context: click.Context, repo: Path | None, config_file: Path | None, as_json: bool, color: str
-) -> int:
+def check(context: click.Context, repo: Path | None, config_file: Path | None, output: Output) -> int:
     """Run the configured checks, and the row level security check of a Supabase project.
 
     Checks the working tree as it is. Exits with 1 if a check fails.
@@ -39,12 +37,12 @@ def check(
 
     from segue.runtime.app import App
 
-    return asyncio.run(_check_all(App.load(repo, config_file), make_output(as_json, color=color)))
+    return asyncio.run(_check_all(App.load(repo, config_file), output))
 
 
 @check.command("rls")
 @options("repo", "config", "json", "color")
-def rls(repo: Path | None, config_file: Path | None, as_json: bool, color: str) -> int:
+def rls(repo: Path | None, config_file: Path | None, output: Output) -> int:
     """Test the row level security of a Supabase project.
 
     Applies the migrations to a temporary Postgres. Then an anonymous visitor and a user try to read and
@@ -60,13 +58,13 @@ def rls(repo: Path | None, config_file: Path | None, as_json: bool, color: str) 
     from segue.domain.errors import UsageError
     from segue.runtime.app import App
 
-    app, output = App.load(repo, config_file), make_output(as_json, color=color)
+    app = App.load(repo, config_file)
     report = asyncio.run(_check_rls(app, required=True))
     if report is None:
         raise UsageError(
             f"There is no supabase/migrations in {app.repo}.", hint="Name the project with --repo DIR"
         )
-    if as_json:
+    if output.json:
         output.data(report.as_json())
     else:
         _print_result(output, report.as_check())

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from segue.cli.terminal.output import Output
     from segue.domain.run import Run
     from segue.runtime.app import App
     from segue.runtime.experiment import Experiment, Trial, TrialResult
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="List the trials and their state; run nothing.")
 @options("config", "database", "json", "color")
 def experiment(
-    file: Path,
-    trials: int | None,
-    dry_run: bool,
-    config_file: Path | None,
-    as_json: bool,
-    color: str,
-    **settings: Any,
+    file: Path, trials: int | None, dry_run: bool, config_file: Path | None, output: Output, **settings: Any
 ) -> int:
     """Run every prompt in FILE with every agent, each trial in its own repository, and compare.
 
@@ -56,7 +50,6 @@ def experiment(
     from segue.runtime import experiment as lab
     from segue.runtime.app import App
 
-    output = make_output(as_json, color=color)
     app = App.load(file.absolute().parent, config_file, settings)
     found = lab.read(file)
     if trials is not None:
@@ -86,13 +79,12 @@ def _reporter(output: Output) -> Any:
 
 def _list(app: App, found: Experiment, output: Output) -> int:
     from segue.runtime import experiment as lab
-    from segue.sources.prompt import pair_key
 
     rows = []
     with app.store(read_only=True) as store:
         for trial in lab.trials(found):
-            runs = store.runs(source_key=pair_key(trial.prompt, trial.repo), limit=1)
-            rows.append((trial.name, runs[0].state if runs else "pending", str(trial.repo)))
+            run = lab.last_run(app, store, trial)
+            rows.append((trial.name, run.state if run else "pending", str(trial.repo)))
     if output.json:
         output.data([dict(zip(("trial", "state", "repo"), row, strict=True)) for row in rows])
     else:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
     from segue.cli.run.session import PageOptions
@@ -23,8 +24,17 @@ if TYPE_CHECKING:
     help="The agent to use (see `segue agent list`); further names are fallbacks. "
     "Repeatable, one per role: plan, execute, address, verify, research.",
 )
+@click.option(
+    "--source",
+    "source_kind",
+    default=None,
+    metavar="NAME",
+    help="The kind of SOURCE, where it is not recognised (see `segue plugins`).",
+)
 @click.option("--model", default=None, help="The model to use.")
-@click.option("--flow", default=None, help="The phases of each task: execute, plan, review, spec or build.")
+@click.option(
+    "--flow", default=None, help="The phases of each task: execute, plan, review, spec, build or your own."
+)
 @click.option("--review", default=None, help="The reviewer: stet, ruff, semgrep, command or none.")
 @click.option(
     "--judge",
@@ -40,10 +50,7 @@ if TYPE_CHECKING:
 @click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
 @click.option("--stay", is_flag=True, help="With --serve: keep the page until Ctrl-C.")
 @click.option(
-    "--worktree",
-    is_flag=True,
-    default=None,
-    help="Work in a separate git worktree, on a new branch.",
+    "--worktree", is_flag=True, default=None, help="Work in a separate git worktree, on a new branch."
 )
 @click.option("--allow-dirty", is_flag=True, default=None, help="Start despite uncommitted changes.")
 @click.option("--allow-no-change", is_flag=True, default=None, help="Accept a task that changes no files.")
@@ -77,9 +84,7 @@ def run(
     verbose: bool,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    quiet: bool,
-    color: str,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Run the tasks of SOURCE with coding agents.
@@ -108,7 +113,6 @@ def run(
     from segue.runtime.app import App
     from segue.runtime.plan import PlanChanged
 
-    output = make_output(as_json, quiet, color)
     settings |= _agent_settings(agents)
     settings |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     app = App.load(repo, config_file, settings)
@@ -140,10 +144,10 @@ def _page_options(serve: bool, stay: bool, detach: bool) -> PageOptions:
 def _agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
     """Return the values of `--agent` as settings."""
     from segue.domain.errors import UsageError
-    from segue.domain.role import read_choices
+    from segue.domain.role import read_agent_options
 
     try:
-        agent, roles = read_choices(agents)
+        agent, roles = read_agent_options(agents)
     except ValueError as error:
         raise UsageError(f"--agent: {error}.") from None
     return {"agent": agent, "roles": roles}

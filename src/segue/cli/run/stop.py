@@ -8,19 +8,15 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @options("repo", "config", "database", "json", "quiet")
 def stop(
-    run_id: str | None,
-    repo: Path | None,
-    config_file: Path | None,
-    as_json: bool,
-    quiet: bool,
-    **settings: Any,
+    run_id: str | None, repo: Path | None, config_file: Path | None, output: Output, **settings: Any
 ) -> int:
     """Stop RUN (or the newest unfinished run), its agent and all the agent's child processes.
 
@@ -38,18 +34,17 @@ def stop(
     from segue.runtime.app import App
     from segue.runtime.session import stop_run
 
-    output = make_output(as_json, quiet)
     app = App.load(repo, config_file, settings)
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id, unfinished=True)
     if run is None or run.state is RunState.DONE:
-        if as_json:
+        if output.json:
             output.data(None)
         output.text("Nothing to stop.")
         return 0
     began = time.monotonic()
     run = asyncio.run(stop_run(app, run))
-    if as_json:
+    if output.json:
         output.data({"id": run.id, "state": state_of(run)})
     else:
         output.text(f"Run {run.id} is {state_of(run)} ({time.monotonic() - began:.1f} s).")

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 _RUN = click.option(
     "--run", "run_id", default=None, metavar="RUN", help="The run the task belongs to (default: the newest)."
@@ -30,12 +31,7 @@ def task() -> None:
 @click.argument("source", required=False)
 @options("plan_format", "repo", "config", "json", "color")
 def list_(
-    source: str | None,
-    repo: Path | None,
-    config_file: Path | None,
-    as_json: bool,
-    color: str,
-    **settings: Any,
+    source: str | None, repo: Path | None, config_file: Path | None, output: Output, **settings: Any
 ) -> int:
     """List the tasks that Segue reads from SOURCE, with warnings about what it could not read.
 
@@ -49,11 +45,10 @@ def list_(
     from segue.cli.terminal.output import one_line
     from segue.runtime.app import App
 
-    output = make_output(as_json, color=color)
     app = App.load(repo, config_file, settings)
     plan = app.source(source, asyncio.run(_root(app.repo)))
     listing = plan.look()
-    if as_json:
+    if output.json:
         names = ("key", "title", "status", "line", "story")
         tasks = [{name: getattr(task, name) for name in names} for task in listing.tasks]
         warnings = [{"line": notice.line, "text": notice.text} for notice in listing.notices]
@@ -66,7 +61,7 @@ def list_(
     ]
     output.table(["task", "title", "status", "build phase" if planned else "line"], rows)
     for notice in listing.notices:
-        output.warn(f"{plan.path}:{notice.line}: {notice.text}")
+        output.warn(f"{plan.address}:{notice.line}: {notice.text}")
     return 0
 
 
@@ -119,7 +114,7 @@ def _decide(
     skip: bool,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
+    output: Output,
     **settings: Any,
 ) -> int:
     import asyncio
@@ -129,7 +124,6 @@ def _decide(
     from segue.runtime.app import App
     from segue.runtime.overrides import decide
 
-    output = make_output(as_json)
     app = App.load(repo, config_file, settings)
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
@@ -138,7 +132,7 @@ def _decide(
     config = config_file or (Path(run.spec.config) if run.spec.config else None)
     app = App.load(Path(run.spec.repo), config, settings, stored=run.spec.settings)
     asyncio.run(decide(app, run, key, reason, skip=skip))
-    if as_json:
+    if output.json:
         output.data({"run": run.id, "task": key, "state": "skipped" if skip else "done", "reason": reason})
     else:
         output.text(f"Task {key} is {'skipped' if skip else 'done'} ({reason}).")

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.group()
@@ -49,9 +50,7 @@ def run(
     new: bool,
     verbose: bool,
     config_file: Path | None,
-    as_json: bool,
-    quiet: bool,
-    color: str,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Send MESSAGE to an agent and run the commands it prints until it prints none.
@@ -63,15 +62,15 @@ def run(
       segue bridge run --agent cursor-cloud --repo github.com/me/agent-env "Update all my apps"
       segue bridge run --agent claude --repo ~/agent-env "What is on today?" --wait-reminders
     """
-    from segue.bridge.session import begin, place
+    from segue.bridge.conversations import begin_conversation, resolve_repo
     from segue.cli.serve.conversation import hold
     from segue.runtime.app import App
+    from segue.runtime.plan import agent_text
 
-    output = make_output(as_json, quiet, color)
     app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
-    where = place(repo or str(app.repo))
+    where = resolve_repo(repo or str(app.repo))
     with app.store() as store:
-        conversation, fresh = begin(store, app, app.agent_name(), where, message, anew=new)
+        conversation, fresh = begin_conversation(store, app, agent_text(app), where, message, force_new=new)
     if not fresh:
         output.note(f"Conversation {conversation.id} did not finish; continuing it.")
     return hold(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)
@@ -88,9 +87,7 @@ def resume(
     wait_reminders: bool,
     verbose: bool,
     config_file: Path | None,
-    as_json: bool,
-    quiet: bool,
-    color: str,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Continue conversation ID (`last` for the newest), for example after a crash or with a new message.
@@ -102,7 +99,6 @@ def resume(
     """
     from segue.cli.serve.conversation import hold, reopen
 
-    output = make_output(as_json, quiet, color)
     app, conversation = reopen(run_id, config_file, settings)
     if message is not None:
         with app.store() as store:
@@ -113,7 +109,7 @@ def resume(
 @bridge.command("list")
 @click.option("-n", "--limit", default=20, show_default=True, help="How many conversations to list.")
 @options("config", "database", "json", "color")
-def list_(limit: int, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+def list_(limit: int, config_file: Path | None, output: Output, **settings: Any) -> int:
     """List the conversations, newest first.
 
     \b
@@ -121,15 +117,15 @@ def list_(limit: int, config_file: Path | None, as_json: bool, color: str, **set
       segue bridge list
       segue bridge list --json
     """
-    from segue.bridge.view import conversations, summary
+    from segue.bridge.conversations import list_conversations, summarise
     from segue.cli.runs import moment, state_of
     from segue.cli.terminal.output import one_line
     from segue.runtime.app import App
 
-    output = make_output(as_json, color=color)
     with App.load(None, config_file, settings).store(read_only=True) as store:
-        found = [summary(run, store.steps(run.id), state_of(run)) for run in conversations(store, limit)]
-    if as_json:
+        runs = list_conversations(store, limit)
+        found = [summarise(run, store.steps(run.id), state_of(run)) for run in runs]
+    if output.json:
         output.data(found)
         return 0
     columns = ["id", "state", "agent", "turns", "launches", "started", "message"]
@@ -143,7 +139,7 @@ def list_(limit: int, config_file: Path | None, as_json: bool, color: str, **set
 @bridge.command()
 @click.argument("run_id", metavar="ID")
 @options("config", "database", "json", "color")
-def show(run_id: str, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+def show(run_id: str, config_file: Path | None, output: Output, **settings: Any) -> int:
     """Show the messages and commands of conversation ID (`last` for the newest).
 
     \b
@@ -151,16 +147,15 @@ def show(run_id: str, config_file: Path | None, as_json: bool, color: str, **set
       segue bridge show last
       segue bridge show 20261115-0219 --json
     """
-    from segue.bridge.view import detail, find
+    from segue.bridge.conversations import describe, find_conversation
     from segue.cli.runs import state_of
     from segue.cli.serve.conversation import print_conversation
     from segue.runtime.app import App
 
-    output = make_output(as_json, color=color)
     with App.load(None, config_file, settings).store(read_only=True) as store:
-        run = find(store, run_id)
-        data = detail(run, store.steps(run.id), state_of(run))
-    if as_json:
+        run = find_conversation(store, run_id)
+        data = describe(run, store.steps(run.id), state_of(run))
+    if output.json:
         output.data(data)
     else:
         print_conversation(data, output)
@@ -170,7 +165,7 @@ def show(run_id: str, config_file: Path | None, as_json: bool, color: str, **set
 @bridge.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
 @options("json")
-def init(folder: Path, as_json: bool) -> int:
+def init(folder: Path, output: Output) -> int:
     """Write the protocol to AGENTS.md in FOLDER, an agent's repository.
 
     Run again, it updates its own section and leaves the rest of the file unchanged.
@@ -182,9 +177,8 @@ def init(folder: Path, as_json: bool) -> int:
     """
     from segue.bridge.snippet import FILE, write_snippet
 
-    output = make_output(as_json)
     written = write_snippet(folder)
-    if as_json:
+    if output.json:
         output.data({"path": str(folder / FILE), "written": written})
     output.text(f"{folder / FILE}: {'written' if written else 'up to date'}")
     return 0
@@ -203,8 +197,7 @@ def serve(
     port: int | None,
     repo: str | None,
     config_file: Path | None,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Receive messages and Cursor's webhooks over HTTP; continue all conversations and reminders.
@@ -221,11 +214,10 @@ def serve(
     from segue.bridge.serve import serve as serve_bridge
     from segue.runtime.app import App
 
-    output = make_output(as_json, quiet)
     app = App.load(None, config_file, {**settings, "bridge": {"listen": listen, "port": port}})
 
     def announce(url: str, token_file: str) -> None:
-        if as_json:
+        if output.json:
             output.record({"type": "launch", "url": url, "token_file": token_file})
         else:
             output.text(f"listening on {url}")

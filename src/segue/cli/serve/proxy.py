@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -23,7 +24,7 @@ _KEY_FILE = "proxy-key"
 @click.option("--port", default=4000, show_default=True, help="The port to listen on.")
 @options("config")
 @click.pass_context
-def proxy(context: click.Context, host: str, port: int, config_file: Path | None) -> int:
+def proxy(context: click.Context, host: str, port: int, config_file: Path | None, output: Output) -> int:
     """Serve agents and profiles as models for any OpenAI-compatible client.
 
     Needs LiteLLM: pip install 'segue[proxy]'. Clients need the master key: LITELLM_MASTER_KEY if set, else
@@ -41,16 +42,15 @@ def proxy(context: click.Context, host: str, port: int, config_file: Path | None
     _require()
     app = _app(config_file)
     from segue.provider.catalogue import Catalogue
-    from segue.provider.proxy import proxy_config, serve, yaml
+    from segue.provider.proxy import proxy_config, serve, to_yaml
     from segue.system.files import write_atomic
 
-    output = make_output()
     settings = app.loaded.settings
     folder = _folder(app)
     key, new = _master_key(folder)
     os.environ[KEY_VARIABLE] = key
     path = folder / f"proxy-{port}.yaml"
-    write_atomic(path, yaml(proxy_config(settings, Catalogue.read(settings))).encode())
+    write_atomic(path, to_yaml(proxy_config(settings, Catalogue.read(settings))).encode())
     if new:
         output.note(f"Created a key for clients in {folder / _KEY_FILE}: {key}")
     output.note(f"Serving on http://{host}:{port}/v1; key for clients: segue proxy key")
@@ -60,7 +60,7 @@ def proxy(context: click.Context, host: str, port: int, config_file: Path | None
 
 @proxy.command("config")
 @options("config", "json")
-def config(config_file: Path | None, as_json: bool) -> int:
+def config(config_file: Path | None, output: Output) -> int:
     """Print a config.yaml for your own LiteLLM proxy.
 
     \b
@@ -70,21 +70,20 @@ def config(config_file: Path | None, as_json: bool) -> int:
     """
     _require()
     from segue.provider.catalogue import Catalogue
-    from segue.provider.proxy import proxy_config, yaml
+    from segue.provider.proxy import proxy_config, to_yaml
 
     settings = _app(config_file).loaded.settings
-    output = make_output(as_json)
     made = proxy_config(settings, Catalogue.read(settings))
-    if as_json:
+    if output.json:
         output.data(made)
     else:
-        output.text(yaml(made).rstrip("\n"))
+        output.text(to_yaml(made).rstrip("\n"))
     return 0
 
 
 @proxy.command("key")
 @options("config")
-def key(config_file: Path | None) -> int:
+def key(config_file: Path | None, output: Output) -> int:
     """Print the key for clients of the proxy; creates one if there is none.
 
     \b
@@ -92,7 +91,7 @@ def key(config_file: Path | None) -> int:
       OPENAI_API_KEY=$(segue proxy key) OPENAI_BASE_URL=http://127.0.0.1:4000/v1 your-client
     """
     found, _new = _master_key(_folder(_app(config_file)))
-    make_output().text(found)
+    output.text(found)
     return 0
 
 

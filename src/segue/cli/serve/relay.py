@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -35,12 +36,7 @@ def relay(ctx: click.Context) -> int:
 @click.option("--host", default=None, help="The address to listen on (default: the configured one).")
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port; 0 picks a free one.")
 @options("config", "json")
-def serve(
-    host: str | None = None,
-    port: int | None = None,
-    config_file: Path | None = None,
-    as_json: bool = False,
-) -> int:
+def serve(host: str | None, port: int | None, config_file: Path | None, output: Output) -> int:
     """Serve the configured actions until Ctrl-C, which also stops running actions.
 
     \b
@@ -53,7 +49,6 @@ def serve(
     from segue.relay.serve import serve as listen
 
     app = _app(config_file, {"relay": {"host": host, "port": port}})
-    output = make_output(as_json)
     settings = app.loaded.settings.relay
 
     def announce(url: str) -> None:
@@ -69,7 +64,7 @@ def serve(
 @relay.command("token")
 @click.option("--rotate", is_flag=True, help="Create a new token; the old one stops working.")
 @options("config", "json")
-def token(rotate: bool, config_file: Path | None, as_json: bool) -> int:
+def token(rotate: bool, config_file: Path | None, output: Output) -> int:
     """Create the token that callers need and print it, once: only its hash is stored.
 
     \b
@@ -83,7 +78,7 @@ def token(rotate: bool, config_file: Path | None, as_json: bool) -> int:
     from segue.relay.tokens import TokenFile
 
     tokens = TokenFile(_folder(_app(config_file, {})))
-    made = tokens.made()
+    made = tokens.created()
     if made is not None and not rotate:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(made))
         raise UsageError(
@@ -91,8 +86,7 @@ def token(rotate: bool, config_file: Path | None, as_json: bool) -> int:
             hint="Create a new one and give it to the bridge: segue relay token --rotate",
         )
     made_now = tokens.rotate()
-    output = make_output(as_json)
-    if as_json:
+    if output.json:
         output.data({"token": made_now, "file": str(tokens.path)})
         return 0
     output.text(made_now)
@@ -102,7 +96,7 @@ def token(rotate: bool, config_file: Path | None, as_json: bool) -> int:
 
 @relay.command("actions")
 @options("config", "json", "color")
-def actions(config_file: Path | None, as_json: bool, color: str) -> int:
+def actions(config_file: Path | None, output: Output) -> int:
     """List the configured actions.
 
     \b
@@ -110,9 +104,8 @@ def actions(config_file: Path | None, as_json: bool, color: str) -> int:
       segue relay actions
       segue relay actions --json
     """
-    output = make_output(as_json, color=color)
     found = _app(config_file, {}).loaded.settings.relay.actions
-    if as_json:
+    if output.json:
         from segue.domain.options import option_values
 
         rows = [{"name": name, **option_values(action)} for name, action in found.items()]

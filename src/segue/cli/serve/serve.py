@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.command()
@@ -27,8 +28,7 @@ def serve(
     open_: bool,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
     **settings: Any,
 ) -> int:
     """Serve a page with live runs, tasks, steps and reports until Ctrl-C.
@@ -47,7 +47,6 @@ def serve(
     from segue.runtime.app import App
     from segue.web.app import serve as listen
 
-    output = make_output(as_json, quiet)
     app = App.load(repo, config_file, settings)
     asyncio.run(listen(app, host, port, lambda link: announce_page(output, link, open_)))
     return 0

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import make_output
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.group()
@@ -22,7 +23,8 @@ def sim() -> None:
 
 @sim.command("bin")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-def bin_(folder: Path) -> int:
+@options()
+def bin_(folder: Path, output: Output) -> int:
     """Write simulators of the Cursor CLI, stet, Gemini, Copilot, OpenCode, Qwen and Vibe to DIR.
 
     Put DIR first on the PATH to use them instead of the real tools. See docs/rehearsing.md and
@@ -36,7 +38,6 @@ def bin_(folder: Path) -> int:
     from segue.domain.errors import UsageError
     from segue.sim.launchers import PROGRAMS, write_launchers
 
-    output = make_output()
     foreign = [folder / name for name in PROGRAMS if _is_foreign(folder / name)]
     if foreign:
         raise UsageError(
@@ -65,7 +66,8 @@ _SCRIPT = click.option(
 @_PORT
 @click.option("--repo", "repos", multiple=True, metavar="URL=PATH", help="A bare repository and its URL.")
 @_SCRIPT
-def cursor(port: int, repos: tuple[str, ...], script: Path | None) -> int:
+@options()
+def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Output) -> int:
     """Simulate Cursor's cloud agents on loopback until Ctrl-C.
 
     The agents push real commits to the bare repositories. See docs/simulators.md.
@@ -76,14 +78,15 @@ def cursor(port: int, repos: tuple[str, ...], script: Path | None) -> int:
     """
     from segue.sim.services import run_cloud
 
-    run_cloud(port, repos, script, make_output().text)
+    run_cloud(port, repos, script, output.text)
     return 0
 
 
 @sim.command("llm")
 @_PORT
 @_SCRIPT
-def llm(port: int, script: Path | None) -> int:
+@options()
+def llm(port: int, script: Path | None, output: Output) -> int:
     """Simulate language models with scripted answers on loopback until Ctrl-C.
 
     Supports OpenAI's, Anthropic's and Google's APIs. See docs/simulators.md.
@@ -94,14 +97,15 @@ def llm(port: int, script: Path | None) -> int:
     """
     from segue.sim.services import run_llm
 
-    run_llm(port, script, make_output().text)
+    run_llm(port, script, output.text)
     return 0
 
 
 @sim.command("search")
 @_PORT
 @_SCRIPT
-def search(port: int, script: Path | None) -> int:
+@options()
+def search(port: int, script: Path | None, output: Output) -> int:
     """Simulate web search services with scripted results on loopback until Ctrl-C.
 
     Supports the APIs of SearXNG, Brave and Tavily. See docs/searching.md.
@@ -112,7 +116,7 @@ def search(port: int, script: Path | None) -> int:
     """
     from segue.sim.services import run_search
 
-    run_search(port, script, make_output().text)
+    run_search(port, script, output.text)
     return 0
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
 from segue.cli.setup.try_agent import try_
-from segue.cli.terminal.output import clean, short_paths
+from segue.cli.terminal.output import Output, clean, short_paths
 
 _PATH_CHARS = 30
 
@@ -28,7 +28,7 @@ def agent() -> None:
 
 @agent.command("list")
 @options("repo", "config", "json", "color")
-def list_(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+def list_(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
     """List the agents with version, login, location and capabilities.
 
     \b
@@ -38,12 +38,11 @@ def list_(repo: Path | None, config_file: Path | None, as_json: bool, color: str
     """
     from dataclasses import asdict
 
-    from segue.runtime.doctor import agent_reports
     from segue.runtime.app import App
+    from segue.runtime.doctor import agent_reports
 
-    output = make_output(as_json, color=color)
     reports = agent_reports(App.load(repo, config_file, settings))
-    if as_json:
+    if output.json:
         output.data([asdict(report) for report in reports])
         return 0
     here = [
@@ -72,7 +71,7 @@ agent.add_command(try_)
 @agent.command("schema")
 @click.argument("name")
 @options("repo", "config")
-def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
+def schema(name: str, repo: Path | None, config_file: Path | None, output: Output) -> int:
     """Print the options of agent NAME as JSON Schema.
 
     \b
@@ -83,6 +82,6 @@ def schema(name: str, repo: Path | None, config_file: Path | None) -> int:
     from segue.runtime.app import App
     from segue.runtime.wiring import agent_kind
 
-    options = agent_class(name, App.load(repo, config_file).loaded.settings).Options
-    click.echo(json.dumps(options_schema(options), indent=2))
+    options = agent_kind(name, App.load(repo, config_file).loaded).Options
+    output.text(json.dumps(options_schema(options), indent=2))
     return 0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.group()
@@ -23,7 +24,7 @@ def config() -> None:
 
 @config.command("show")
 @options("repo", "config", "json", "color")
-def show(repo: Path | None, config_file: Path | None, as_json: bool, color: str) -> int:
+def show(repo: Path | None, config_file: Path | None, output: Output) -> int:
     """Print every setting with its value and origin.
 
     \b
@@ -34,10 +35,9 @@ def show(repo: Path | None, config_file: Path | None, as_json: bool, color: str)
     from segue.config.load import show as show_value
     from segue.runtime.app import App
 
-    output = make_output(as_json, color=color)
     loaded = App.load(repo, config_file).loaded
     rows = [(path, show_value(value), origin) for path, value, origin in loaded.rows()]
-    if as_json:
+    if output.json:
         output.data([dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows])
     else:
         output.table(["setting", "value", "from"], rows)

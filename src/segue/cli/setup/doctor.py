@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from segue.cli.options import make_output, options
-from segue.cli.terminal.output import short_paths
+from segue.cli.options import options
+from segue.cli.terminal.output import Output, short_paths
 
 
 @click.command()
 @options("repo", "config", "database", "json", "color")
-def doctor(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+def doctor(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
     """Check Python, git, the repository, the database and the agents.
 
     For each agent, prints version, login, location and capabilities. Every problem comes with a fix. Exits
@@ -30,10 +30,9 @@ def doctor(repo: Path | None, config_file: Path | None, as_json: bool, color: st
     from segue.runtime.app import App
     from segue.runtime.doctor import examine
 
-    output = make_output(as_json, color=color)
     checks = asyncio.run(examine(App.load(repo, config_file, settings)))
     bad = [check for check in checks if not check.ok and check.needed]
-    if as_json:
+    if output.json:
         output.data([asdict(check) for check in checks])
     else:
         rows = []

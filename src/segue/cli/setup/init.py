@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
 @options("repo")
-def init(repo: Path | None, dry_run: bool) -> int:
+def init(repo: Path | None, dry_run: bool, output: Output) -> int:
     """Write a commented segue.toml to the repository; an existing file is never changed.
 
     \b
@@ -23,7 +24,6 @@ def init(repo: Path | None, dry_run: bool) -> int:
     from segue.config.template import template
     from segue.domain.errors import UsageError
 
-    output = make_output()
     folder = (repo or Path.cwd()).absolute()
     text = template()
     if dry_run:

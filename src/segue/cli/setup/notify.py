@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
+
+if TYPE_CHECKING:
+    from segue.ports import Notifier
+    from segue.system.redact import Redactor
 
 
 @click.group()
@@ -22,7 +27,7 @@ def notify() -> None:
 
 @notify.command("test")
 @options("repo", "config", "json", "color")
-def test(repo: Path | None, config_file: Path | None, as_json: bool, color: str, **settings: Any) -> int:
+def test(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
     """Send a test notification through each configured notifier.
 
     Exits with 1 if one could not be sent. See docs/notifications.md.
@@ -35,41 +40,38 @@ def test(repo: Path | None, config_file: Path | None, as_json: bool, color: str,
     import asyncio
 
     from segue.domain.errors import UsageError
-    from segue.notify.send import enabled_notifiers
     from segue.runtime.app import App
+    from segue.runtime.wiring import make_notifiers
 
     app = App.load(repo, config_file, settings)
-    output = make_output(as_json, color=color)
-    if not enabled_notifiers(app.loaded.settings.notify):
+    notifiers = make_notifiers(app)
+    if not notifiers:
         raise UsageError(
             "No notifier is configured.",
             hint="Enable one, for example notify.desktop.enabled: see docs/notifications.md",
         )
-    results = asyncio.run(_send_tests(app))
-    if as_json:
+    results = asyncio.run(_send_tests(notifiers, app.redactor()))
+    if output.json:
         output.data(results)
     else:
         rows = [(r["notifier"], "sent" if r["ok"] else "failed", r["problem"]) for r in results]
-        output.table(["notifier", "notice", "problem"], rows)
+        output.table(["notifier", "notification", "problem"], rows)
     return 0 if all(result["ok"] for result in results) else 1
 
 
-async def _send_tests(app: Any) -> list[dict[str, Any]]:
+async def _send_tests(notifiers: dict[str, Notifier], redactor: Redactor) -> list[dict[str, Any]]:
     import asyncio
 
-    from segue.notify.notification import Notification
-    from segue.notify.send import enabled_notifiers
+    from segue.domain.notification import Notification
     from segue.notify.send import notify as send
 
-    chosen, redactor = app.loaded.settings.notify, app.redactor()
-    notice = Notification("test", "this is a test", "Segue can reach you here.")
-    names = list(enabled_notifiers(chosen))
-    said = await asyncio.gather(*(send(chosen, notice, redactor=redactor, only=name) for name in names))
+    test = Notification("test", "this is a test", "Segue can reach you here.")
+    found = await asyncio.gather(*(send({name: one}, test, redactor) for name, one in notifiers.items()))
     return [
         {
             "notifier": name,
             "ok": not problems,
             "problem": " ".join(p.removeprefix(f"{name}: ") for p in problems),
         }
-        for name, problems in zip(names, said, strict=True)
+        for name, problems in zip(notifiers, found, strict=True)
     ]

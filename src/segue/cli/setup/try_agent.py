@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
 from segue.cli.terminal.output import Output, clean
 
 if TYPE_CHECKING:
-    from segue.domain.event import Event
+    from segue.domain.events import Event
     from segue.domain.outcome import Usage
     from segue.runtime.try_agent import AgentTrial, AgentTrialResult
 
@@ -46,8 +46,7 @@ def try_(
     kept: Path | None,
     repo: Path | None,
     config_file: Path | None,
-    as_json: bool,
-    color: str,
+    output: Output,
 ) -> int:
     """Send PROMPT to agent NAME in a throwaway git repository; `-` reads the prompt from stdin.
 
@@ -68,7 +67,6 @@ def try_(
     from segue.runtime.app import App
     from segue.runtime.try_agent import AgentTrial, try_agent
 
-    output = make_output(as_json, color=color)
     text = _read_prompt(prompt)
     app = App.load(repo, config_file)
     trial = AgentTrial(name, text, Mode(mode), model, _folder(kept))
@@ -81,7 +79,7 @@ def try_(
         keep = kept is not None or (trial.stdout.exists() and failed)
         if not keep:
             shutil.rmtree(trial.folder, ignore_errors=True)
-    if as_json:
+    if output.json:
         output.data(_data(trial, result, seen, keep))
     else:
         _print_result(output, trial, result, keep)
@@ -121,7 +119,7 @@ def _observer(output: Output, seen: list[Event]) -> Any:
     import time
 
     from segue.cli.terminal.display import EventLines
-    from segue.domain.event import Recorded
+    from segue.domain.events import Recorded
 
     lines = EventLines(verbose=True)
 
@@ -129,12 +127,14 @@ def _observer(output: Output, seen: list[Event]) -> Any:
         if output.json:
             seen.append(event)
         else:
-            lines(Recorded("try", 0, int(time.time() * 1000), None, event.type, event.data))
+            lines(Recorded("try", 0, int(time.time() * 1000), None, event))
 
     return see
 
 
 def _data(trial: AgentTrial, result: AgentTrialResult, seen: list[Event], keep: bool) -> dict[str, Any]:
+    from segue.domain.events import event_data
+
     outcome = result.outcome
     return {
         "agent": trial.agent,
@@ -149,7 +149,7 @@ def _data(trial: AgentTrial, result: AgentTrialResult, seen: list[Event], keep: 
         "usage": asdict(outcome.usage) if outcome.usage else None,
         "session": outcome.session,
         "duration": round(outcome.duration, 3),
-        "events": [{"type": event.type, "data": dict(event.data)} for event in seen],
+        "events": [{"type": event.type, "data": event_data(event)} for event in seen],
         "kept": str(trial.folder) if keep else None,
         "stdout": str(trial.stdout) if keep else None,
         "stderr": str(trial.stderr) if keep else None,
@@ -177,5 +177,5 @@ def _print_result(output: Output, trial: AgentTrial, result: AgentTrialResult, k
 def _usage(usage: Usage | None) -> str:
     if usage is None:
         return "not reported"
-    cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd else ""
+    cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
     return f"{usage.input_tokens} tokens in, {usage.output_tokens} out{cost}"

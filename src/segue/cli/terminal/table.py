@@ -12,10 +12,7 @@ GAP = "  "
 
 
 def draw(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    colored: bool = False,
-    right: Collection[str] = (),
+    columns: Sequence[str], rows: Sequence[Sequence[str]], colored: bool = False, right: Collection[str] = ()
 ) -> list[str]:
     """Return the lines of a table with a heading; the columns named in `right` are aligned right."""
     lines = [[name.upper() for name in columns], *rows]

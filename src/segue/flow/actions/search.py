@@ -16,7 +16,7 @@ from segue.flow.launch import LaunchRequest, Try
 from segue.flow.phase import Phase
 from segue.flow.phases.execute import attempt_phase
 from segue.ports import Hit, Searcher, StepFacts
-from segue.prompts.research import research_prompt
+from segue.prompts.task import research_prompt
 
 SEARCH = Phase("search", "Search", Role.RESEARCH, within=("verify",))
 _KEPT = 16 * 1024

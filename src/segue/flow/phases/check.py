@@ -38,7 +38,7 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
             return ended
 
 
-CHECK = Phase("check", "Check", run=check, after="execute")
+CHECK = Phase("check", "Check", run=check, after=("execute",))
 
 
 async def _run_once(context: RunContext, state: TaskState, number: int) -> tuple[CheckResult, ...]:

@@ -11,7 +11,7 @@ from segue.flow.evidence import changes_since, start_of
 from segue.flow.launch import Attempt, LaunchRequest, Series, Try
 from segue.flow.phase import Phase
 from segue.flow.state import PhaseEnd, TaskState
-from segue.prompts.execute import execute_prompt
+from segue.prompts.task import execute_prompt
 
 
 async def execute(context: RunContext, state: TaskState) -> PhaseEnd:

@@ -72,7 +72,7 @@ async def checkpoint(context: RunContext, state: TaskState) -> PhaseEnd:
     return PhaseEnd(True)
 
 
-REPLAN = Phase("replan", "Replan", Role.PLAN, run=checkpoint, after="verify")
+REPLAN = Phase("replan", "Replan", Role.PLAN, run=checkpoint, after=("verify",))
 
 
 async def replan(

@@ -13,7 +13,7 @@ from segue.flow.launch import LaunchRequest, Try
 from segue.flow.phase import Phase
 from segue.flow.phases.execute import attempt_phase
 from segue.flow.state import PhaseEnd, TaskState
-from segue.prompts.plan import plan_prompt
+from segue.prompts.task import plan_prompt
 
 _NO_PLAN = "The agent ended without a plan."
 

@@ -13,7 +13,7 @@ from segue.flow.launch import LaunchRequest, Try
 from segue.flow.phase import Phase
 from segue.flow.phases.execute import attempt_phase
 from segue.flow.state import PhaseEnd, TaskState
-from segue.prompts.resolve import resolve_prompt
+from segue.prompts.task import resolve_prompt
 
 RESOLVE = Phase("resolve", "Fix", Role.EXECUTE, edits=True, within=("check", "verify"))
 

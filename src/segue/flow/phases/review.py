@@ -17,7 +17,7 @@ from segue.flow.phase import Phase
 from segue.flow.phases.execute import attempt_phase
 from segue.flow.state import PhaseEnd, TaskState
 from segue.ports import ReviewSubject, StepFacts
-from segue.prompts.address import address_prompt
+from segue.prompts.task import address_prompt
 
 ADDRESS = Phase("address", "Address findings", Role.ADDRESS, edits=True, within=("review",))
 
@@ -32,7 +32,7 @@ async def review(context: RunContext, state: TaskState) -> PhaseEnd:
     return ended
 
 
-REVIEW = Phase("review", "Review", run=review, after="execute")
+REVIEW = Phase("review", "Review", run=review, after=("execute", "check"))
 
 
 class _Rounds:

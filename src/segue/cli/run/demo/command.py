@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import make_output, options
+from segue.cli.options import options
+from segue.cli.terminal.output import Output
 
 PARTS = ("plan", "feature", "build", "bridge")
 
@@ -21,7 +22,7 @@ PARTS = ("plan", "feature", "build", "bridge")
     help="Where to put it (default: a new temporary folder).",
 )
 @options("json", "color")
-def demo(part: str, folder: Path | None, as_json: bool, color: str) -> int:
+def demo(part: str, folder: Path | None, output: Output) -> int:
     """Watch complete runs: simulated agents, real processes, real commits, real data.
 
     `plan`: one task fails at first and is retried, one hits a usage limit and waits.
@@ -42,7 +43,6 @@ def demo(part: str, folder: Path | None, as_json: bool, color: str) -> int:
 
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty.", kept="Nothing was changed.", hint="Choose a new folder.")
-    output = make_output(as_json, color=color)
     shows = {
         "plan": runs.show_plan,
         "feature": runs.show_feature,

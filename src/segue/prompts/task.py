@@ -1,0 +1,154 @@
+"""The prompts about one task: plan it, execute it, fix it, address its review, look something up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from segue.domain.finding import Finding
+from segue.domain.prompt import Prompt
+from segue.domain.task import Task
+from segue.domain.verdict import Verdict
+from segue.prompts.assemble import assemble, house_rules, task_text
+
+_PLAN = """\
+You are in a git repository, in the current working directory. Write a plan for the task between the task \
+markers below. Another agent, which sees only your plan and the task, will implement it.
+
+- Change nothing: no file, no commit, no branch.
+- Read the code that the task affects. Name the files to change, and say what changes in each.
+- Say how to test the result.
+- Nobody can answer questions. Where the task leaves a choice open, choose the simplest option and say so.
+- Your answer is the plan itself, in Markdown, and nothing else."""
+
+_EXECUTE = """\
+You are working in a git repository, in the current working directory. Complete the task between the task \
+markers below.
+
+- Change only what the task needs, and only inside the current working directory.
+{rules}
+- If the project has tests, run the ones your change affects, and fix what you broke.
+- Nobody can answer questions. Where the task leaves a choice open, choose the simplest option.
+- Finish with one paragraph: what you changed, what you checked, and what is left to do, if anything."""
+
+_WITH_PLAN = """
+- There is already a plan. Do not plan again; implement it and test the result."""
+
+_RESOLVE = """\
+You have worked on the task between the task markers below. Your work was checked, and some criteria are not \
+met. Keep what is there and fix exactly what is missing, on the same branch.
+
+- Every criterion listed as not met must be met when you finish. Those that are met must stay met.
+- Change only what this needs, and only inside the repository.
+{rules}
+- If the project has tests, run the ones your change affects, and fix what you broke.
+- Nobody can answer questions.
+- Finish with one paragraph: what you changed for each criterion."""
+
+_ADDRESS = """\
+You are working in a git repository, in the current working directory. The task between the task markers \
+below has been implemented and reviewed. Address the findings of the review: fix the code and run the tests.
+
+- Address every finding. If a finding is wrong, leave the code as it is and say why in your last paragraph.
+- Change only what the findings need, and only inside the current working directory.
+{rules}
+- Nobody can answer questions.
+- Finish with one paragraph: which findings you addressed, and how."""
+
+_RESEARCH = """\
+Search the web for the answer to the question between the question markers below. It came up during the \
+task; your answer goes to the agent that continues with it.
+
+- Change nothing: no file, no commit, no branch.
+- Prefer the documentation of the vendor or the project itself. Report what it says, not what you remember.
+- Give the full URL of every page you rely on.
+- If you find nothing useful, or cannot search, say so.
+- Write at most one page."""
+
+_MAX_FINDINGS = 100
+
+
+def plan_prompt(task: Task, context: str, feedback: str | None = None, nonce: str | None = None) -> Prompt:
+    """Ask for a plan of one task."""
+    blocks = {"task": task_text(task), "context": context, "feedback": feedback}
+    return assemble(_PLAN, blocks, nonce)
+
+
+def execute_prompt(
+    task: Task,
+    context: str,
+    plan: str | None = None,
+    feedback: str | None = None,
+    base: str | None = None,
+    nonce: str | None = None,
+    cloud: bool = False,
+) -> Prompt:
+    """Ask to complete one task and to leave the commit to Segue."""
+    blocks = {"task": task_text(task), "context": context, "plan": plan, "feedback": feedback, "base": base}
+    instructions = _EXECUTE.format(rules=house_rules(cloud)) + (_WITH_PLAN if plan else "")
+    return assemble(instructions, blocks, nonce)
+
+
+def resolve_prompt(
+    task: Task,
+    context: str,
+    verdict: Verdict,
+    feedback: str | None = None,
+    nonce: str | None = None,
+    cloud: bool = False,
+    notes: str | None = None,
+) -> Prompt:
+    """Ask to fix what is missing; `notes` is the result of a search or a diagnostic command."""
+    blocks = {
+        "missing": _compare(task, verdict),
+        "notes": notes,
+        "task": task_text(task),
+        "context": context,
+        "feedback": feedback,
+    }
+    return assemble(_RESOLVE.format(rules=house_rules(cloud)), blocks, nonce)
+
+
+def address_prompt(
+    task: Task,
+    findings: Sequence[Finding],
+    feedback: str | None = None,
+    nonce: str | None = None,
+    cloud: bool = False,
+) -> Prompt:
+    """Ask to address the findings of a review."""
+    listed = "\n\n".join(_describe(finding) for finding in findings[:_MAX_FINDINGS])
+    if len(findings) > _MAX_FINDINGS:
+        listed += f"\n\n({len(findings) - _MAX_FINDINGS} more findings follow in the next round.)"
+    blocks = {"task": task_text(task), "findings": listed, "feedback": feedback}
+    return assemble(_ADDRESS.format(rules=house_rules(cloud)), blocks, nonce)
+
+
+def research_prompt(
+    task: Task, question: str, feedback: str | None = None, nonce: str | None = None
+) -> Prompt:
+    """Ask to look something up."""
+    blocks = {"question": question, "task": task_text(task), "feedback": feedback}
+    return assemble(_RESEARCH, blocks, nonce)
+
+
+def try_prompt(text: str) -> Prompt:
+    """Pass on the user's own words: `segue agent try` shows what an agent does with exactly these."""
+    return Prompt(text)
+
+
+def _compare(task: Task, verdict: Verdict) -> str:
+    """List every criterion with its state, the unmet ones first."""
+    texts = {criterion.key: criterion.text for criterion in task.criteria}
+    lines = []
+    for found in sorted(verdict.criteria, key=lambda criterion: criterion.met):
+        state = "met" if found.met else "NOT MET"
+        lines.append(f"- {found.key}: {state}. {texts.get(found.key, '')}".rstrip())
+        if not found.met and found.evidence:
+            lines.append(f"  What was seen: {found.evidence}")
+    return "\n".join([*lines, "", verdict.reason]).strip()
+
+
+def _describe(finding: Finding) -> str:
+    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+    text = f"- {place} [{finding.severity}, {finding.rule}] {finding.message}"
+    return f"{text}\n  Suggestion: {finding.suggestion}" if finding.suggestion else text
