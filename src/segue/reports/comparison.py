@@ -14,7 +14,7 @@ from segue.reports.recovery import NO_DIFFERENCE
 from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows
 from segue.reports.statistics import CONFIDENCE, Difference, Proportion, mean, newcombe, welch
-from segue.reports.usage import read_usage
+from segue.reports.usage import RunUsage, read_usage, read_work
 
 MEASURES = ("launches", "seconds", "tokens", "cost_usd", "bash_calls", "reads_before_edit")
 """What a run costs, besides whether it passes."""
@@ -40,8 +40,10 @@ class Setting:
 
 def report_comparison(dataset: Dataset) -> DatasetReport:
     """Report which agent and model does better on the same source, where the difference is significant."""
-    used = read_usage(dataset)
-    runs = [{**run, **used[run["run_id"]].measures} for run in dataset.ask("runs")]
+    used, work = read_usage(dataset), read_work(dataset)
+    runs = [
+        {**run, **_measure(used[run["run_id"]], work.get(run["run_id"], 0))} for run in dataset.ask("runs")
+    ]
     counted = [run for run in runs if run["state"] in _COUNTED]
     details = RunDetails.read(dataset)
     groups: dict[tuple[str, str], Rows] = defaultdict(list)
@@ -74,6 +76,17 @@ class RunDetails:
         tasks = [task for task in dataset.ask("tasks") if task["ended"]]
         incomplete = {task["run_id"] for task in tasks if not (task["done"] or task["replaced"])}
         return cls(incomplete, _count_tools(dataset.ask("tools")), attempts)
+
+
+def _measure(used: RunUsage, work_ms: int) -> dict[str, float | None]:
+    """Return the measures of a run; None where the agents report nothing."""
+    usage = used.usage
+    return {
+        "launches": used.launches,
+        "seconds": work_ms / 1000,
+        "tokens": usage.tokens or None,
+        "cost_usd": usage.cost_usd or None,
+    }
 
 
 def _summarize(source: str, name: str, runs: Rows, details: RunDetails) -> Setting:

@@ -17,17 +17,6 @@ class RunUsage:
     usage: Usage = field(default_factory=Usage)
     attempts: Counter[str] = field(default_factory=Counter)
     """Launches by task."""
-    work_ms: int = 0
-
-    @property
-    def measures(self) -> dict[str, float | None]:
-        """The figures by name; None where the agents do not report one."""
-        return {
-            "launches": self.launches,
-            "seconds": self.work_ms / 1000,
-            "tokens": self.usage.tokens or None,
-            "cost_usd": self.usage.cost_usd or None,
-        }
 
 
 def read_usage(dataset: Dataset) -> dict[str, RunUsage]:
@@ -41,6 +30,9 @@ def read_usage(dataset: Dataset) -> dict[str, RunUsage]:
             parts = str(row["step"]).split("/")
             if parts[0] == "task" and len(parts) > 2:
                 run.attempts[parts[1]] += 1
-    for row in dataset.ask("work"):
-        found[row["run_id"]].work_ms = int(row["work_ms"])
     return found
+
+
+def read_work(dataset: Dataset) -> dict[str, int]:
+    """Return for how many milliseconds the selected runs were worked on."""
+    return {row["run_id"]: int(row["work_ms"]) for row in dataset.ask("work")}
