@@ -440,7 +440,7 @@ class Journal(Protocol):
 class Observer(Protocol):
     """Whoever wants to see events as they happen: the live table, the log, JSON lines."""
 
-    def __call__(self, event: Recorded) -> None:
+    def __call__(self, event: Recorded, /) -> None:
         """See one event. Must return quickly and never raise."""
 
 

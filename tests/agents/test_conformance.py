@@ -86,11 +86,11 @@ class Broken:
     [
         ("capability", "not a boolean"),
         ("check", "it is broken"),
-        ("version", "version is 3, not a text"),
+        ("version", "version is 3, not a string"),
         ("no start", "its first event is"),
-        ("no outcome", "carries no outcome"),
-        ("two outcomes", "3 events carry an outcome"),
-        ("no JSON", "is no JSON"),
+        ("no outcome", "has no outcome"),
+        ("two outcomes", "3 events have an outcome"),
+        ("no JSON", "is not JSON"),
         ("relaunches", "worked a second time"),
         ("declared plan", "plan mode changed the repository"),
     ],
@@ -108,5 +108,5 @@ def test_an_agent_that_does_nothing_does_not_edit() -> None:
 
 def test_an_agent_that_ends_by_itself_does_not_time_out() -> None:
     good = command("open('made', 'a').write('x'); print('made it')")
-    with pytest.raises(AssertionError, match="said to have succeeded"):
+    with pytest.raises(AssertionError, match="reports success"):
         check_agent(good, PROMPT, hangs=command("import time; time.sleep(0.3)"), limits=Limits(grace=0.2))

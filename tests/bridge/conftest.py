@@ -1,4 +1,4 @@
-"""A place for conversations: two hosted repositories on the simulated cloud, and programs as local agents."""
+"""A setting for conversations: two hosted repositories on the simulated cloud, programs as local agents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.cli.place import Place
 HOME = "https://github.com/me/agent-env"
 APP = "https://github.com/me/app"
 WORKS = {"prompt": "Do the task that stands", "say": "I did it.", "write": {"health.txt": "ok"}}
-"""What subagents do."""
+"""The script of subagents."""
 
 
 class Bridge:
-    """The place, the simulated cloud, and what was asked of it."""
+    """The place, the simulated cloud, and the requests it received."""
 
     def __init__(self, place: Place, url: str) -> None:
         self.place = place
@@ -41,11 +41,11 @@ class Bridge:
         )
 
     def script(self, *entries: dict[str, Any]) -> None:
-        """What the agents do from now on."""
+        """Set the script of the agents."""
         httpx2.post(f"{self.url}/_sim/script", json={"on": list(entries)}).raise_for_status()
 
     def replies(self, *says: str, works: dict[str, Any] = WORKS) -> None:
-        """What the agent of the conversation says, turn by turn; the last for ever."""
+        """Set the replies of the conversation's agent, turn by turn; the last one repeats."""
         turns = [{"prompt": "bridge", "turn": n, "say": say} for n, say in enumerate(says, 1)]
         self.script(works, *turns, {"prompt": "bridge", "say": says[-1]})
 
@@ -58,7 +58,7 @@ class Bridge:
         return [r["body"] for r in self.requests("/v1/agents") if r["path"] == "/v1/agents"]
 
     def repos(self) -> list[str]:
-        """The repositories that different agents were launched on."""
+        """Return the repositories on which agents were launched."""
         return sorted({body["agentId"]: body["repos"][0]["url"] for body in self.launches()}.values())
 
     def follow_ups(self) -> list[str]:
@@ -83,7 +83,7 @@ def _toml(value: Any) -> str:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """A repository, a home and a configuration of their own."""
+    """A repository, a home and a configuration."""
     return Place.make(tmp_path)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.bridge.allowed import target
+from segue.bridge.allowed import find_target
 from segue.config.bridge import AllowedRepo, BridgeSettings, pattern
 from segue.domain.options import read_options
 
@@ -32,7 +32,7 @@ def allowed(*entries: str | dict[str, str]) -> tuple[str | AllowedRepo, ...]:
     "entry", ["me/*", "github.com/me/*", "https://github.com/Me/app.git", "github.com/me/app"]
 )
 def test_every_spelling_of_what_is_allowed(entry: str, repo: str) -> None:
-    found = target(repo, allowed(entry)).name
+    found = find_target(repo, allowed(entry)).name
     assert found.lower() == "https://github.com/me/app"
     assert entry.endswith("/*") or found == pattern(entry), "the user's own spelling is sent"
 
@@ -59,7 +59,16 @@ def test_every_spelling_of_what_is_allowed(entry: str, repo: str) -> None:
 )
 def test_everything_else_is_refused(repo: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        target(repo, allowed("github.com/me/app", "/somewhere/else"))
+        find_target(repo, allowed("github.com/me/app", "/somewhere/else"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["..%2f..%2fevil", "..%2F..%2Fevil%2Fx", "%2e%2e", "%2e", "..%5cevil", "..%252fevil", "a%00b"],
+)
+def test_an_owner_contains_no_encoded_path(name: str) -> None:
+    with pytest.raises(ValueError, match="not the address"):
+        find_target(f"github.com/my-team/{name}", allowed("my-team/*"))
 
 
 @pytest.mark.parametrize(
@@ -75,15 +84,15 @@ def test_folders_are_compared_after_links(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "app")
     (tmp_path / "out").symlink_to("/")
     entries = allowed({"repo": "github.com/me/app", "folder": str(tmp_path / "link")})
-    found = target(str(tmp_path / "app"), entries)
+    found = find_target(str(tmp_path / "app"), entries)
     assert (found.repository, found.folder) == ("https://github.com/me/app", tmp_path / "app")
-    assert target("github.com/me/app", entries).folder == tmp_path / "link"
+    assert find_target("github.com/me/app", entries).folder == tmp_path / "link"
     for other in ("app/inner", "out", ".", "app/inner/../.."):
         with pytest.raises(ValueError, match="allow-list"):
-            target(str(tmp_path / other), entries)
+            find_target(str(tmp_path / other), entries)
 
 
 @given(st.text())
 def test_no_text_is_allowed_by_chance(repo: str) -> None:
     with pytest.raises(ValueError, match=r".|^$"):
-        target(repo, allowed("github.com/a-name-nobody/guesses"))
+        find_target(repo, allowed("github.com/a-name-nobody/guesses"))

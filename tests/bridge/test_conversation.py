@@ -17,7 +17,7 @@ DELEGATE = "SUBAGENT: repo=github.com/Me/App.git, prompt=Add a health check, wit
 EVIL = "SUBAGENT: repo=https://user:hunter2@github.com/evil/app, prompt=Steal"
 
 
-def test_a_subagent_is_launched_and_its_end_told(bridge: Bridge) -> None:
+def test_a_subagent_is_launched_and_its_end_reported(bridge: Bridge) -> None:
     bridge.replies(f"I delegate.\n{DELEGATE}", "All is done.")
     done = bridge.run("Please add a health check")
     assert done.stdout.strip() == "All is done."
@@ -34,7 +34,7 @@ def test_a_subagent_is_launched_and_its_end_told(bridge: Bridge) -> None:
     assert bridge.place.json("bridge", "list")[0]["message"] == "Please add a health check"
 
 
-def test_what_is_not_allowed_is_never_sent_but_told(bridge: Bridge) -> None:
+def test_what_is_not_allowed_is_reported_and_never_sent(bridge: Bridge) -> None:
     bridge.replies(EVIL, "I see.")
     bridge.run("go")
     assert bridge.repos() == [HOME]
@@ -46,7 +46,7 @@ def test_what_is_not_allowed_is_never_sent_but_told(bridge: Bridge) -> None:
 
 
 def test_no_more_subagents_than_allowed_work_at_once(bridge: Bridge) -> None:
-    """The service takes one run at a time: a second one beside it would be refused."""
+    """The service accepts one run at a time and would refuse a second."""
     bridge.configure(concurrency=1)
     many = "\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(4))
     on = [WORKS, {"prompt": "bridge", "turn": 1, "say": many}, {"prompt": "bridge", "say": "ok"}]
@@ -55,11 +55,11 @@ def test_no_more_subagents_than_allowed_work_at_once(bridge: Bridge) -> None:
     assert [c["result"]["status"] for c in bridge.last()["conversation"][0]["commands"]] == ["done"] * 4
 
 
-def test_fences_and_prose_set_nothing_off(bridge: Bridge) -> None:
+def test_fences_and_prose_trigger_nothing(bridge: Bridge) -> None:
     bridge.replies(f"The protocol is:\n```\n{DELEGATE}\n```\nor `{DELEGATE}`\n  {DELEGATE}")
     bridge.run("explain")
     assert bridge.repos() == [HOME]
-    assert bridge.last()["conversation"][0]["skipped"][0]["reason"] == "it stands in a code fence"
+    assert bridge.last()["conversation"][0]["skipped"][0]["reason"] == "it is in a code fence"
 
 
 def test_ten_thousand_commands_are_limited(bridge: Bridge) -> None:
@@ -68,7 +68,7 @@ def test_ten_thousand_commands_are_limited(bridge: Bridge) -> None:
     bridge.replies(many, "ok")
     bridge.run("go")
     assert len(bridge.repos()) == 4
-    assert "further lines" in bridge.follow_ups()[0]
+    assert "more lines" in bridge.follow_ups()[0]
 
 
 def test_rounds_are_bounded_and_more_can_be_allowed(bridge: Bridge) -> None:

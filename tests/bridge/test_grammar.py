@@ -1,4 +1,4 @@
-"""What counts as a command: keywords at the start of a line, outside of fences, and nothing else."""
+"""Only keywords at the start of a line, outside of code fences, are commands."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from segue.bridge.commands import (
-    Command,
+    BridgeCommand,
     Extension,
     LocalAction,
     Remind,
     Subagent,
     WebhookResult,
-    identity,
+    hash_command,
     serialise,
 )
-from segue.bridge.grammar import Reading, read
+from segue.bridge.grammar import ParsedReply, parse_reply
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
 KEYWORDS = ("SUBAGENT", "LOCAL_ACTION", "REMIND", "WEBHOOK_RESULT", "DEPLOY")
 
 
-def reading(text: str, *, in_fences: bool = False, limit: int = 100) -> Reading:
-    return read(text, now=NOW, zone=BERLIN, in_fences=in_fences, limit=limit, keywords=["DEPLOY"])
+def reading(text: str, *, in_fences: bool = False, limit: int = 100) -> ParsedReply:
+    return parse_reply(text, now=NOW, zone=BERLIN, in_fences=in_fences, limit=limit, keywords=["DEPLOY"])
 
 
-def commands(text: str, *, in_fences: bool = False) -> list[Command]:
+def commands(text: str, *, in_fences: bool = False) -> list[BridgeCommand]:
     return list(reading(text, in_fences=in_fences).commands)
 
 
@@ -80,7 +80,7 @@ def test_the_examples_of_the_protocol() -> None:
         ('DEPLOY: {"to": "prod", "n": [1]}', Extension("DEPLOY", {"to": "prod", "n": [1]})),
     ],
 )
-def test_lines_are_read_as_written(line: str, wanted: Command) -> None:
+def test_lines_are_read_as_written(line: str, wanted: BridgeCommand) -> None:
     assert commands(line) == [wanted]
 
 
@@ -91,7 +91,7 @@ def test_lines_are_read_as_written(line: str, wanted: Command) -> None:
         ("SUBAGENT: prompt=x", "repo is missing"),
         ("SUBAGENT: repo=, prompt=x", "repo is missing"),
         ("SUBAGENT: repo=a.b/c/d, prompt=", "prompt is missing"),
-        ("SUBAGENT: do something", "no key"),
+        ("SUBAGENT: do something", "not a key"),
         ("SUBAGENT:", "is missing"),
         ("SUBAGENT: repo=a.b/c/d, repo=e, prompt=x", "twice"),
         ("SUBAGENT: repo=a.b/c/d, model=--evil, prompt=x", "model"),
@@ -100,7 +100,7 @@ def test_lines_are_read_as_written(line: str, wanted: Command) -> None:
         ("LOCAL_ACTION:", "action"),
         ("LOCAL_ACTION: ../../bin/sh", "action"),
         ("LOCAL_ACTION: rm -rf /", "action"),
-        ("LOCAL_ACTION: open, url", "no key"),
+        ("LOCAL_ACTION: open, url", "not a key"),
         ("REMIND: in 30m", "message is missing"),
         ("REMIND: in 30m,  ", "message is missing"),
         ("REMIND: soon, x", "not a time"),
@@ -135,7 +135,7 @@ def test_malformed_lines_are_skipped_with_their_reason(line: str, says: str) -> 
     ],
 )
 def test_what_is_no_line_start_is_no_command(line: str) -> None:
-    assert reading(line) == Reading((), ())
+    assert reading(line) == ParsedReply((), ())
 
 
 ACTION = "LOCAL_ACTION: x"
@@ -178,8 +178,8 @@ def test_repeats_are_executed_once_and_too_many_are_limited() -> None:
 
 def test_a_reminder_read_later_is_the_same_reminder() -> None:
     line = "REMIND: in 30m, x"
-    later = read(line, now=NOW + timedelta(hours=1), zone=BERLIN).commands[0]
-    assert identity(later) == identity(commands(line)[0])
+    later = parse_reply(line, now=NOW + timedelta(hours=1), zone=BERLIN).commands[0]
+    assert hash_command(later) == hash_command(commands(line)[0])
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-COMMANDS: st.SearchStrategy[Command] = st.one_of(
+COMMANDS: st.SearchStrategy[BridgeCommand] = st.one_of(
     st.builds(
         Subagent,
         st.just("https://github.com/me/app"),
@@ -283,12 +283,12 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
 
 
 @given(COMMANDS)
-def test_what_is_written_reads_back(command: Command) -> None:
+def test_what_is_written_reads_back(command: BridgeCommand) -> None:
     assert commands(serialise(command)) == [command]
 
 
 @given(COMMANDS, st.sampled_from(["```", "~~~~", "```sh", "  ~~~"]), st.booleans())
-def test_nothing_in_a_fence_is_executed(command: Command, fence: str, closed: bool) -> None:
+def test_nothing_in_a_fence_is_executed(command: BridgeCommand, fence: str, closed: bool) -> None:
     end = fence.strip().rstrip("sh") if closed else ""
     text = f"See:\n{fence}\n{serialise(command)}\n{end}\n"
     assert commands(text) == []
@@ -296,7 +296,7 @@ def test_nothing_in_a_fence_is_executed(command: Command, fence: str, closed: bo
 
 
 @given(COMMANDS, st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1))
-def test_nothing_within_a_line_is_executed(command: Command, before: str) -> None:
+def test_nothing_within_a_line_is_executed(command: BridgeCommand, before: str) -> None:
     line = before + serialise(command)
     starts_anew = line.startswith(tuple(f"{word}:" for word in KEYWORDS))
     assert commands(line) == [] or starts_anew

@@ -32,7 +32,7 @@ else:
 """
 
 
-class Desk:
+class LocalBridge:
     """A place with a program as agent, a folder for it, and a repository for its subagents."""
 
     def __init__(self, place: Place) -> None:
@@ -61,26 +61,26 @@ class Desk:
 
 
 @pytest.fixture
-def desk(place: Place) -> Desk:
-    return Desk(place)
+def local(place: Place) -> LocalBridge:
+    return LocalBridge(place)
 
 
-def test_a_subagent_works_in_a_clone_and_hands_in_a_branch(desk: Desk) -> None:
-    (desk.place.repo / "mine.txt").write_text("uncommitted")
-    desk.replies("SUBAGENT: repo=https://github.com/ME/app.git, prompt=Write done.txt")
-    desk.run()
-    assert desk.place.git("status", "--porcelain").split() == ["??", "mine.txt"]
-    [branch] = [b.strip() for b in desk.place.git("branch", "--list", "segue/*").splitlines()]
-    assert desk.place.git("show", f"{branch}:done.txt") == "work"
-    assert f"branch={branch}" in desk.asked()[1]
-    assert not list(desk.root.glob("state/segue/runs/*/clones/*"))
+def test_a_subagent_works_in_a_clone_and_pushes_a_branch(local: LocalBridge) -> None:
+    (local.place.repo / "mine.txt").write_text("uncommitted")
+    local.replies("SUBAGENT: repo=https://github.com/ME/app.git, prompt=Write done.txt")
+    local.run()
+    assert local.place.git("status", "--porcelain").split() == ["??", "mine.txt"]
+    [branch] = [b.strip() for b in local.place.git("branch", "--list", "segue/*").splitlines()]
+    assert local.place.git("show", f"{branch}:done.txt") == "work"
+    assert f"branch={branch}" in local.asked()[1]
+    assert not list(local.root.glob("state/segue/runs/*/clones/*"))
 
 
-def test_an_agent_that_cannot_remember_is_told_what_was_said(desk: Desk) -> None:
-    desk.replies("First thought.\nLOCAL_ACTION: unknown")
-    desk.run()
-    assert "First thought." in desk.asked()[1]
-    assert "The user:\nGo" in desk.asked()[1]
+def test_an_agent_that_cannot_remember_is_told_what_was_said(local: LocalBridge) -> None:
+    local.replies("First thought.\nLOCAL_ACTION: unknown")
+    local.run()
+    assert "First thought." in local.asked()[1]
+    assert "The user:\nGo" in local.asked()[1]
 
 
 @pytest.mark.parametrize(
@@ -93,73 +93,73 @@ def test_an_agent_that_cannot_remember_is_told_what_was_said(desk: Desk) -> None
         ("SUBAGENT: repo=github.com/me/app, branch=no-such-branch, prompt=x", "no-such-branch"),
     ],
 )
-def test_folders_agents_and_branches_are_checked(desk: Desk, line: str, says: str | None) -> None:
-    desk.replies(line.format(repo=desk.place.repo))
-    desk.run()
-    assert len(desk.asked("sub")) == (says is None)
-    assert (says or "status=done") in desk.asked()[1]
+def test_folders_agents_and_branches_are_checked(local: LocalBridge, line: str, says: str | None) -> None:
+    local.replies(line.format(repo=local.place.repo))
+    local.run()
+    assert len(local.asked("sub")) == (says is None)
+    assert (says or "status=done") in local.asked()[1]
 
 
-def test_the_limits_must_not_lie_where_the_agent_works(desk: Desk) -> None:
-    done = desk.place.segue("bridge", "run", "--repo", str(desk.root), "Go", code=2)
+def test_the_limits_must_not_be_where_the_agent_works(local: LocalBridge) -> None:
+    done = local.place.segue("bridge", "run", "--repo", str(local.root), "Go", code=2)
     assert "widen its own limits" in done.stderr
-    assert desk.asked() == []
+    assert local.asked() == []
 
 
-def test_all_of_a_turn_is_read_if_configured(desk: Desk) -> None:
-    script = desk.root / "script.toml"
+def test_all_of_a_turn_is_read_if_configured(local: LocalBridge) -> None:
+    script = local.root / "script.toml"
     script.write_text('[[on]]\nsay = "LOCAL_ACTION: one"\n')
-    desk.configure('reads = "turn"\nrounds = 1', '[agents.scripted]\nscript = "script.toml"\n')
-    desk.run("--agent", "scripted", code=3)
-    [turn] = desk.place.json("bridge", "show", "last")["conversation"]
+    local.configure('reads = "turn"\nrounds = 1', '[agents.scripted]\nscript = "script.toml"\n')
+    local.run("--agent", "scripted", code=3)
+    [turn] = local.place.json("bridge", "show", "last")["conversation"]
     assert [command["line"] for command in turn["commands"]] == ["LOCAL_ACTION: one"]
 
 
-def test_kill_9_while_a_subagent_works_here(desk: Desk) -> None:
-    (desk.root / "hold").touch()
-    desk.replies("SUBAGENT: repo=github.com/me/app, prompt=Write done.txt")
-    process = desk.place.start("bridge", "run", "--repo", str(desk.root / "env"), "Go")
-    until(lambda: desk.asked("sub"), "the subagent works")
+def test_kill_9_while_a_subagent_works_here(local: LocalBridge) -> None:
+    (local.root / "hold").touch()
+    local.replies("SUBAGENT: repo=github.com/me/app, prompt=Write done.txt")
+    process = local.place.start("bridge", "run", "--repo", str(local.root / "env"), "Go")
+    until(lambda: local.asked("sub"), "the subagent works")
     process.kill()
     assert process.wait(DEADLINE) == -signal.SIGKILL
-    (desk.root / "hold").unlink()
-    assert desk.run().stdout.strip() == "All is done."
-    assert len(desk.asked("sub")) == 1
-    assert len(desk.asked("talk")) == 2
-    assert "segue/" in desk.place.git("branch", "--list", "segue/*")
+    (local.root / "hold").unlink()
+    assert local.run().stdout.strip() == "All is done."
+    assert len(local.asked("sub")) == 1
+    assert len(local.asked("talk")) == 2
+    assert "segue/" in local.place.git("branch", "--list", "segue/*")
 
 
 @pytest.fixture
-def relay(desk: Desk) -> Iterator[Desk]:
-    """The real relay in a process of its own, with one action that works and one that fails."""
-    token = desk.place.json("relay", "token")["token"]
-    desk.place.env["SEGUE_RELAY_TOKEN"] = token
-    (desk.root / "backup.py").write_text(
-        f"import sys\nopen(r'{desk.root}/ran', 'a').write('x')\nprint('saved', sys.argv[1])\n"
+def relay(local: LocalBridge) -> Iterator[LocalBridge]:
+    """The real relay in its own process, with one action that works and one that fails."""
+    token = local.place.json("relay", "token")["token"]
+    local.place.env["SEGUE_RELAY_TOKEN"] = token
+    (local.root / "backup.py").write_text(
+        f"import sys\nopen(r'{local.root}/ran', 'a').write('x')\nprint('saved', sys.argv[1])\n"
     )
-    (desk.root / "relay.toml").write_text(
-        f'[relay.actions.backup]\nargv = ["{sys.executable}", "{desk.root}/backup.py", "{{where}}"]\n'
+    (local.root / "relay.toml").write_text(
+        f'[relay.actions.backup]\nargv = ["{sys.executable}", "{local.root}/backup.py", "{{where}}"]\n'
         'parameters = { where = "[a-z]+" }\n'
         f'[relay.actions.broken]\nargv = ["{sys.executable}", "-c", "raise SystemExit(7)"]\n'
     )
-    out = desk.root / "relay.out"
+    out = local.root / "relay.out"
     with out.open("w") as file:
         process = subprocess.Popen(
-            desk.place.command(
-                "relay", "serve", "--port", "0", "--json", "--config", str(desk.root / "relay.toml")
+            local.place.command(
+                "relay", "serve", "--port", "0", "--json", "--config", str(local.root / "relay.toml")
             ),
-            env=desk.place.env,
+            env=local.place.env,
             stdout=file,
-            cwd=desk.root,
+            cwd=local.root,
         )
     until(lambda: "\n" in out.read_text(), "the relay listens")
-    desk.configure(f'relay_url = "{json.loads(out.read_text())["url"]}"')
-    yield desk
+    local.configure(f'relay_url = "{json.loads(out.read_text())["url"]}"')
+    yield local
     process.terminate()
     process.wait(DEADLINE)
 
 
-def test_actions_go_to_the_relay_and_every_outcome_is_told(relay: Desk) -> None:
+def test_actions_go_to_the_relay_and_every_outcome_is_told(relay: LocalBridge) -> None:
     lines = ["backup, where=home", "broken", "unknown", "backup, where=../etc"]
     relay.replies("\n".join(f"LOCAL_ACTION: {line}" for line in lines))
     relay.run()
@@ -175,32 +175,32 @@ def test_actions_go_to_the_relay_and_every_outcome_is_told(relay: Desk) -> None:
     assert "does not know this token" in relay.asked()[3]
 
 
-def test_a_relay_that_is_away_is_told(desk: Desk) -> None:
-    desk.place.env["SEGUE_RELAY_TOKEN"] = "some-token"
-    desk.configure('relay_url = "http://127.0.0.1:9"\nrelay_timeout = 1')
-    desk.replies("LOCAL_ACTION: backup")
-    desk.run()
-    assert "status=unreachable" in desk.asked()[1]
+def test_a_relay_that_is_away_is_told(local: LocalBridge) -> None:
+    local.place.env["SEGUE_RELAY_TOKEN"] = "some-token"
+    local.configure('relay_url = "http://127.0.0.1:9"\nrelay_timeout = 1')
+    local.replies("LOCAL_ACTION: backup")
+    local.run()
+    assert "status=unreachable" in local.asked()[1]
 
 
-def test_reminders_survive_and_are_sent_to_agent_and_people(desk: Desk) -> None:
-    desk.configure("[notify.terminal]\nenabled = true")
-    desk.replies("REMIND: in 2s, look at the build")
-    done = desk.run()
+def test_reminders_survive_and_are_sent_to_agent_and_people(local: LocalBridge) -> None:
+    local.configure("[notify.terminal]\nenabled = true")
+    local.replies("REMIND: in 2s, look at the build")
+    done = local.run()
     assert "next reminder" in done.stderr
-    [listed] = desk.place.json("bridge", "list")
+    [listed] = local.place.json("bridge", "list")
     assert listed["state"] == "parked"
     assert listed["wake"]
-    done = desk.place.segue("bridge", "resume", "last", "--wait-reminders")
+    done = local.place.segue("bridge", "resume", "last", "--wait-reminders")
     assert "look at the build" in done.stderr
-    assert "status=due" in desk.asked()[1]
-    assert "look at the build" in desk.asked()[1]
-    assert desk.place.json("bridge", "list")[0]["state"] == "done"
-    assert len(desk.asked()) == 2
+    assert "status=due" in local.asked()[1]
+    assert "look at the build" in local.asked()[1]
+    assert local.place.json("bridge", "list")[0]["state"] == "done"
+    assert len(local.asked()) == 2
 
 
-def test_further_commands_come_from_plugins(desk: Desk) -> None:
-    site = desk.root / "site" / "plug-1.0.dist-info"
+def test_further_commands_come_from_plugins(local: LocalBridge) -> None:
+    site = local.root / "site" / "plug-1.0.dist-info"
     site.mkdir(parents=True)
     (site / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
     (site / "entry_points.txt").write_text("[segue.bridge]\nDEPLOY = plug:deploy\nBREAK = plug:broken\n")
@@ -208,23 +208,23 @@ def test_further_commands_come_from_plugins(desk: Desk) -> None:
         "async def deploy(payload, token):\n    return {'to': payload['to'], 'token': len(token)}\n"
         "async def broken(payload, token):\n    raise RuntimeError('no luck')\n"
     )
-    desk.place.env["PYTHONPATH"] = str(site.parent)
-    desk.configure('extensions = ["DEPLOY", "BREAK", "ABSENT"]')
-    desk.replies('DEPLOY: {"to": "prod"}\nBREAK: {}\nABSENT: {}\nOTHER: {}')
-    desk.run()
-    told = desk.asked()[1]
+    local.place.env["PYTHONPATH"] = str(site.parent)
+    local.configure('extensions = ["DEPLOY", "BREAK", "ABSENT"]')
+    local.replies('DEPLOY: {"to": "prod"}\nBREAK: {}\nABSENT: {}\nOTHER: {}')
+    local.run()
+    told = local.asked()[1]
     assert '| {"to": "prod", "token": 32}' in told
     assert "no luck" in told
     assert "nothing is installed for ABSENT" in told
     assert "OTHER" not in told.partition("<<<results")[2]
 
 
-def test_the_token_of_the_relay_may_lie_in_a_file(desk: Desk, tmp_path: Path) -> None:
+def test_the_token_of_the_relay_may_lie_in_a_file(local: LocalBridge, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("")
-    desk.configure('relay_url = "http://127.0.0.1:9"\nrelay_token_file = "token"')
-    desk.replies("LOCAL_ACTION: backup")
-    desk.run()
-    assert "token is not set" in desk.asked()[1]
+    local.configure('relay_url = "http://127.0.0.1:9"\nrelay_token_file = "token"')
+    local.replies("LOCAL_ACTION: backup")
+    local.run()
+    assert "token is not set" in local.asked()[1]
 
 
 def test_the_demo_shows_all_of_it(place: Place) -> None:

@@ -22,7 +22,7 @@ TOKEN = "bridge-token-of-the-test"
 
 
 class Served:
-    """A served bridge in a process of its own."""
+    """`segue bridge serve` in its own process."""
 
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge
@@ -143,7 +143,7 @@ def test_webhooks_must_be_signed(served: Served) -> None:
 
 
 def test_a_real_webhook_is_confirmed_and_told(served: Served) -> None:
-    """An agent that somebody else has launched through v0, which tells us twice."""
+    """Somebody else launched the agent through v0, which delivers twice."""
     served.bridge.replies("Hello.", "Thank you.")
     name = served.say("Hi")
     served.until_done(name, 1)
@@ -180,7 +180,7 @@ def outcomes(served: Served) -> list[str]:
 
 
 def test_five_hundred_webhooks_with_duplicates(served: Served) -> None:
-    """Each is written down before it is answered: none is lost, also when the process is killed."""
+    """Each is stored before it is answered: none is lost, even if the process is killed."""
 
     async def flood() -> list[int]:
         async with httpx2.AsyncClient(limits=httpx2.Limits(max_connections=20), timeout=60) as client:
@@ -216,7 +216,7 @@ def test_reminders_and_conversations_survive_kill_9(served: Served) -> None:
 
 
 def test_the_end_of_a_subagent_is_told_to_a_url_of_the_user(served: Served) -> None:
-    """The receiver is another bridge's webhook door: it checks the same signature."""
+    """The receiver is another bridge's webhook route, which checks the same signature."""
     served.bridge.place.env["SEGUE_COMPLETION_SECRET"] = SECRET
     served.bridge.configure(completion_url=f"{served.url}/webhooks/cursor")
     served.bridge.replies(DELEGATE, "ok")

@@ -1,4 +1,4 @@
-"""Webhooks on both databases: who they go to, and what is no delivery."""
+"""Webhooks on both databases: who receives them, and what is not a delivery."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from segue.domain.event import Event, EventType
 
-from segue.bridge.completion import signature
-from segue.bridge.session import KIND
-from segue.bridge.webhooks import _handed_on, inbox_run, is_signed, keep, parse
+from segue.bridge.completion import sign
+from segue.bridge.conversations import KIND
+from segue.bridge.webhooks import _pass_on, is_signed, open_inbox, parse_delivery, store_delivery
 from segue.domain.run import RunSpec
 from segue.store import connect
 
@@ -38,27 +38,27 @@ def test_a_delivery_goes_to_who_launched_the_agent_once(database: str) -> None:
                 "timestamp": "t",
                 "delivery": "d",
             }
-            outcomes = [_handed_on(store, facts, woken.append) for _ in range(2)]
-            outcomes.append(_handed_on(store, {**facts, "agent_id": "bc-2"}, woken.append))
-            outcomes.append(_handed_on(store, {**facts, "conversation": other.id}, woken.append))
+            outcomes = [_pass_on(store, facts, woken.append) for _ in range(2)]
+            outcomes.append(_pass_on(store, {**facts, "agent_id": "bc-2"}, woken.append))
+            outcomes.append(_pass_on(store, {**facts, "conversation": other.id}, woken.append))
             assert woken == [run.id, run.id]
             return outcomes
 
-    nobody = "no conversation waits for it"
-    assert asyncio.run(story()) == ["delivered", "told before", nobody, nobody]
+    nobody = "no conversation is waiting for it"
+    assert asyncio.run(story()) == ["delivered", "delivered before", nobody, nobody]
 
 
 def test_a_delivery_is_kept_once(database: str) -> None:
     with connect(database) as store:
-        inbox = inbox_run(store)
-        assert inbox_run(store).id == inbox.id
-        delivery = parse(BODY, "d1")
+        inbox = open_inbox(store)
+        assert open_inbox(store).id == inbox.id
+        delivery = parse_delivery(BODY, "d1")
         assert delivery is not None
-        assert [keep(store, inbox.id, delivery, None) for _ in range(3)] == [True, False, False]
+        assert [store_delivery(store, inbox.id, delivery, None) for _ in range(3)] == [True, False, False]
 
 
 def test_without_an_id_what_it_says_is_its_name() -> None:
-    one, same = parse(BODY, None), parse(BODY, "  ")
+    one, same = parse_delivery(BODY, None), parse_delivery(BODY, "  ")
     assert one is not None
     assert same is not None
     assert one.id == same.id
@@ -67,7 +67,7 @@ def test_without_an_id_what_it_says_is_its_name() -> None:
 @given(st.binary())
 def test_no_body_breaks_it(body: bytes) -> None:
     with suppress(ValueError):  # what the sender is told
-        assert parse(body, "d") is None
+        assert parse_delivery(body, "d") is None
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_no_body_breaks_it(body: bytes) -> None:
 )
 def test_a_delivery_names_an_agent(body: bytes) -> None:
     with pytest.raises(ValueError, match="id and status"):
-        parse(body, "d")
+        parse_delivery(body, "d")
 
 
 @given(st.binary(), st.text(min_size=1), st.text())
 def test_only_the_secret_signs(body: bytes, secret: str, other: str) -> None:
     secret = secret.encode("utf-8", "ignore").decode() or "x"
-    assert is_signed(secret, body, signature(secret, body))
-    assert not is_signed(secret, body + b"x", signature(secret, body))
+    assert is_signed(secret, body, sign(secret, body))
+    assert not is_signed(secret, body + b"x", sign(secret, body))
     assert not is_signed(secret, body, other)
     assert not is_signed(secret, body, None)

@@ -1,4 +1,4 @@
-"""The loop in this very process: a real repository, a real SQLite file, and agents that are Python functions."""
+"""The loop in this process: a real repository, a real SQLite file, and agents that are functions."""
 
 from __future__ import annotations
 
@@ -210,7 +210,9 @@ class Loop:
                     launcher=Launcher(journal, self.view, budget=self.budget, attempts=self.attempts),
                     view=self.view,
                     checking=Checking(self.checks, _run_check),
-                    reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail") if self.reviewer else None,
+                    reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail")
+                    if self.reviewer
+                    else None,
                     judging=Judging(self.judge, no_verdict) if self.judge else None,
                 )
             finally:

@@ -1,4 +1,4 @@
-"""A place to ask models in, for every test of this folder."""
+"""A setting to call models in, for every test of this folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.provider.place import DROPPED, Asking, environment, prepare
 
 @pytest.fixture
 def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
-    """This process asks; what it started has ended afterwards."""
+    """This process calls models; what it started has stopped afterwards."""
     import segue.provider
 
     prepare(tmp_path)

@@ -1,4 +1,4 @@
-"""A place in which models are asked: a home, settings, and the stand-in for Cursor's `agent` on the PATH."""
+"""A setting to call models in: a home, settings, and the stand-in for Cursor's `agent` on the PATH."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DROPPED = ("SEGUE_", "XDG_", "ANTHROPIC_", "CLAUDE_", "CODEX_", "OPENAI_", "CURS
 
 
 def environment(root: Path) -> dict[str, str]:
-    """The variables of a process that works in this place."""
+    """Return the environment of a process in this setting."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
     return {
         **kept,
@@ -38,7 +38,7 @@ def environment(root: Path) -> dict[str, str]:
 
 
 def prepare(root: Path, config: str = "", script: str = "") -> None:
-    """Make the folders, the stand-in and the files."""
+    """Create the folders, the stand-in and the files."""
     for name in ("home", "tmp"):
         (root / name).mkdir()
     write_launchers(root / "bin")
@@ -48,7 +48,7 @@ def prepare(root: Path, config: str = "", script: str = "") -> None:
 
 @dataclass
 class Asking:
-    """What a test knows of the place."""
+    """The files of the setting."""
 
     root: Path
 
@@ -57,7 +57,7 @@ class Asking:
         return self.root / "state" / "segue"
 
     def config(self, text: str) -> None:
-        """The settings; those that hold are read with the first call."""
+        """Write the settings; the next call reads them."""
         import segue.provider
 
         segue.provider.close()
@@ -71,16 +71,16 @@ class Asking:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def launches(self) -> list[dict[str, Any]]:
-        """The launches that got a prompt to answer."""
+        """Return the launches that got a prompt."""
         return [line for line in self.log() if "argv" in line and "-p" in line["argv"]]
 
     def leftovers(self) -> list[Path]:
-        """Folders of calls that have ended."""
+        """Return folders left by calls that have ended."""
         jobs = self.state.glob("provider/processes/*/jobs/*")
         return [*jobs, *(self.root / "tmp").glob("segue-ask-*/*")]
 
     def spans(self) -> list[dict[str, Any]]:
-        """The stored trace."""
+        """Return the stored trace."""
         from segue.store import connect
 
         with connect(str(self.state / "segue.db"), read_only=True) as store:
@@ -88,7 +88,7 @@ class Asking:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended."""
+    """Return whether a process has ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
@@ -97,7 +97,7 @@ def gone(pid: int) -> bool:
 
 
 def agents_of(asking: Asking) -> list[int]:
-    """The stand-ins that are at work in this place."""
+    """Return the stand-ins that are running in this setting."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -111,6 +111,6 @@ def agents_of(asking: Asking) -> list[int]:
 
 
 def at_work(asking: Asking) -> list[int]:
-    """Wait until an agent works."""
+    """Wait until an agent is running, and return its pids."""
     until(lambda: agents_of(asking), "an agent at work")
     return agents_of(asking)

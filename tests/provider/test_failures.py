@@ -20,7 +20,7 @@ CASES = {
 
 
 def failing(**options: Any) -> Exception:
-    """What a call fails with."""
+    """Return the exception of a failing call."""
     with pytest.raises(Exception) as caught:
         litellm.completion(model=MODEL, messages=HELLO, **options)
     return caught.value
@@ -116,6 +116,13 @@ def test_a_wrong_setting_is_named(asking: Asking) -> None:
 def test_an_unknown_model_is_the_callers_mistake(asking: Asking) -> None:
     with pytest.raises(litellm.UnprocessableEntityError, match="does not know the model"):
         litellm.completion(model="composer-cli/nope", messages=HELLO)
+
+
+@pytest.mark.parametrize("provider", ["composer-cli", "claude-cli", "codex-cli", "composite"])
+def test_a_provider_without_a_model_is_a_bad_request(asking: Asking, provider: str) -> None:
+    with pytest.raises(litellm.BadRequestError, match=provider):
+        litellm.completion(model=f"{provider}/", messages=HELLO, timeout=20)
+    assert asking.launches() == []
 
 
 @pytest.mark.parametrize("model", ["--force", "-p", "a b", "x\n--force"])

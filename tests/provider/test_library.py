@@ -61,7 +61,7 @@ def test_the_model_of_the_settings_is_the_default(asking: Asking) -> None:
 
 
 def test_the_two_turn_dialogue(asking: Asking) -> None:
-    """The whole conversation goes in each time; nothing else is remembered."""
+    """Each call passes the whole conversation; nothing else is remembered."""
     name, ability = "I'm Composer, a language model.", "I help with coding tasks."
     asking.script(
         f'[[on]]\ncontains = "What can you do?"\nsay = "{ability}"\n'

@@ -23,7 +23,7 @@ def without_litellm(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def bare_python(library: Path) -> list[str]:
-    """A Python that finds Segue and what Segue needs, and nothing else."""
+    """A Python that finds only Segue and its dependencies."""
     site = Path(click.__file__).parent.parent
     for name in NEEDED:
         (library / name).symlink_to(site / name)
@@ -55,7 +55,7 @@ def test_the_command_names_the_command(without_litellm: list[str], tmp_path: Pat
 
 
 def test_nothing_else_imports_litellm(tmp_path: Path) -> None:
-    """It takes seconds: only who asks for a model of it pays."""
+    """Importing it takes seconds: only calls of its models pay for that."""
     parts = ("segue.runtime.wiring", "segue.runtime.session", "segue.cli.serve.proxy")
     code = f"import sys, {', '.join(parts)}; print({{'litellm', 'segue.provider'}} & set(sys.modules))"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The page about models says what there is."""
+"""docs/litellm.md lists every provider, status and kind of profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles: several models as one, agents and models of LiteLLM's alike."""
+"""Profiles: several models as one, agents and LiteLLM models alike."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.provider.place import HELLO, MODEL, Asking, litellm
 
 @pytest.fixture(scope="module")
 def vendor() -> Iterator[str]:
-    """A model on loopback that LiteLLM asks as any other."""
+    """A model on loopback that LiteLLM calls like any other."""
     url, stop = start_server(llm_app())
     yield url
     stop()
@@ -215,7 +215,7 @@ NAMES = ("a", "b", "c", "d")
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.lists(st.sampled_from(NAMES), min_size=1, max_size=3)))
 def test_what_is_accepted_ends(graph: dict[str, list[str]]) -> None:
-    """Whoever follows an accepted profile comes to an end, within the depth; what is refused has a reason."""
+    """Following an accepted profile ends within the depth; a refused one has a reason."""
     tables = {
         name: {
             "kind": "fallback",

@@ -16,10 +16,7 @@ from typing import Any
 import httpx2
 import openai
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from segue.provider.proxy import yaml as as_yaml
 from tests.cli.place import until
 from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, environment, prepare
 
@@ -41,7 +38,7 @@ START = 120.0
 
 @dataclass
 class Proxy:
-    """A proxy that runs, and the place it works in."""
+    """A running proxy and its setting."""
 
     asking: Asking
     url: str
@@ -149,6 +146,11 @@ def test_images_are_a_bad_request(proxy: Proxy) -> None:
         )
 
 
+def test_an_empty_model_is_a_bad_request(proxy: Proxy) -> None:
+    with pytest.raises(openai.BadRequestError):
+        proxy.client(timeout=60, max_retries=0).chat.completions.create(model="composer-cli/", messages=HELLO)
+
+
 def test_a_client_that_hangs_up_ends_the_agent(proxy: Proxy) -> None:
     proxy.asking.script('[[on]]\nfaults = ["hang"]\n')
     body = {"model": MODEL, "messages": HELLO, "stream": True}
@@ -200,20 +202,6 @@ def test_the_configuration_is_what_litellm_reads(proxy: Proxy) -> None:
     assert fast["litellm_params"]["input_cost_per_token"] == 0.5
 
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@given(st.dictionaries(st.text(min_size=1, max_size=8), VALUES, min_size=1, max_size=3))
-def test_configurations_are_written_as_yaml(value: dict[str, Any]) -> None:
-    assert yaml.safe_load(as_yaml(value)) == value
-
-
 KILLED = """
 import litellm, segue.provider
 litellm.completion(model={model!r}, messages=[{{"role": "user", "content": "hello"}}])
@@ -221,7 +209,7 @@ litellm.completion(model={model!r}, messages=[{{"role": "user", "content": "hell
 
 
 def test_the_agent_of_a_killed_caller_is_ended(tmp_path: Path) -> None:
-    """No proxy here, but the same question: nobody is left who wants the answer."""
+    """Without a proxy, but the same case: nobody is left to read the answer."""
     prepare(tmp_path, "[limits]\nkill_grace = 0.3\n", '[[on]]\nfaults = ["hang"]\n')
     asking = Asking(tmp_path)
     caller = subprocess.Popen(

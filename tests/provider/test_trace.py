@@ -115,7 +115,7 @@ def test_spans_stand_under_the_callers_with_the_names_of_the_conventions(panel: 
 
 
 class Seen(CustomLogger):
-    """What a callback of LiteLLM's can read."""
+    """Records what a LiteLLM callback can read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class Seen(CustomLogger):
 
 
 SEEN = Seen()
-"""LiteLLM takes one logger of a class."""
+"""LiteLLM accepts one logger per class."""
 
 
 @pytest.mark.parametrize("way", ["answer", "stream", "failure"])

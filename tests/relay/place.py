@@ -1,4 +1,4 @@
-"""A relay in a process of its own, and a client that talks to it."""
+"""A relay in its own process, and a client for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PYTHON = json.dumps(sys.executable)
 
 @dataclass
 class RelayPlace:
-    """Where a relay works: its settings, its state, its token."""
+    """The settings, state and token of a relay."""
 
     root: Path
     env: dict[str, str] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class RelayPlace:
 
 @dataclass
 class Relay:
-    """A relay that listens."""
+    """A running relay."""
 
     place: RelayPlace
     process: subprocess.Popen[bytes]

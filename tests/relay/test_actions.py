@@ -1,4 +1,4 @@
-"""What actions may do: arguments stay arguments, and an action that misbehaves is ended with its children."""
+"""Arguments stay arguments, and a misbehaving action is stopped with its children."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.domain.options import read_options
-from segue.relay.arguments import WrongParameter, checked, command
+from segue.relay.execute import WrongParameter, check_parameters, make_argv
 from segue.relay.options import ActionSettings
 from tests.cli.place import processes_with, until
 from tests.relay.place import PYTHON, Relay, RelayPlace
@@ -153,7 +153,7 @@ def test_failures_are_told(relay: Relay) -> None:
 
 
 def hang_up(relay: Relay, name: str, started: int) -> None:
-    """Ask for an action and go away while it runs."""
+    """Call an action and disconnect while it runs."""
     body = f'{{"action": "{name}"}}'
     head = f"POST /run HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {relay.place.token}\r\n"
     with socket.create_connection(("127.0.0.1", urlsplit(relay.url).port or 0)) as connection:
@@ -202,7 +202,7 @@ def test_a_value_changes_only_its_own_argument(one: str, two: str) -> None:
         },
     )
     try:
-        argv = command(made, checked(made, {"one": one, "two": two}))
+        argv = make_argv(made, check_parameters(made, {"one": one, "two": two}))
     except WrongParameter:
         assert one.startswith("-") or "\0" in one + two or not encodable(one + two)
     else:

@@ -1,4 +1,4 @@
-"""The audit log: rotated by size, without secrets, and nothing is run that it cannot hold."""
+"""The audit log: rotated by size, without secrets; what cannot be logged does not run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_log_is_rotated_and_keeps_the_newest(tmp_path: Path) -> None:
 def test_strangers_cannot_flood_the_log(tmp_path: Path) -> None:
     audit = Audit(tmp_path / "audit.jsonl", 100_000, 2, Redactor([]))
     for _ in range(1000):
-        audit.stranger(401, path="/run")
+        audit.write_refusal(401, path="/run")
     assert len((tmp_path / "audit.jsonl").read_text().splitlines()) < 100
 
 

@@ -1,4 +1,4 @@
-"""Confirmation: an action that wants it runs only after a yes that was given after the question."""
+"""Confirmation: the action runs only after a yes that follows the question."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make(root: Path, how: str, timeout: float = 60) -> RelayPlace:
 
 @dataclass
 class Person:
-    """Somebody at the relay's terminal."""
+    """A person at the relay's terminal."""
 
     fd: int
     relay: Relay
@@ -54,7 +54,7 @@ class Person:
 
 @contextmanager
 def at_terminal(place: RelayPlace) -> Iterator[Person]:
-    """A relay on a terminal of its own."""
+    """A relay on its own terminal."""
     import pty
 
     ours, theirs = pty.openpty()
@@ -150,4 +150,4 @@ def test_a_dialog_asks(tmp_path: Path) -> None:
 def test_without_a_dialog_the_relay_does_not_start(tmp_path: Path) -> None:
     place = make(tmp_path, "desktop")
     place.env["PATH"] = str(tmp_path)
-    assert "no program that shows one" in place.segue("serve", code=2).stderr
+    assert "no program that shows dialogs" in place.segue("serve", code=2).stderr

@@ -1,4 +1,4 @@
-"""The relay over HTTP: who is let in, what is refused, and that limits hold under load."""
+"""The relay over HTTP: tokens, refusals, and limits under load."""
 
 from __future__ import annotations
 

@@ -122,4 +122,4 @@ def test_a_damaged_record_is_not_run_again(place: RelayPlace) -> None:
 
 def test_only_one_relay_per_state_folder(place: RelayPlace) -> None:
     with place.serving():
-        assert "Another relay works" in place.segue("serve", "--port", "0", code=6).stderr
+        assert "Another relay uses" in place.segue("serve", "--port", "0", code=6).stderr

@@ -1,4 +1,4 @@
-"""The relay's settings: what would not be safe is refused before anything listens."""
+"""The relay's settings: unsafe ones are refused before anything listens."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ BRIDGE = """
 import asyncio, json, sys
 from segue.domain.options import read_options
 from segue.bridge.commands import LocalAction
-from segue.bridge.relay import run_action
+from segue.bridge.relay_client import run_action
 from segue.config.bridge import BridgeSettings
 settings = read_options(BridgeSettings, {"relay_url": sys.argv[1]})
 done = asyncio.run(run_action(settings, LocalAction(sys.argv[2]), sys.argv[3]))
@@ -106,7 +106,7 @@ def call(machine: str, url: str, token: str, cafile: str = "") -> dict[str, obje
 
 
 def bridge(machine: str, url: str, action: str, token: str, **env: str) -> dict[str, object]:
-    """What the bridge's own client makes of an action on the other machine."""
+    """Run an action on the other machine with the bridge's own client."""
     argv = ["ip", "netns", "exec", machine, sys.executable, "-c", BRIDGE, url, action, token]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, env={**os.environ, **env})
     told: dict[str, object] = json.loads(done.stdout)

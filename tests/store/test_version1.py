@@ -1,4 +1,4 @@
-"""Databases that version 1 wrote: plan, feature, build and conversation still open, and read as they should."""
+"""Databases that version 1 wrote: plan, feature, build and conversation still open and read correctly."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def test_a_build_has_the_numbers_it_had(tmp_path: Path) -> None:
     assert {key: task.state for key, task in view.tasks.items()} == dict.fromkeys("1235", "done")
     assert [task.usage.tokens for task in view.tasks.values()] == [1555, 5376, 2698, 2117]
     assert view.launches == sum("prompt" in step.input for step in steps)
-    assert view.tasks["2"].commit == next(
-        step.output["commit"] for step in steps if step.key == "task/2/end"
-    )
+    assert view.tasks["2"].commit == next(step.output["commit"] for step in steps if step.key == "task/2/end")
 
 
 def test_what_only_some_agents_report_is_kept_aside(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_an_action_is_allowed_or_refused_on_the_page(place: Place, relay_place: 
         assert served.data("/bridge.json")["questions"] == []
         late = served.post(f"/bridge/questions/{question['id']}/allow")
         assert late.status_code == 400
-        assert "not open any more" in late.json()["error"]["message"]
+        assert "no longer open" in late.json()["error"]["message"]
 
 
 def test_silence_means_no(place: Place) -> None:
@@ -79,6 +79,6 @@ def test_only_open_questions_are_answered(tmp_path: Path) -> None:
         with pytest.raises(UsageError):
             questions.answer(name, yes=True)
     questions.answer(waiting.id, yes=True)
-    assert questions.answered(waiting) is True
+    assert questions.read_answer(waiting) is True
     with pytest.raises(UsageError):
         questions.answer(waiting.id, yes=False)

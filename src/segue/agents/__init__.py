@@ -1,1 +1,1 @@
-"""Who does the work: one file per agent, and what local processes share."""
+"""The agents that do the work: a file or folder each, and what local programs have in common."""

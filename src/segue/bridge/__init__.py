@@ -1,1 +1,4 @@
-"""The bridge: turns the command lines that an agent prints into actions, and tells it what came of them."""
+"""The bridge: turns the command lines an agent prints into actions, and tells it the results.
+
+Down the layers: serve → routes | webhooks → session → conversation → execute → subagent → launch → agent.
+"""

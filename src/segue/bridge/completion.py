@@ -1,4 +1,4 @@
-"""Tells a URL of the user that a subagent has ended, signed and in the form of Cursor's own webhooks."""
+"""Reports the end of a subagent to a URL of the user, signed and in the format of Cursor's own webhooks."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from segue.bridge.desk import Desk
-from segue.domain.event import EventType
-from segue.ports import StepFacts, StepResult
+from segue.bridge.context import ConversationContext
+from segue.bridge.steps import CompletionOutput
+from segue.domain.events import BridgeWebhook
+from segue.domain.results import StepResult
+from segue.ports import StepFacts
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 _STATUS = {"done": "FINISHED"}
 _POLICY = HttpPolicy(timeout=20.0, attempts=4)
 
 
-def signature(secret: str, body: bytes) -> str:
-    """The value of the header X-Webhook-Signature."""
+def sign(secret: str, body: bytes) -> str:
+    """Return the value of the header X-Webhook-Signature."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-async def tell(desk: Desk, key: str, facts: dict[str, Any]) -> None:
-    """Post the end of a subagent, once as far as the receiver looks at the delivery's id."""
-    url = desk.settings.completion_url
+async def report_completion(context: ConversationContext, key: str, facts: dict[str, Any]) -> None:
+    """Post the end of a subagent; a delivery that is sent again keeps its id."""
+    url = context.settings.completion_url
     if url is None:
         return
 
-    async def work(token: str) -> StepResult:
-        problem = await _posted(desk, url, token, _body(facts))
-        data = {"delivery": token, "agent_id": facts.get("agent_id", ""), "status": facts["status"]}
-        await desk.emit(
-            EventType.BRIDGE_WEBHOOK, key, **data, direction="out", outcome=problem or "delivered"
-        )
-        return StepResult(not problem, {"problem": problem})
+    async def work(token: str) -> StepResult[CompletionOutput]:
+        problem = await _post(context, url, token, _make_body(facts))
+        about = (str(facts.get("agent_id", "")), str(facts["status"]))
+        await context.emit(BridgeWebhook(*about, "out", problem or "delivered", token), key)
+        return StepResult(not problem, CompletionOutput(problem))
 
-    await desk.journal.step(f"{key}/completion", work, facts=StepFacts(phase="completion"))
+    step = f"{key}/completion"
+    await context.journal.step(step, CompletionOutput, work, facts=StepFacts(phase="completion"))
 
 
-def _body(facts: dict[str, Any]) -> dict[str, Any]:
+def _make_body(facts: dict[str, Any]) -> dict[str, Any]:
     target = {"url": facts.get("url", ""), "branchName": facts.get("branch", "")}
     return {
         "event": "statusChange",
@@ -54,15 +55,16 @@ def _body(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _posted(desk: Desk, url: str, token: str, body: dict[str, Any]) -> str:
-    """What went wrong; empty when it arrived."""
-    secret = os.environ.get(desk.settings.completion_secret_env, "").strip()
+async def _post(context: ConversationContext, url: str, token: str, body: dict[str, Any]) -> str:
+    """Post the body; return what went wrong, or an empty string."""
+    variable = context.settings.completion_secret_env
+    secret = os.environ.get(variable, "").strip()
     if not secret:
-        return f"not sent: {desk.settings.completion_secret_env} is not set, and nothing goes out unsigned"
+        return f"not sent: {variable} is not set, and nothing is sent unsigned"
     parts = urlsplit(url)
-    # Signed as it is sent: the client serialises with the same function.
+    # The client serialises the body with the same function, so the signature fits what is sent.
     headers = {
-        "X-Webhook-Signature": signature(secret, json.dumps(body).encode()),
+        "X-Webhook-Signature": sign(secret, json.dumps(body).encode()),
         "X-Webhook-ID": token,
         "X-Webhook-Event": "statusChange",
     }

@@ -1,7 +1,7 @@
-"""Reads the commands in what an agent says: one per line, at the start of the line, or not at all.
+"""Parses the commands in an agent's reply: one per line, at the start of the line.
 
-A line that is malformed is skipped with its reason. Lines inside code fences are examples, not commands,
-unless configured otherwise: an agent that explains the protocol must not set it off.
+A malformed line is skipped, with the reason. Lines in code fences are examples, not commands, unless
+configured otherwise: an agent that explains the protocol must not trigger it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 from segue.bridge.commands import (
     ACTION,
     KEY,
-    Command,
+    BridgeCommand,
     Extension,
     LocalAction,
     Remind,
     Subagent,
     WebhookResult,
-    identity,
+    hash_command,
 )
-from segue.bridge.when import instant
+from segue.bridge.when import parse_time
 
 LIMIT = 100
-"""How many commands of one reply are read, if nobody says otherwise."""
+"""The default maximum number of commands per reply."""
 
 _KEYWORD = re.compile(r"([A-Z][A-Z0-9_]{1,49}):(.*)", re.DOTALL)
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -36,14 +36,14 @@ _LONGEST = 100_000
 _SHOWN = 500
 _OPTIONAL = ("agent", "model", "branch", "wait")
 _WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]{0,199}", re.ASCII)
-"""What an agent, a model, a branch or an id may look like: never an option, never several words."""
+"""An agent, a model, a branch or an id: never an option, never several words."""
 
 _BOOLEAN = {"true": True, "yes": True, "false": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A line that looks like a command and is not carried out."""
+class SkippedLine:
+    """A line that looks like a command but is not executed."""
 
     line: int
     text: str
@@ -51,14 +51,14 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What was found in a reply, in its order."""
+class ParsedReply:
+    """The commands and skipped lines of a reply, in order."""
 
-    commands: tuple[Command, ...]
-    skipped: tuple[Skipped, ...]
+    commands: tuple[BridgeCommand, ...]
+    skipped: tuple[SkippedLine, ...]
 
 
-def read(
+def parse_reply(
     text: str,
     *,
     now: datetime,
@@ -66,62 +66,63 @@ def read(
     in_fences: bool = False,
     limit: int = LIMIT,
     keywords: Collection[str] = (),
-) -> Reading:
-    """The commands in a text; `keywords` are further ones that take a JSON payload."""
-    readers = _readers(now, zone, keywords)
-    found: dict[str, Command] = {}
-    skipped: list[Skipped] = []
+) -> ParsedReply:
+    """Return the commands in a text; `keywords` are extra commands that take a JSON payload."""
+    readers = _make_readers(now, zone, keywords)
+    found: dict[str, BridgeCommand] = {}
+    skipped: list[SkippedLine] = []
     for number, line, fenced in _candidates(text, readers):
         try:
-            command = _command(line, readers, fenced and not in_fences)
+            command = _parse_line(line, readers, fenced and not in_fences)
         except ValueError as error:
-            skipped.append(Skipped(number, line[:_SHOWN], str(error)))
+            skipped.append(SkippedLine(number, line[:_SHOWN], str(error)))
             continue
-        if identity(command) in found:
-            skipped.append(Skipped(number, line[:_SHOWN], "it was given before in the same reply"))
+        digest = hash_command(command)
+        if digest in found:
+            skipped.append(SkippedLine(number, line[:_SHOWN], "it is a repetition in the same reply"))
         elif len(found) >= limit:
-            skipped.append(Skipped(number, line[:_SHOWN], f"the reply holds more than {limit} commands"))
+            skipped.append(SkippedLine(number, line[:_SHOWN], f"the reply has more than {limit} commands"))
         else:
-            found[identity(command)] = command
-    return Reading(tuple(found.values()), tuple(skipped))
+            found[digest] = command
+    return ParsedReply(tuple(found.values()), tuple(skipped))
 
 
-Reader = Callable[[str], Command]
+Reader = Callable[[str], BridgeCommand]
 
 
-def _readers(now: datetime, zone: tzinfo, keywords: Collection[str]) -> dict[str, Reader]:
+def _make_readers(now: datetime, zone: tzinfo, keywords: Collection[str]) -> dict[str, Reader]:
     known: dict[str, Reader] = {
-        "SUBAGENT": _subagent,
-        "LOCAL_ACTION": _local_action,
-        "REMIND": lambda rest: _remind(rest, now, zone),
-        "WEBHOOK_RESULT": _webhook_result,
+        "SUBAGENT": _read_subagent,
+        "LOCAL_ACTION": _read_local_action,
+        "REMIND": lambda rest: _read_remind(rest, now, zone),
+        "WEBHOOK_RESULT": _read_webhook_result,
     }
-    return {**{word: _extension(word) for word in keywords}, **known}
+    return {**{word: _extension_reader(word) for word in keywords}, **known}
 
 
 def _candidates(text: str, readers: Collection[str]) -> Iterator[tuple[int, str, bool]]:
-    """The lines that start with a keyword, with their numbers and whether they stand in a fence."""
+    """Yield the lines that start with a keyword, with their number and whether they are in a fence."""
     lines = _LINE_END.split(text)
     starts = tuple(f"{word}:" for word in readers)
     chosen = [number for number, line in enumerate(lines) if line.startswith(starts)]
-    fenced = _fenced(text) if chosen and ("```" in text or "~~~" in text) else frozenset[int]()
+    fenced = _find_fences(text) if chosen and ("```" in text or "~~~" in text) else frozenset[int]()
     for number in chosen:
         yield number + 1, lines[number], number in fenced
 
 
-def _fenced(text: str) -> frozenset[int]:
-    """The lines of every code fence, as CommonMark sees them: nested, indented, unclosed."""
+def _find_fences(text: str) -> frozenset[int]:
+    """Return the lines in code fences, as CommonMark defines them: nested, indented, unclosed."""
     from markdown_it import MarkdownIt
 
-    # HTML is prose to us, so that a fence inside it is still a fence; inline text does not matter.
+    # A fence inside HTML is still a fence, so HTML is not parsed; inline markup does not matter.
     parser = MarkdownIt("commonmark").disable(["html_block", "inline", "reference"])
     fences = [token.map for token in parser.parse(text) if token.type == "fence" and token.map]
     return frozenset(number for first, end in fences for number in range(first, end))
 
 
-def _command(line: str, readers: dict[str, Reader], forbidden: bool) -> Command:
+def _parse_line(line: str, readers: dict[str, Reader], forbidden: bool) -> BridgeCommand:
     if forbidden:
-        raise ValueError("it stands in a code fence")
+        raise ValueError("it is in a code fence")
     if len(line) > _LONGEST:
         raise ValueError(f"it is longer than {_LONGEST} characters")
     found = _KEYWORD.fullmatch(line)
@@ -129,96 +130,97 @@ def _command(line: str, readers: dict[str, Reader], forbidden: bool) -> Command:
     return readers[found[1]](found[2].strip())
 
 
-def _subagent(rest: str) -> Subagent:
-    values = _pairs(rest, ("repo", *_OPTIONAL, "prompt"), last="prompt")
+def _read_subagent(rest: str) -> Subagent:
+    values = _split_pairs(rest, ("repo", *_OPTIONAL, "prompt"), last="prompt")
     if "repo" not in values and (found := _LAST_REPO.search(values.get("prompt", ""))):
         values |= {"repo": found[1], "prompt": values["prompt"][: found.start()].strip()}
     for name in ("repo", "prompt"):
         if not values.get(name):
             raise ValueError(f"{name} is missing (the prompt takes the rest of the line)")
-    options = {name: _word(name, values[name]) for name in ("agent", "model", "branch") if name in values}
-    return Subagent(values["repo"], values["prompt"], **options, wait=_wait(values.get("wait")))
+    options = {
+        name: _check_word(name, values[name]) for name in ("agent", "model", "branch") if name in values
+    }
+    return Subagent(values["repo"], values["prompt"], **options, wait=_read_wait(values.get("wait")))
 
 
-def _wait(value: str | None) -> bool | None:
+def _read_wait(value: str | None) -> bool | None:
     if value is None:
         return None
     if value.lower() not in _BOOLEAN:
-        raise ValueError("wait is true or false")
+        raise ValueError("wait must be true or false")
     return _BOOLEAN[value.lower()]
 
 
-def _local_action(rest: str) -> LocalAction:
+def _read_local_action(rest: str) -> LocalAction:
     action, comma, more = rest.partition(",")
     if not ACTION.fullmatch(action.strip()):
-        raise ValueError("the action is missing or has no valid name")
-    parameters = _pairs(more.strip(), None) if comma else {}
+        raise ValueError("the action is missing or its name is not valid")
+    parameters = _split_pairs(more.strip(), None) if comma else {}
     return LocalAction(action.strip(), parameters)
 
 
-def _remind(rest: str, now: datetime, zone: tzinfo) -> Remind:
+def _read_remind(rest: str, now: datetime, zone: tzinfo) -> Remind:
     said, comma, message = (part.strip() for part in rest.partition(","))
     if not comma or not message:
         raise ValueError("the message is missing: REMIND: <when>, <message>")
-    return Remind(instant(said, now, zone), message, said)
+    return Remind(parse_time(said, now, zone), message, said)
 
 
-def _webhook_result(rest: str) -> WebhookResult:
-    values = _pairs(rest, ("agent_id", "status"))
+def _read_webhook_result(rest: str) -> WebhookResult:
+    values = _split_pairs(rest, ("agent_id", "status"))
     if values.keys() != {"agent_id", "status"}:
         raise ValueError("agent_id and status are needed")
-    return WebhookResult(_word("agent_id", values["agent_id"]), _word("status", values["status"]))
+    return WebhookResult(_check_word("agent_id", values["agent_id"]), _check_word("status", values["status"]))
 
 
-def _extension(keyword: str) -> Reader:
-    def reader(rest: str) -> Extension:
+def _extension_reader(keyword: str) -> Reader:
+    def read(rest: str) -> Extension:
         try:
-            payload: Any = json.loads(rest, parse_constant=_no_number)
+            payload: Any = json.loads(rest, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
             raise ValueError("the payload is not valid JSON") from None
         if not isinstance(payload, dict):
             raise ValueError("the payload is not a JSON object")  # noqa: TRY004 - a wrong text
         return Extension(keyword, payload)
 
-    return reader
+    return read
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
-def _pairs(rest: str, known: Collection[str] | None, last: str | None = None) -> dict[str, str]:
-    """`key=value, key=value`; keys in any case, values trimmed. The value of `last` takes all that follows.
+def _split_pairs(rest: str, known: Collection[str] | None, last: str | None = None) -> dict[str, str]:
+    """Split `key=value, key=value`; keys in any case, values trimmed. `last` takes the rest of the line.
 
-    A comma ends a value only where a key follows it, so that values may hold commas.
+    A comma ends a value only before a key, so that values may contain commas.
     """
     values: dict[str, str] = {}
     while rest:
         key, equals, more = rest.partition("=")
         name = key.strip().lower()
         if not equals or not KEY.fullmatch(name) or (known is not None and name not in known):
-            raise ValueError(
-                f"{key.strip()[:50]!r} is no key" + (f" out of {', '.join(known)}" if known else "")
-            )
+            names = f" (known keys: {', '.join(known)})" if known else ""
+            raise ValueError(f"{key.strip()[:50]!r} is not a key{names}")
         if name in values:
             raise ValueError(f"{name} is given twice")
         if name == last:
             return {**values, name: more.strip()}
-        end = _next_key(more, known)
+        end = _find_next_key(more, known)
         values[name] = (more if end is None else more[:end]).strip()
         rest = "" if end is None else more[end + 1 :].strip()
     return values
 
 
-def _next_key(text: str, known: Collection[str] | None) -> int | None:
-    """Where the comma before the next key stands."""
+def _find_next_key(text: str, known: Collection[str] | None) -> int | None:
+    """Return the position of the comma before the next key."""
     for found in re.finditer(r",\s*([A-Za-z_][A-Za-z0-9_]{0,49})\s*=", text):
         if known is None or found[1].lower() in known:
             return found.start()
     return None
 
 
-def _word(name: str, value: str) -> str:
+def _check_word(name: str, value: str) -> str:
     if not _WORD.fullmatch(value) or ".." in value:
-        raise ValueError(f"{name} has no valid value")
+        raise ValueError(f"the value of {name} is not valid")
     return value

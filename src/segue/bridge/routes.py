@@ -1,4 +1,4 @@
-"""The bridge over HTTP: messages in, conversations out, and Cursor's webhooks. The guard stands before it."""
+"""The bridge over HTTP: messages in, conversations out, and Cursor's webhooks, all behind the guard."""
 
 from __future__ import annotations
 
@@ -6,117 +6,124 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from segue.bridge import view, webhooks
-from segue.bridge.session import begin, place
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from segue.bridge.conversations import (
+    begin_conversation,
+    describe,
+    find_conversation,
+    list_conversations,
+    resolve_repo,
+    summarise,
+)
+from segue.bridge.webhooks import is_signed, parse_delivery, store_delivery
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
 from segue.ports import Store
 from segue.runtime.app import App
+from segue.runtime.plan import agent_text
 from segue.runtime.wiring import agent_kind
+from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse
-
-_MOST = 1000
+_WEBHOOKS = "/webhooks/cursor"
+_MAX_LIMIT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Routes:
-    """What answers."""
+class BridgeRoutes:
+    """The request handlers."""
 
     app: App
     store: Store
     ensure: Callable[[str], None]
-    """See to it that a conversation goes on."""
+    """Make sure that a conversation is running."""
     inbox: str
     repo: str | None
 
     async def messages(self, request: Request) -> JSONResponse:
-        """Begin a conversation, or say something in one."""
-        body = await _object(request)
+        """Begin a conversation, or send a message to one."""
+        body = await _read_object(request)
         text = body.get("message")
         if not isinstance(text, str) or not text.strip():
             raise UsageError("message is missing.", hint='{"message": "…", "conversation": "…"}')
-        run = await asyncio.to_thread(self._said, body, text)
+        run = await asyncio.to_thread(self._send, body, text)
         self.ensure(run.id)
         return _answer({"conversation": run.id}, 202)
 
-    def _said(self, body: dict[str, Any], text: str) -> Run:
+    def _send(self, body: dict[str, Any], text: str) -> Run:
         if named := body.get("conversation"):
-            run = view.find(self.store, str(named))
+            run = find_conversation(self.store, str(named))
             self.store.send(run.id, "message", {"kind": "message", "text": text})
             return run
-        agent = str(body.get("agent") or self.app.agent_name())
-        agent_class(agent)
-        where = str(body.get("repo") or self.repo or "")
-        if not where:
-            raise UsageError("Nobody says where the agent works.", hint='Send "repo", or serve with --repo')
-        return begin(self.store, self.app, agent, place(where), text, anew=True)[0]
+        agent = str(body.get("agent") or agent_text(self.app))
+        agent_kind(agent, self.app.loaded)
+        repo = str(body.get("repo") or self.repo or "")
+        if not repo:
+            raise UsageError("No repository was named.", hint='Send "repo", or serve with --repo')
+        return begin_conversation(self.store, self.app, agent, resolve_repo(repo), text, force_new=True)[0]
 
     async def conversations(self, request: Request) -> JSONResponse:
-        """All conversations, newest first."""
-        said = request.query_params.get("limit", "20")
-        limit = min(int(said), _MOST) if said.isascii() and said.isdecimal() else 20
-        return _answer(await asyncio.to_thread(self._listed, limit))
+        """Return the conversations, newest first."""
+        given = request.query_params.get("limit", "20")
+        limit = min(int(given), _MAX_LIMIT) if given.isascii() and given.isdecimal() else 20
 
-    def _listed(self, limit: int) -> list[dict[str, Any]]:
-        runs = view.conversations(self.store, limit)
-        return [view.summary(run, self.store.steps(run.id), run.state) for run in runs]
+        def load() -> list[dict[str, Any]]:
+            runs = list_conversations(self.store, limit)
+            return [summarise(self.store, run) for run in runs]
+
+        return _answer(await asyncio.to_thread(load))
 
     async def conversation(self, request: Request) -> JSONResponse:
-        """One conversation with everything that was said and done."""
+        """Return one conversation with everything that was said and done."""
 
-        def look() -> dict[str, Any]:
-            run = view.find(self.store, request.path_params["id"])
-            return view.detail(run, self.store.steps(run.id), run.state)
+        def load() -> dict[str, Any]:
+            run = find_conversation(self.store, request.path_params["id"])
+            return describe(self.store, run)
 
         try:
-            return _answer(await asyncio.to_thread(look))
+            return _answer(await asyncio.to_thread(load))
         except UsageError as error:
             return _error(error, 404)
 
     async def webhook(self, request: Request) -> JSONResponse:
-        """A delivery: refused unless it is signed, written down before it is answered."""
-        from starlette.responses import JSONResponse
-
+        """Store a delivery before answering it; refuse it unless it is signed."""
         secret = os.environ.get(self.app.loaded.settings.bridge.webhook_secret_env, "").strip()
         if not secret:
             return JSONResponse({"error": "no secret is configured; unsigned webhooks are refused"}, 503)
         body = await request.body()
-        if not webhooks.is_signed(secret, body, request.headers.get("x-webhook-signature")):
+        if not is_signed(secret, body, request.headers.get("x-webhook-signature")):
             return JSONResponse({"error": "the signature is missing or wrong"}, 401)
         try:
-            delivery = webhooks.parse(body, request.headers.get("x-webhook-id"))
+            delivery = parse_delivery(body, request.headers.get("x-webhook-id"))
         except ValueError as error:
             return JSONResponse({"error": str(error)}, 400)
         if delivery is None:
             return _answer({"taken": False})
         named = request.query_params.get("conversation")
-        fresh = await asyncio.to_thread(webhooks.keep, self.store, self.inbox, delivery, named)
+        fresh = await asyncio.to_thread(store_delivery, self.store, self.inbox, delivery, named)
         return _answer({"taken": fresh})
 
 
-def make_app(
-    app: App, store: Store, ensure: Callable[[str], None], inbox: str, repo: str | None
-) -> Starlette:
-    """The routes as an ASGI app."""
-    from starlette.applications import Starlette
-    from starlette.routing import Route
-
-    routes = Routes(app, store, ensure, inbox, repo)
+def make_bridge_app(routes: BridgeRoutes, token: str) -> Starlette:
+    """Return the routes behind the guard."""
+    settings = routes.app.loaded.settings.bridge
+    hosts = (*LOOPBACK_HOSTS, settings.listen, *settings.hosts)
     return Starlette(
         routes=[
             Route("/messages", routes.messages, methods=["POST"]),
             Route("/conversations", routes.conversations, methods=["GET"]),
             Route("/conversations/{id}", routes.conversation, methods=["GET"]),
-            Route("/webhooks/cursor", routes.webhook, methods=["POST"]),
+            Route(_WEBHOOKS, routes.webhook, methods=["POST"]),
             Route("/health", _health, methods=["GET"]),
         ],
-        exception_handlers={SegueError: _refused},
+        middleware=[Middleware(RequestGuard, token=token, hosts=hosts, open_paths=(_WEBHOOKS, "/health"))],
+        exception_handlers={SegueError: _handle_error},
     )
 
 
@@ -124,12 +131,12 @@ async def _health(_request: Request) -> JSONResponse:
     return _answer({"ok": True})
 
 
-async def _refused(_request: Request, error: Exception) -> JSONResponse:
+async def _handle_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, SegueError)
     return _error(error, 400 if isinstance(error, UsageError) else 500)
 
 
-async def _object(request: Request) -> dict[str, Any]:
+async def _read_object(request: Request) -> dict[str, Any]:
     try:
         body = await request.json()
     except (ValueError, RecursionError):
@@ -140,12 +147,8 @@ async def _object(request: Request) -> dict[str, Any]:
 
 
 def _answer(data: Any, status: int = 200) -> JSONResponse:
-    from starlette.responses import JSONResponse
-
     return JSONResponse({"schema": 1, "data": data}, status, headers={"cache-control": "no-store"})
 
 
 def _error(error: SegueError, status: int) -> JSONResponse:
-    from starlette.responses import JSONResponse
-
     return JSONResponse({"schema": 1, "error": {"message": error.message, "hint": error.hint}}, status)

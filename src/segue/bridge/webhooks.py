@@ -1,4 +1,4 @@
-"""Cursor's webhooks: signed over raw bytes, taken once, believed only after a look at the API."""
+"""Receives Cursor's webhooks: each delivery is signed, stored once and confirmed at the API."""
 
 from __future__ import annotations
 
@@ -17,30 +17,33 @@ from urllib.parse import quote
 
 from segue.agents.cursor_cloud.agent import KEY, CursorCloudOptions
 from segue.agents.cursor_cloud.api import parse_status
-from segue.bridge.completion import signature
-from segue.bridge.session import KIND
-from segue.domain.event import Event, EventType
+from segue.bridge.completion import sign
+from segue.bridge.conversations import KIND
+from segue.bridge.steps import InboxOutput
+from segue.domain.events import AgentStarted, BridgeWebhook
 from segue.domain.options import read_options
-from segue.domain.run import Run, RunSpec, RunState
-from segue.ports import Journal, StepFacts, StepResult, Store
+from segue.domain.results import StepResult
+from segue.domain.run import Run, RunKind, RunSpec, RunState
+from segue.ports import Journal, StepFacts, Store
 from segue.runtime.app import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 INBOX = "bridge-webhooks"
-"""The kind of the run that holds all deliveries, so that each is taken once, whoever it is for."""
+_SPEC = RunSpec(INBOX, "webhooks", "", "", KIND, kind=RunKind.INBOX)
+"""The kind of the run that contains all deliveries, so that each is processed once."""
 
 _ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
-_LONGEST_PAUSE = 60.0
+_MAX_PAUSE = 60.0
 _BATCH = 100
-"""How many deliveries are one step: a flood must not cost as many transactions."""
+"""Deliveries per step: a flood must not cost as many transactions."""
 
-_HEARING = (RunState.RUNNING, RunState.PARKED, RunState.DONE)
-"""A conversation that was stopped, or needs a human, hears of it when somebody goes on with it."""
+_LISTENING = (RunState.RUNNING, RunState.PARKED, RunState.DONE)
+"""Conversations that are woken at once; a stopped one gets the message when it is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
-    """One webhook, as far as it matters."""
+class WebhookDelivery:
+    """The parts of one webhook that matter."""
 
     id: str
     agent_id: str
@@ -50,13 +53,13 @@ class Delivery:
 
 
 def is_signed(secret: str, body: bytes, header: str | None) -> bool:
-    """Whether the body is signed with the secret; takes as long for every wrong signature."""
+    """Return whether the body is signed with the secret, in constant time."""
     given = (header or "").strip().encode("utf-8", "surrogatepass")
-    return hmac.compare_digest(given, signature(secret, body).encode())
+    return hmac.compare_digest(given, sign(secret, body).encode())
 
 
-def parse(body: bytes, delivery: str | None) -> Delivery | None:
-    """What a body says; None when it is about something else. ValueError when it makes no sense."""
+def parse_delivery(body: bytes, delivery: str | None) -> WebhookDelivery | None:
+    """Return the delivery; None if it is about something else. Raise ValueError if it is malformed."""
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError):
@@ -67,13 +70,13 @@ def parse(body: bytes, delivery: str | None) -> Delivery | None:
         return None
     agent, status, at = (str(payload.get(name, "")) for name in ("id", "status", "timestamp"))
     if not _ID.fullmatch(agent) or not status:
-        raise ValueError("id and status are needed")
+        raise ValueError("id and status are required")
     name = delivery.strip() if delivery else ""
-    return Delivery(name[:200] or _digest(agent, status, at), agent, status, at, payload)
+    return WebhookDelivery(name[:200] or _digest(agent, status, at), agent, status, at, payload)
 
 
-def keep(store: Store, inbox: str, delivery: Delivery, conversation: str | None) -> bool:
-    """Write a delivery down; False when it was written down before."""
+def store_delivery(store: Store, inbox: str, delivery: WebhookDelivery, conversation: str | None) -> bool:
+    """Store a delivery; return False if it was stored before."""
     target = delivery.payload.get("target")
     source = delivery.payload.get("source")
     facts = {
@@ -89,45 +92,43 @@ def keep(store: Store, inbox: str, delivery: Delivery, conversation: str | None)
     return store.send(inbox, "webhook", facts, f"webhook/{delivery.id}")
 
 
-def inbox_run(store: Store) -> Run:
-    """The run that holds all deliveries to this store."""
+def open_inbox(store: Store) -> Run:
+    """Return the run that contains all deliveries to this store."""
     found = store.runs(source_key=f"{KIND}:webhooks", limit=1)
-    return found[0] if found else store.create(f"{KIND}:webhooks", RunSpec(INBOX, "webhooks", "", "", KIND))
+    return found[0] if found else store.create(f"{KIND}:webhooks", _SPEC)
 
 
 async def dispatch(app: App, store: Store, journal: Journal, ensure: Callable[[str], None]) -> None:
-    """For ever: look each delivery up at the API and hand it to the conversation it concerns."""
-    await journal.set_state(RunState.DONE, "holds the webhooks of `segue bridge serve`")
+    """Confirm each delivery at the API and pass it to its conversation, for ever."""
+    await journal.set_state(RunState.DONE, "contains the webhooks of `segue bridge serve`")
     loop = asyncio.get_running_loop()
 
     def on_loop(run_id: str) -> None:
         loop.call_soon_threadsafe(ensure, run_id)
 
-    async with _api(app) as api:
+    async with _open_api(app) as api:
 
-        async def work(_token: str) -> StepResult:
+        async def work(_token: str) -> StepResult[InboxOutput]:
             facts = await journal.wait("webhook")
             taken = 0
             while facts is not None:
                 taken += 1
-                outcome = await _doubt(api, facts["agent_id"], facts["status"])
-                outcome = outcome or await asyncio.to_thread(_handed_on, store, facts, on_loop)
-                told = {name: facts[name] for name in ("delivery", "agent_id", "status")}
-                await journal.emit(
-                    Event(EventType.BRIDGE_WEBHOOK, {**told, "direction": "in", "outcome": outcome})
-                )
+                outcome = await _confirm(api, facts["agent_id"], facts["status"])
+                outcome = outcome or await asyncio.to_thread(_pass_on, store, facts, on_loop)
+                about = (facts["agent_id"], facts["status"], "in", outcome, facts["delivery"])
+                await journal.emit(BridgeWebhook(*about))
                 facts = await journal.wait("webhook", timeout=0) if taken < _BATCH else None
-            return StepResult(True, {"taken": taken})
+            return StepResult(True, InboxOutput(taken))
 
         number = sum(step.ended is not None for step in journal.steps("webhook/"))
         while True:
             number += 1
-            await journal.step(f"webhook/{number}", work, facts=StepFacts(phase="webhook"))
+            await journal.step(f"webhook/{number}", InboxOutput, work, facts=StepFacts(phase="webhook"))
 
 
 @asynccontextmanager
-async def _api(app: App) -> AsyncIterator[HttpClient | None]:
-    """Cursor's API, as far as there is a key for it."""
+async def _open_api(app: App) -> AsyncIterator[HttpClient | None]:
+    """Open Cursor's API; None without a key."""
     key = os.environ.get(KEY, "").strip()
     if not key:
         yield None
@@ -139,8 +140,8 @@ async def _api(app: App) -> AsyncIterator[HttpClient | None]:
         yield http
 
 
-async def _doubt(api: HttpClient | None, agent: str, status: str) -> str:
-    """Why a delivery is not believed; empty when the API says the same. Waits while there is no answer."""
+async def _confirm(api: HttpClient | None, agent: str, status: str) -> str:
+    """Return why a delivery is not believed; empty if the API confirms it. Wait while there is no answer."""
     if api is None:
         return f"not confirmed: {KEY} is not set"
     pause = 1.0
@@ -150,40 +151,40 @@ async def _doubt(api: HttpClient | None, agent: str, status: str) -> str:
             break
         except HttpError:
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(2 * pause, _MAX_PAUSE)
     if answer.status != 200:
         return f"not confirmed: the API answered with {answer.status}"
     try:
-        said = answer.json()
+        data = answer.json()
     except ValueError:
-        said = None
-    now = parse_status(said.get("status")) if isinstance(said, dict) else None
+        data = None
+    now = parse_status(data.get("status")) if isinstance(data, dict) else None
     return "" if now is parse_status(status) else f"stale: the API says {now}"
 
 
-def _handed_on(store: Store, facts: dict[str, Any], ensure: Callable[[str], None]) -> str:
-    run = _conversation(store, facts)
+def _pass_on(store: Store, facts: dict[str, Any], ensure: Callable[[str], None]) -> str:
+    run = _find_conversation(store, facts)
     if run is None:
-        return "no conversation waits for it"
+        return "no conversation is waiting for it"
     name = _digest(facts["agent_id"], facts["status"], facts["timestamp"])
     payload = {**facts, "kind": "webhook", "status": facts["status"].lower()}
     fresh = store.send(run.id, "message", payload, f"webhook/{name}")
-    if run.state in _HEARING:
+    if run.state in _LISTENING:
         ensure(run.id)
-    return "delivered" if fresh else "told before"
+    return "delivered" if fresh else "delivered before"
 
 
-def _conversation(store: Store, facts: dict[str, Any]) -> Run | None:
-    """The conversation that the sender names, or the one that has launched the agent."""
+def _find_conversation(store: Store, facts: dict[str, Any]) -> Run | None:
+    """Return the conversation that the sender names, or the one that launched the agent."""
     names = [facts["conversation"]] if facts.get("conversation") else []
     if not names:
         found = store.query(
             "SELECT DISTINCT run_id FROM orchestrator_events WHERE type = ? AND CAST(data AS TEXT) LIKE ?",
-            [EventType.AGENT_STARTED.value, f'%"{facts["agent_id"]}"%'],
+            [AgentStarted.type, f'%"{facts["agent_id"]}"%'],
         )
         names = [row["run_id"] for row in found]
     runs = [store.run(name) for name in names]
-    return next((run for run in runs if run is not None and run.spec.source_kind == KIND), None)
+    return next((run for run in runs if run is not None and run.spec.kind is RunKind.CONVERSATION), None)
 
 
 def _digest(*words: str) -> str:

@@ -1,4 +1,4 @@
-"""When a reminder is due: an instant with its zone, `in 30m`, `1h30m`, `tomorrow 9:00`; never a guess."""
+"""Parses the time of a reminder: an instant with its zone, `in 30m`, `1h30m`, `tomorrow 9:00`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _OFFSET = re.compile(
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
-def instant(said: str, now: datetime, zone: tzinfo) -> datetime:
-    """The instant that is meant; ValueError says why there is none. `zone` is that of people here."""
+def parse_time(said: str, now: datetime, zone: tzinfo) -> datetime:
+    """Return the instant, or raise ValueError with the reason. `zone` is used where the text names none."""
     text = " ".join(said.split())
     if re.fullmatch(r"[\d.,:]+", text):
-        raise ValueError("a bare number is no time: write `in 30m` or an instant with its zone")
+        raise ValueError("a bare number is not a time: write `in 30m` or an instant with its zone")
     try:
-        when = _relative(text.lower(), now) or _absolute(text) or _on_a_day(text, now, zone)
+        when = _parse_duration(text.lower(), now) or _parse_instant(text) or _parse_day(text, now, zone)
     except OverflowError:
         when = now + 2 * FARTHEST
     if when is None:
@@ -43,14 +43,14 @@ def instant(said: str, now: datetime, zone: tzinfo) -> datetime:
     return when
 
 
-def _relative(text: str, now: datetime) -> datetime | None:
+def _parse_duration(text: str, now: datetime) -> datetime | None:
     if not _DURATION.fullmatch(text):
         return None
     parts = _AMOUNT.findall(text)
     return now + timedelta(seconds=sum(float(amount) * _SECONDS[unit[0]] for amount, unit in parts))
 
 
-def _absolute(text: str) -> datetime | None:
+def _parse_instant(text: str) -> datetime | None:
     found = _ISO.fullmatch(text)
     if not found:
         return None
@@ -58,20 +58,20 @@ def _absolute(text: str) -> datetime | None:
     if not stated:
         raise ValueError("the instant has no zone: add Z or +02:00")
     moment = text[: found.start("zone")].replace(" ", "T").upper()
-    return datetime.fromisoformat(moment).replace(tzinfo=_zone(stated)).astimezone(UTC)
+    return datetime.fromisoformat(moment).replace(tzinfo=_parse_zone(stated)).astimezone(UTC)
 
 
-def _on_a_day(text: str, now: datetime, zone: tzinfo) -> datetime | None:
+def _parse_day(text: str, now: datetime, zone: tzinfo) -> datetime | None:
     found = _DAY.fullmatch(text)
     if not found:
         return None
-    there = _zone(found["zone"]) if found["zone"] else zone
+    there = _parse_zone(found["zone"]) if found["zone"] else zone
     day = now.astimezone(there).date() + timedelta(days=found["day"].lower() == "tomorrow")
     clock = time(int(found["hour"]), int(found["minute"]))
     return datetime.combine(day, clock, there).astimezone(UTC)
 
 
-def _zone(stated: str) -> tzinfo:
+def _parse_zone(stated: str) -> tzinfo:
     if stated.upper() in ("Z", "UTC", "GMT"):
         return UTC
     if found := _OFFSET.fullmatch(stated):

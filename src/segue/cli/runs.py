@@ -6,31 +6,34 @@ import time
 from typing import Any
 
 from segue.domain.errors import UsageError
-from segue.domain.run import Run, RunState
+from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.ports import Store
 from segue.runtime.app import App
-from segue.store.projections import TaskView
-from segue.store.projections import state_of as state_of
+from segue.view.load import state_of as state_of
+from segue.view.run import RunView, TaskView
 
 NO_RUNS = "No runs yet. Try: segue demo"
 
 
 def find_run(store: Store, app: App, name: str | None, *, unfinished: bool = False) -> Run | None:
-    """Return the run with this id or unique prefix; for None or `last`, the newest one."""
-    if name is None or name == "last":
-        return _latest(store, app, unfinished)
-    run = store.run(name)
-    if run is None:
-        raise UsageError(f"There is no run {name!r}.", hint="List the runs: segue status")
-    return run
+    """Return the run with this id or unique prefix; for `last`, the newest run that works on tasks.
+
+    Without a name it is the newest too, or with `unfinished` the newest that did not finish.
+    """
+    if name is not None and name != "last":
+        run = store.run(name)
+        if run is None:
+            raise UsageError(f"There is no run {name!r}.", hint="List the runs: segue status")
+        return run
+    return _newest(store, app, unfinished and name is None)
 
 
-def _latest(store: Store, app: App, unfinished: bool) -> Run | None:
+def _newest(store: Store, app: App, unfinished: bool) -> Run | None:
     """Return the newest run, preferring runs of this repository."""
-    runs = [run for run in store.runs() if not unfinished or run.state is not RunState.DONE]
+    runs = [run for run in store.runs(kinds=TASK_RUNS) if not unfinished or run.state is not RunState.DONE]
     here = str(app.repo)
-    near = [run for run in runs if _is_inside(here, run.place) or _is_inside(here, run.spec.repo)]
-    return next(iter([*near, *runs]), None)
+    near = (run for run in runs if _is_inside(here, run.place) or _is_inside(here, run.spec.repo))
+    return next(near, next(iter(runs), None))
 
 
 def _is_inside(here: str, folder: str) -> bool:
@@ -42,7 +45,7 @@ def moment(ms: int | None) -> str:
     return "" if ms is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
 
 
-def run_data(run: Run, views: list[TaskView]) -> dict[str, Any]:
+def run_data(run: Run, view: RunView) -> dict[str, Any]:
     """Return one run as programs read it: the machine contract of `status`."""
     return {
         "id": run.id,
@@ -57,11 +60,16 @@ def run_data(run: Run, views: list[TaskView]) -> dict[str, Any]:
         "updated": run.updated,
         "wake": run.wake,
         "note": run.note,
-        "tasks": [_task_data(view) for view in views],
+        "tasks": [_task_data(view, task) for task in view.tasks.values()],
     }
 
 
-def _task_data(view: TaskView) -> dict[str, Any]:
+def _task_data(view: RunView, task: TaskView) -> dict[str, Any]:
     names = ("key", "title", "state", "phase", "attempts", "verdict", "reason", "branch", "commit")
-    data = {name: getattr(view, name) for name in names}
-    return {**data, "seconds": view.seconds, "tokens": view.tokens, "cost_usd": view.cost_usd}
+    data = {name: getattr(task, name) for name in names}
+    return {
+        **data,
+        "seconds": view.task_seconds(task, time.time()),
+        "tokens": task.usage.tokens,
+        "cost_usd": task.usage.cost_usd,
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 _SCHEME = re.compile(r"(?:git\+)?(https?|ssh|git)://", re.IGNORECASE)
 _ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -10,6 +11,7 @@ _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _SEGMENT = re.compile(r"[\w.~%+-]+", re.ASCII)
 _AMBIGUOUS = re.compile(r"[\s\\\x00-\x1f]")
 """Programs disagree about where a host ends when one of these is in it."""
+_CLIMBS = re.compile(r"[/\\%\x00-\x1f]")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -75,7 +77,12 @@ def _plain(segments: list[str]) -> bool:
     """Whether the path names an owner and a name, and nothing that climbs out of it."""
     if len(segments) < 2 or not _without_suffix(segments[-1]):
         return False
-    return all(_SEGMENT.fullmatch(segment) and segment.strip(".") for segment in segments)
+    return all(_SEGMENT.fullmatch(segment) and _is_one_name(unquote(segment)) for segment in segments)
+
+
+def _is_one_name(segment: str) -> bool:
+    """Return whether a decoded segment is still one name: a service may decode `..%2f` or `%252f` itself."""
+    return bool(segment.strip(".")) and not _CLIMBS.search(segment)
 
 
 def _without_suffix(name: str) -> str:

@@ -103,6 +103,8 @@ class LaunchRequest:
     workspace: Path
     task: str = ""
     """The task's key; empty for work that belongs to the whole run."""
+    name: str = ""
+    """What the agent is told the work is called, where it belongs to no task."""
     base: str | None = None
     session: str | None = None
     """The conversation to continue, for agents that can."""
@@ -231,8 +233,7 @@ class Launcher:
             other = self._begun_by(series, number + 1) or self._able(series.chain)
             if other is not None and other is not by and not waits:
                 return other
-            limits = (self.view.limits[one.name] for one in series.chain if one.name in self.view.limits)
-            until = min(limits, default=None)
+            until = self._first_end(series.chain, by, failure)
             if until is not None or waits:
                 return until or 0.0
         if series.retry_recorded and recorded:
@@ -270,7 +271,8 @@ class Launcher:
         return StepResult(concluded.failure is None and concluded.verdict.result is Result.PASS, output)
 
     def _job(self, request: LaunchRequest, token: str) -> Job:
-        labels = {"run": self.journal.run.id, "task": request.task, "phase": request.phase}
+        name = request.task or request.name
+        labels = {"run": self.journal.run.id, "task": name, "phase": request.phase}
         return Job(
             token=token,
             prompt=request.prompt,
@@ -307,6 +309,13 @@ class Launcher:
     def _able(self, chain: AgentChain) -> ChosenAgent | None:
         now = time.time()
         return next((by for by in chain if self.resting.get(by.name, 0) <= now), None)
+
+    def _first_end(self, chain: AgentChain, by: ChosenAgent, failure: Failure) -> float | None:
+        """Return when the first limit ends; None when no agent of the chain said until when."""
+        now, limits = time.time(), self.view.limits
+        others = (limits[one.name] for one in chain if one is not by and limits.get(one.name, 0) > now)
+        own = [failure.until] if failure.until is not None else []
+        return min((*own, *others), default=None)
 
     def _rest(self, by: ChosenAgent, failure: Failure) -> None:
         forever = failure.kind in (FailureKind.AUTH, FailureKind.NOT_STARTED)

@@ -6,6 +6,8 @@
     litellm.completion(model="claude-cli/sonnet", messages=[{"role": "user", "content": "Hi!"}])
 
 Models are `composer-cli/MODEL`, `claude-cli/MODEL`, `codex-cli/MODEL` and `composite/profile/NAME`.
+
+A call goes one way: handler → request → engine → compose → cli_models → agent; then response or failures.
 """
 
 from __future__ import annotations
@@ -20,22 +22,22 @@ INSTALL = "pip install 'segue[litellm]'"
 if importlib.util.find_spec("litellm") is None:
     raise ModuleNotFoundError(f"LiteLLM is not installed. Install it: {INSTALL}", name="litellm")
 
-# Before LiteLLM is imported: it would fetch its list of prices from the network.
+# Must be set before LiteLLM is imported, or it downloads its price list.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from segue.provider.engine import Engine  # noqa: E402
-from segue.provider.models import Handler, register_with_litellm  # noqa: E402
+from segue.provider.handler import LiteLLMHandler, register_with_litellm  # noqa: E402
 from segue.runtime.app import App  # noqa: E402
 
 __all__ = ["close", "handler", "register"]
 
-_making = threading.Lock()
+_lock = threading.Lock()
 _config: Path | None = None
 _engine: Engine | None = None
 
 
 def register(config: Path | None = None) -> None:
-    """Make the models known to LiteLLM; again is harmless. `config` names a settings file for later calls."""
+    """Register the models with LiteLLM (idempotent). `config` names the settings file for later calls."""
     global _config
     if config is not None and config != _config:
         close()
@@ -44,24 +46,24 @@ def register(config: Path | None = None) -> None:
 
 
 def close() -> None:
-    """End all agents and write the last traces, as the end of the process does; a later call starts anew."""
+    """Stop all agents and write the remaining traces, as on exit; the next call starts a new engine."""
     global _engine
-    with _making:
+    with _lock:
         if _engine is not None:
             _engine.close()
         _engine = None
 
 
-def _running() -> Engine:
-    """The engine of this process; it is made with the first call, from the settings that hold here."""
+def _get_engine() -> Engine:
+    """Return this process's engine; the first call creates it from the settings found here."""
     global _engine
-    with _making:
-        if _engine is None or not _engine.usable:
+    with _lock:
+        if _engine is None or not _engine.is_usable:
             _engine = Engine(App.load(None, _config))
         return _engine
 
 
-handler = Handler(_running)
-"""What LiteLLM calls; in a proxy's config.yaml it is `segue.provider.handler`."""
+handler = LiteLLMHandler(_get_engine)
+"""The handler LiteLLM calls; a proxy's config.yaml names it as `segue.provider.handler`."""
 
 register()

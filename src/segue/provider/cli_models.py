@@ -1,4 +1,4 @@
-"""Asks command-line agents as models: a fresh folder and process per call, so many at a time."""
+"""Calls command-line agents as models: a fresh folder and process per call, a limited number at a time."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ import secrets
 import shutil
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
 
+from segue.domain.events import Event
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
-from segue.flow.start import raise_problems
+from segue.flow.launch import run_agent
 from segue.ports import Agent
 from segue.provider.catalogue import AGENTS, DEFAULT_MODEL
 from segue.provider.failures import AgentFailed, Busy
-from segue.provider.folder import Folder
+from segue.provider.folder import CallFolder
 from segue.provider.request import check_model
+from segue.provider.response import ModelAnswer
 from segue.provider.trace import Span
 from segue.runtime.app import App
-from segue.runtime.wiring import make_agent
+from segue.runtime.wiring import make_agent, raise_problems
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
@@ -33,48 +34,40 @@ _CHARS_PER_TOKEN = 4
 _STDERR_CHARS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a model said."""
-
-    text: str
-    finish_reason: str = "stop"
-
-
 class CliModels:
-    """The agents of one process. They share a supervisor, which ends them when this process dies."""
+    """The agents of this process. They share a supervisor, which stops them when this process dies."""
 
-    def __init__(self, app: App, redactor: Redactor, folder: Folder) -> None:
+    def __init__(self, app: App, redactor: Redactor, folder: CallFolder) -> None:
         self._app = app
         self._redactor = redactor
         self._folder = folder
         self._processes = Processes(folder.path, tied=True)
         self._free = asyncio.Semaphore(app.loaded.settings.provider.processes)
         self._agents: dict[str, Agent] = {}
-        self._examining = asyncio.Lock()
-        self._working = 0
+        self._checking = asyncio.Lock()
+        self._running = 0
 
-    async def ask(self, provider: str, model: str, prompt: Prompt, timeout: float, span: Span) -> Answer:
-        """Have an agent answer; raises AgentFailed, Busy, or what keeps the agent from working at all."""
+    async def ask(self, provider: str, model: str, prompt: Prompt, timeout: float, span: Span) -> ModelAnswer:
+        """Have an agent answer; raise AgentFailed, Busy, or the reason why the agent cannot run at all."""
         name = None if model == DEFAULT_MODEL else check_model(model)
         began = time.monotonic()
-        agent = await self._ready(AGENTS[provider])
+        agent = await self._get_agent(AGENTS[provider])
         async with self._slot(began + timeout - time.monotonic()):
             span.queued = round(time.monotonic() - began, 6)
             wanted = name or self._app.loaded.settings.model
-            outcome = await self._launched(agent, prompt, wanted, timeout - span.queued)
-        return _understood(outcome, prompt, span)
+            outcome = await self._launch(agent, prompt, wanted, timeout - span.queued)
+        return _read_outcome(outcome, prompt, span)
 
     async def close(self) -> None:
-        """End all agents and their supervisor."""
+        """Stop all agents and their supervisor."""
         await self._processes.__aexit__(None, None, None)
 
-    async def _ready(self, kind: str) -> Agent:
-        """The agent, examined once; one that cannot work is examined again next time."""
+    async def _get_agent(self, kind: str) -> Agent:
+        """Return the agent, checked once; one that fails its check is checked again next time."""
         if kind not in self._agents:
-            async with self._examining:
+            async with self._checking:
                 if kind not in self._agents:
-                    agent = make_agent(kind, self._app.loaded, self._processes, self._redactor)
+                    agent = make_agent(kind, self._app.loaded, self._app.services(self._processes))
                     raise_problems(await asyncio.to_thread(agent.check))
                     self._agents[kind] = agent
         return self._agents[kind]
@@ -88,29 +81,24 @@ class CliModels:
             limit = self._app.loaded.settings.provider.processes
             busy = f"All {limit} processes (provider.processes) were busy for {timeout:.1f} s"
             raise Busy(f"{busy}; nothing was started.") from None
-        self._working += 1
+        self._running += 1
         try:
             yield
         finally:
-            self._working -= 1
+            self._running -= 1
             self._free.release()
-            if self._working == 0:
+            if self._running == 0:
                 self._folder.clear()
 
-    async def _launched(self, agent: Agent, prompt: Prompt, model: str | None, seconds: float) -> Outcome:
+    async def _launch(self, agent: Agent, prompt: Prompt, model: str | None, seconds: float) -> Outcome:
         token = secrets.token_hex(16)
-        workspace = self._folder.workspace(token)
+        workspace = self._folder.make_workspace(token)
         job = Job(token, prompt, workspace, Mode.ASK, model, limits=self._limits(seconds))
-        outcome: Outcome | None = None
         try:
-            async with aclosing(agent.run(job)) as events:
-                async for event in events:
-                    outcome = event.outcome
+            return await run_agent(agent, job, _ignore)
         finally:
             agent.forget(token)
             shutil.rmtree(workspace, ignore_errors=True)
-        assert outcome is not None, "the last event carries the outcome"
-        return outcome
 
     def _limits(self, seconds: float) -> Limits:
         settings = self._app.loaded.settings
@@ -124,8 +112,8 @@ class CliModels:
         )
 
 
-def _understood(outcome: Outcome, prompt: Prompt, span: Span) -> Answer:
-    """The answer in an outcome; what is known of the launch goes into the span."""
+def _read_outcome(outcome: Outcome, prompt: Prompt, span: Span) -> ModelAnswer:
+    """Return the answer of an outcome and fill in the span; raise AgentFailed if there is none."""
     failure = outcome.failure
     span.exit_code = outcome.exit_code
     span.answered_by = outcome.model
@@ -136,13 +124,17 @@ def _understood(outcome: Outcome, prompt: Prompt, span: Span) -> Answer:
         span.cost_usd = usage.cost_usd or None
     else:
         span.estimated = True
-        span.input_tokens, span.output_tokens = _tokens(prompt.text), _tokens(outcome.text)
+        span.input_tokens, span.output_tokens = _estimate(prompt.text), _estimate(outcome.text)
     if failure is not None:
         span.failure = failure.kind.value
-        launched = outcome.exit_code is not None or failure.kind is not FailureKind.NOT_STARTED
-        raise AgentFailed(failure, launched)
-    return Answer(outcome.text.rstrip())
+        was_launched = outcome.exit_code is not None or failure.kind is not FailureKind.NOT_STARTED
+        raise AgentFailed(failure, was_launched)
+    return ModelAnswer(outcome.text.rstrip())
 
 
-def _tokens(text: str) -> int:
+def _estimate(text: str) -> int:
     return math.ceil(len(text) / _CHARS_PER_TOKEN)
+
+
+async def _ignore(_event: Event) -> None:
+    """A model's answer is its text; what the agent did on the way is not stored."""

@@ -1,4 +1,4 @@
-"""Asks whatever stands behind a name: an agent, a model of LiteLLM's, or a profile made of several."""
+"""Resolves a model name and asks what it stands for: an agent, a LiteLLM model, or a profile of several."""
 
 from __future__ import annotations
 
@@ -12,52 +12,54 @@ from typing import Any
 
 from segue.prompts.composite import choose_text, criticise_text, is_satisfied, read_choice, revise_text
 from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
-from segue.provider.catalogue import Catalogue, Target
-from segue.provider.cli_models import Answer, CliModels
+from segue.provider.catalogue import Catalogue, ModelTarget
+from segue.provider.cli_models import CliModels
 from segue.provider.failures import Busy
 from segue.provider.options import Fallback, FanOut, Profile, Revise, Single
+from segue.provider.response import ModelAnswer
 from segue.provider.trace import Span, Trace
+
+Messages = Sequence[ChatMessage]
 
 
 @dataclass(frozen=True, slots=True)
 class Composer:
-    """Answers one call; every model that is asked on the way becomes a span of its trace."""
+    """Answers one call; every model it asks becomes a span of the trace."""
 
     catalogue: Catalogue
     cli: CliModels
     trace: Trace
     params: Mapping[str, Any]
-    """What the caller passed for tuning; only models of LiteLLM's can be tuned."""
+    """The caller's tuning parameters; only LiteLLM models take them."""
     deadline: float
 
     async def ask(
-        self, name: str, messages: Sequence[ChatMessage], parent: Span | None = None, part: str = ""
-    ) -> Answer:
-        """Ask the model or profile of this name."""
-        target = self.catalogue.target(name)
+        self, name: str, messages: Messages, parent: Span | None = None, part: str = ""
+    ) -> ModelAnswer:
+        """Ask the model or profile with this name."""
+        target = self.catalogue.resolve(name)
         with self.trace.span(target.kind, name, parent, part) as span:
             if target.kind == "cli":
-                left = self._left()
+                left = self._seconds_left()
                 return await self.cli.ask(
                     target.provider, target.model, write_transcript(messages), left, span
                 )
             if target.kind == "profile":
-                return await self._profile(self.catalogue.profiles[target.model], messages, span)
-            return await self._vendor(target, messages, span)
+                return await self._ask_profile(self.catalogue.profiles[target.model], messages, span)
+            return await self._ask_litellm(target, messages, span)
 
-    async def _profile(self, profile: Profile, messages: Sequence[ChatMessage], span: Span) -> Answer:
+    async def _ask_profile(self, profile: Profile, messages: Messages, span: Span) -> ModelAnswer:
         match profile:
             case Single():
-                answer = await self.ask(profile.model, messages, span)
+                return await self.ask(profile.model, messages, span)
             case Fallback():
-                answer = await self._fallback(profile, messages, span)
+                return await self._fallback(profile, messages, span)
             case FanOut():
-                answer = await self._fan_out(profile, messages, span)
+                return await self._fan_out(profile, messages, span)
             case Revise():
-                answer = await self._revise(profile, messages, span)
-        return answer
+                return await self._revise(profile, messages, span)
 
-    async def _fallback(self, profile: Fallback, messages: Sequence[ChatMessage], span: Span) -> Answer:
+    async def _fallback(self, profile: Fallback, messages: Messages, span: Span) -> ModelAnswer:
         *others, last = profile.models
         for model in others:
             try:
@@ -65,37 +67,35 @@ class Composer:
             except Busy:
                 raise
             except Exception:
-                span.note = f"{model} gave no answer"
+                span.note = f"{model} failed"
         return await self.ask(last, messages, span, "attempt")
 
-    async def _fan_out(self, profile: FanOut, messages: Sequence[ChatMessage], span: Span) -> Answer:
+    async def _fan_out(self, profile: FanOut, messages: Messages, span: Span) -> ModelAnswer:
         asked = [self.ask(model, messages, span, "candidate") for model in profile.models]
         results = await asyncio.gather(*asked, return_exceptions=True)
-        answers = [result for result in results if isinstance(result, Answer)]
+        answers = [result for result in results if isinstance(result, ModelAnswer)]
         if not answers:
             [first, *_] = [result for result in results if isinstance(result, BaseException)]
             raise first
         distinct = list(dict.fromkeys(answer.text for answer in answers))
         if profile.judge is None or len(distinct) == 1:
-            return _voted(answers, span)
-        choice = await self._judged(profile.judge, messages, distinct, span)
-        return _voted(answers, span) if choice is None else Answer(distinct[choice])
+            return _vote(answers, span)
+        choice = await self._judge(profile.judge, messages, distinct, span)
+        return _vote(answers, span) if choice is None else ModelAnswer(distinct[choice])
 
-    async def _judged(
-        self, judge: str, messages: Sequence[ChatMessage], answers: Sequence[str], span: Span
-    ) -> int | None:
+    async def _judge(self, judge: str, messages: Messages, answers: Sequence[str], span: Span) -> int | None:
         question = [*messages, ChatMessage(Speaker.USER, choose_text(answers))]
         try:
             reply = await self.ask(judge, question, span, "judge")
         except Exception:
-            span.note = "the judge gave no answer; the most frequent answer was taken"
+            span.note = "the judge failed; the most frequent answer was used"
             return None
         choice = read_choice(reply.text, len(answers))
         if choice is None:
-            span.note = "the judge chose none; the most frequent answer was taken"
+            span.note = "the judge chose none; the most frequent answer was used"
         return choice
 
-    async def _revise(self, profile: Revise, messages: Sequence[ChatMessage], span: Span) -> Answer:
+    async def _revise(self, profile: Revise, messages: Messages, span: Span) -> ModelAnswer:
         answer = await self.ask(profile.draft, messages, span, "draft")
         for _ in range(profile.rounds):
             so_far = [*messages, ChatMessage(Speaker.ASSISTANT, answer.text)]
@@ -107,14 +107,14 @@ class Composer:
             answer = await self.ask(profile.revise or profile.draft, wish, span, "revision")
         return answer
 
-    async def _vendor(self, target: Target, messages: Sequence[ChatMessage], span: Span) -> Answer:
-        """A model of LiteLLM's own, asked as its users ask it."""
+    async def _ask_litellm(self, target: ModelTarget, messages: Messages, span: Span) -> ModelAnswer:
+        """Ask a LiteLLM model as LiteLLM's users do."""
         litellm: Any = importlib.import_module("litellm")
         response = await litellm.acompletion(
             **{**self.params, **target.params},
             model=target.model,
-            messages=[{"role": said.role.lower(), "content": said.text} for said in messages],
-            timeout=self._left(),
+            messages=[{"role": message.role.lower(), "content": message.text} for message in messages],
+            timeout=self._seconds_left(),
             metadata={"segue_trace": self.trace.id, "segue_parent": span.parent},
         )
         usage = response.usage
@@ -122,22 +122,22 @@ class Composer:
         span.cost_usd = response._hidden_params.get("response_cost")
         span.answered_by = response.model
         choice = response.choices[0]
-        return Answer(choice.message.content or "", choice.finish_reason or "stop")
+        return ModelAnswer(choice.message.content or "", choice.finish_reason or "stop")
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise Busy("The time limit passed before every model of the profile was asked.")
+            raise Busy("The time limit passed before every model of the profile had been asked.")
         return left
 
 
-def _voted(answers: Sequence[Answer], span: Span) -> Answer:
-    """The most frequent answer, whatever its blanks and capitals; the first of those that tie."""
-    votes = Counter(_alike(answer.text) for answer in answers)
+def _vote(answers: Sequence[ModelAnswer], span: Span) -> ModelAnswer:
+    """Return the most frequent answer, ignoring case and whitespace; of a tie, the first."""
+    votes = Counter(_normalise(answer.text) for answer in answers)
     winner = max(votes, key=lambda text: votes[text])
     span.note = span.note or f"{votes[winner]} of {len(answers)} answers agree"
-    return next(answer for answer in answers if _alike(answer.text) == winner)
+    return next(answer for answer in answers if _normalise(answer.text) == winner)
 
 
-def _alike(text: str) -> str:
+def _normalise(text: str) -> str:
     return " ".join(text.split()).casefold()

@@ -1,6 +1,6 @@
-"""Failures in LiteLLM's own exception classes, so that its routers and fallbacks understand them.
+"""Failures of a call, translated to LiteLLM's exception classes, which its routers and fallbacks understand.
 
-Whoever was launched may have cost money: such a failure tells routers and clients not to try again.
+A launched agent may have cost money: such a failure tells routers and clients not to retry.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Any
 
 from segue.domain.errors import CredentialsError, SegueError
 from segue.domain.failure import Failure, FailureKind
-from segue.provider.request import Refused
 
 _CLASSES = {
     FailureKind.TIMEOUT: "Timeout",
@@ -35,43 +34,46 @@ _STATUS = {
 }
 
 
+class InvalidRequest(ValueError):
+    """The request cannot be fulfilled as it is; the caller must change it."""
+
+
 class AgentFailed(Exception):
     """An agent gave no answer."""
 
-    def __init__(self, failure: Failure, launched: bool) -> None:
+    def __init__(self, failure: Failure, was_launched: bool) -> None:
         super().__init__(failure.message)
         self.failure = failure
-        self.launched = launched
+        self.was_launched = was_launched
 
 
 class Busy(Exception):
     """The time limit passed while the call waited for a free process."""
 
 
-def as_litellm(error: Exception, model: str, provider: str) -> Exception:
-    """The exception a caller of LiteLLM expects; one of LiteLLM's own stays as it is."""
+def to_litellm(error: Exception, model: str, provider: str) -> Exception:
+    """Return the exception a caller of LiteLLM expects; one of LiteLLM's own is returned unchanged."""
     if isinstance(error, AgentFailed):
         name = _CLASSES.get(error.failure.kind, _DEFINITE)
-        if error.launched and error.failure.kind is FailureKind.NOT_STARTED:
-            name = _DEFINITE  # it ran and refused to work, as with an unknown model
-        return _made(name, _sentence(error.failure), model, provider, final=error.launched)
-    if isinstance(error, Refused):
-        return _made("BadRequestError", str(error), model, provider, final=True)
+        if error.was_launched and error.failure.kind is FailureKind.NOT_STARTED:
+            name = _DEFINITE  # it started and refused to work, as with an unknown model
+        return _make(name, _describe(error.failure), model, provider, final=error.was_launched)
+    if isinstance(error, InvalidRequest):
+        return _make("BadRequestError", str(error), model, provider, final=True)
     if isinstance(error, Busy):
-        return _made("Timeout", str(error), model, provider, final=False)
-    if isinstance(error, CredentialsError):
-        return _made("AuthenticationError", _told(error), model, provider, final=True)
+        return _make("Timeout", str(error), model, provider, final=False)
     if isinstance(error, SegueError):
-        return _made("ServiceUnavailableError", _told(error), model, provider, final=True)
+        name = "AuthenticationError" if isinstance(error, CredentialsError) else "ServiceUnavailableError"
+        return _make(name, f"{error.message} {error.hint}".strip(), model, provider, final=True)
     return error
 
 
-def _made(name: str, message: str, model: str, provider: str, final: bool) -> Exception:
+def _make(name: str, message: str, model: str, provider: str, final: bool) -> Exception:
     litellm: Any = importlib.import_module("litellm")
-    httpx: Any = importlib.import_module("httpx")  # comes with LiteLLM, and its exceptions want it
+    httpx: Any = importlib.import_module("httpx")  # installed with LiteLLM, whose exceptions need it
     arguments: dict[str, Any] = {"message": message, "model": model, "llm_provider": provider}
     if name != "Timeout":
-        request = httpx.Request("POST", "https://segue.invalid")  # there was none
+        request = httpx.Request("POST", "https://segue.invalid")  # there was no real one
         arguments["response"] = httpx.Response(_STATUS[name], request=request)
     error: Any = getattr(litellm, name)(**arguments)
     if final:
@@ -81,11 +83,7 @@ def _made(name: str, message: str, model: str, provider: str, final: bool) -> Ex
     return error
 
 
-def _sentence(failure: Failure) -> str:
-    last = " ".join(failure.stderr_tail.split())[-500:]
-    said = f" (stderr: {last})" if last and last not in failure.message else ""
-    return f"{failure.kind}: {failure.message}{said}"
-
-
-def _told(error: SegueError) -> str:
-    return f"{error.message} {error.hint}".strip()
+def _describe(failure: Failure) -> str:
+    stderr = " ".join(failure.stderr_tail.split())[-500:]
+    more = f" (stderr: {stderr})" if stderr and stderr not in failure.message else ""
+    return f"{failure.kind}: {failure.message}{more}"

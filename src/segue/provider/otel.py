@@ -1,4 +1,4 @@
-"""Emits traces as OpenTelemetry spans under the names of the GenAI conventions, if it is installed."""
+"""Emits traces as OpenTelemetry spans, named by the GenAI conventions, if OpenTelemetry is installed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _api() -> Any:
 
 
 def current_context() -> Any:
-    """The caller's context, in which the spans will stand; None without OpenTelemetry."""
+    """Return the caller's context, the parent of our spans; None without OpenTelemetry."""
     if _api() is None:
         return None
     return importlib.import_module("opentelemetry.context").get_current()
 
 
 def emit(trace: Trace, context: Any) -> None:
-    """Hand the finished spans to the tracer that the application has set up."""
+    """Pass the finished spans to the tracer that the application has set up."""
     api = _api()
     if api is None:
         return
@@ -39,7 +39,7 @@ def emit(trace: Trace, context: Any) -> None:
             f"{_OPERATIONS[span.kind]} {span.model}",
             context=contexts[span.parent],
             kind=api.SpanKind.INTERNAL if span.kind == "profile" else api.SpanKind.CLIENT,
-            attributes=attributes(span),
+            attributes=_attributes(span),
             start_time=int(span.started * _NANO),
         )
         contexts[span.id] = api.set_span_in_context(made, context)
@@ -48,8 +48,8 @@ def emit(trace: Trace, context: Any) -> None:
         made.end(int((span.started + span.seconds) * _NANO))
 
 
-def attributes(span: Span) -> dict[str, Any]:
-    """What is known of a span; attributes without a value are left out."""
+def _attributes(span: Span) -> dict[str, Any]:
+    """Return the attributes of a span, without those that have no value."""
     provider, _, model = span.model.partition("/")
     known = {
         "gen_ai.operation.name": _OPERATIONS[span.kind],

@@ -1,13 +1,10 @@
-"""The LiteLLM proxy with Segue's models: its configuration, and how it is started."""
+"""The LiteLLM proxy with Segue's models: writes its configuration and runs it."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
-import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,13 +18,11 @@ INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
 HANDLER = "segue.provider.handler"
 
-_PLAIN = re.compile(r"[a-z]+(?:_[a-z]+)+|model|provider")
-_PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
-_NEEDED = ("litellm", "fastapi", "uvicorn", "apscheduler", "backoff", "orjson")
+_NEEDED = ("litellm", "yaml", "fastapi", "uvicorn", "apscheduler", "backoff", "orjson")
 
 
 def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
-    """The proxy's configuration: every agent, every profile, every name of the user's own."""
+    """Return the proxy's configuration: all agents, profiles and aliases."""
     names = [f"{provider}/*" for provider in AGENTS] + [f"{PREFIX}{name}" for name in catalogue.profiles]
     models = [{"model_name": name, "litellm_params": {"model": name}} for name in names]
     models += [
@@ -44,40 +39,10 @@ def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     }
 
 
-def yaml(value: Any) -> str:
-    """Tables and lists as YAML that people can read and edit."""
-    return "\n".join(_lines(value, "")) + "\n"
-
-
-def _lines(value: Any, indent: str) -> Iterator[str]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            nested = isinstance(inner, dict | list) and inner
-            yield f"{indent}{_key(key)}:" + ("" if nested else f" {_scalar(inner)}")
-            if nested:
-                yield from _lines(inner, indent + "  ")
-    elif isinstance(value, list) and value:
-        for item in value:
-            first, *rest = _lines(item, indent + "  ")
-            yield f"{indent}- {first.lstrip()}"
-            yield from rest
-    else:
-        yield f"{indent}{_scalar(value)}"
-
-
-def _key(key: str) -> str:
-    """Plain only where it is certain to be read as a text: `on` and `no` are not."""
-    return key if _PLAIN.fullmatch(key) else _scalar(key)
-
-
-def _scalar(value: Any) -> str:
-    """As in JSON, but YAML writes characters beyond 16 bits in one piece."""
-    return _PAIR.sub(_long, json.dumps(value))
-
-
-def _long(pair: re.Match[str]) -> str:
-    character: str = json.loads('"' + pair[0] + '"')
-    return f"\\U{ord(character):08x}"
+def to_yaml(value: Any) -> str:
+    """Format tables and lists as YAML."""
+    text: str = importlib.import_module("yaml").safe_dump(value, sort_keys=False)  # LiteLLM's proxy needs it
+    return text
 
 
 def require_proxy() -> None:
@@ -91,16 +56,16 @@ def require_proxy() -> None:
 
 
 def serve(config: Path, host: str, port: int) -> None:
-    """Run the proxy until it is interrupted or asked to end."""
+    """Run the proxy until Ctrl-C or SIGTERM."""
     run_server: Any = importlib.import_module("litellm.proxy.proxy_cli").run_server
     arguments = ["--config", str(config), "--host", host, "--port", str(port), "--telemetry", "False"]
-    # Uvicorn passes the signal on when it has shut down; it must not kill us before the agents have ended.
-    signal.signal(signal.SIGTERM, _end)
+    # Uvicorn raises the signal again after its shutdown; it must not kill us before the agents have stopped.
+    signal.signal(signal.SIGTERM, _exit)
     try:
         run_server.main(arguments, standalone_mode=False)
     finally:
         segue.provider.close()
 
 
-def _end(*_: object) -> NoReturn:
+def _exit(*_: object) -> NoReturn:
     raise SystemExit(0)

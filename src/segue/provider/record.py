@@ -1,4 +1,4 @@
-"""Keeps the traces of all calls of a process as events of one run: a batch per call, behind the answer."""
+"""Stores the traces of a process's calls as events of one run, in the background."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import logging
 from pathlib import Path
 
 from segue.domain.errors import SegueError
-from segue.domain.event import Event, EventType
-from segue.domain.run import RunSpec, RunState
+from segue.domain.events import TraceSpan, read_event
+from segue.domain.run import RunKind, RunSpec, RunState
 from segue.ports import Journal, Store
 from segue.provider.trace import Trace
 from segue.runtime.app import App
@@ -19,8 +19,8 @@ SOURCE_KIND = "provider"
 _log = logging.getLogger("segue.provider")
 
 
-class Recorder:
-    """Opens the store with the first trace. A store that fails ends the recording, never a call."""
+class TraceRecorder:
+    """Opens the store for the first trace. A failing store stops the recording, never a call."""
 
     def __init__(self, app: App, redactor: Redactor) -> None:
         self._app = app
@@ -31,15 +31,15 @@ class Recorder:
         self._off = not app.loaded.settings.provider.record
         self._writing: set[asyncio.Task[None]] = set()
 
-    def keep(self, trace: Trace) -> None:
-        """Have the trace written; nobody waits for it."""
+    def record(self, trace: Trace) -> None:
+        """Write the trace in the background."""
         if not self._off:
             task = asyncio.create_task(self._write(trace))
             self._writing.add(task)
             task.add_done_callback(self._writing.discard)
 
     async def close(self) -> None:
-        """Write what is left and give the run up."""
+        """Finish writing and release the run."""
         while self._writing:
             await asyncio.wait(self._writing)
         store, journal = self._store, self._journal
@@ -52,17 +52,17 @@ class Recorder:
             async with self._opening:
                 journal = self._journal or await self._open()
             for data in self._redactor.data(trace.data()):
-                await journal.emit(Event(EventType.TRACE_SPAN, data))
+                await journal.emit(read_event(TraceSpan.type, data))
         except SegueError as error:
             self._off = True
-            _log.warning("traces are not recorded any more: %s", error.message)
+            _log.warning("stopped recording traces: %s", error.message)
 
     async def _open(self) -> Journal:
         self._store = store = self._app.store()
         here = str(Path.cwd())
-        spec = RunSpec(source_kind=SOURCE_KIND, source="models", repo=here, agent="provider", flow="ask")
+        spec = RunSpec(SOURCE_KIND, "models", here, "provider", "ask", kind=RunKind.MODEL_CALL)
         run = store.create(f"{SOURCE_KIND}:{here}", spec)
         self._journal = journal = await store.open(run.id)
-        # A log, not a piece of work: there is never anything in it to resume.
-        await journal.set_state(RunState.DONE, "calls of models that Segue serves")
+        # A log, not work: there is never anything to resume.
+        await journal.set_state(RunState.DONE, "calls of models served by Segue")
         return journal

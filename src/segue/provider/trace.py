@@ -1,4 +1,4 @@
-"""The trace of a call: one span for the call and for everything it asked on the way, as a tree."""
+"""The trace of a call: a tree with one span for the call and one for every model it asked."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["cli", "litellm", "profile"]
+SpanKind = Literal["cli", "litellm", "profile"]
 
 
 @dataclass(slots=True)
 class Span:
-    """One node of a call: a model that was asked, or the profile that asked it."""
+    """A model that was asked, or the profile that asked it."""
 
     id: str
     parent: str | None
     trace: str
     depth: int
-    kind: Kind
+    kind: SpanKind
     model: str
-    """The name it was asked under."""
+    """The name the caller used."""
     part: str = ""
-    """What it does for its parent: `candidate`, `judge`, `draft`, …"""
+    """Its part in the parent: `candidate`, `judge`, `draft`, …"""
     started: float = field(default_factory=time.time)
     seconds: float = 0.0
     queued: float = 0.0
-    """Seconds it waited for a free process."""
+    """Seconds spent waiting for a free process."""
     ok: bool = True
     error: str = ""
     failure: str | None = None
-    """The kind of failure, in Segue's words."""
+    """The kind of failure, as in `FailureKind`."""
     exit_code: int | None = None
     stderr: str = ""
-    """The last words on stderr."""
+    """The end of stderr."""
     answered_by: str | None = None
-    """The model as the agent or the vendor names it."""
+    """The model that answered, as the agent or vendor calls it."""
     input_tokens: int = 0
     output_tokens: int = 0
     estimated: bool = False
-    """Whether the tokens were counted by length, because nobody reported them."""
+    """True if the tokens were estimated from the length, because none were reported."""
     cost_usd: float | None = None
     note: str = ""
 
     def data(self) -> dict[str, Any]:
-        """The span as plain data, for the store and for callbacks."""
+        """Return the span as plain data, for the store and for callbacks."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -58,8 +58,8 @@ class Trace:
         self.spans: list[Span] = []
 
     @contextmanager
-    def span(self, kind: Kind, model: str, parent: Span | None = None, part: str = "") -> Iterator[Span]:
-        """A span around what happens inside; a failure is written down and goes on."""
+    def span(self, kind: SpanKind, model: str, parent: Span | None = None, part: str = "") -> Iterator[Span]:
+        """Open a span around a block; a failure is noted in it and raised again."""
         span = Span(
             id=secrets.token_hex(8),
             parent=parent.id if parent else None,
@@ -69,32 +69,28 @@ class Trace:
             model=model,
             part=part,
         )
-        place = len(self.spans) if parent is None else self._after(parent)
+        place = len(self.spans) if parent is None else self._index_after(parent)
         self.spans.insert(place, span)
         began = time.monotonic()
         try:
             yield span
         except BaseException as error:
-            span.ok, span.error = False, span.error or _words(error)
+            span.ok, span.error = False, span.error or _describe(error)
             raise
         finally:
             span.seconds = round(time.monotonic() - began, 6)
 
-    def children(self, span: Span) -> list[Span]:
-        """What a span has asked, directly."""
-        return [other for other in self.spans if other.parent == span.id]
-
     def data(self) -> list[dict[str, Any]]:
-        """All spans as plain data."""
+        """Return all spans as plain data."""
         return [span.data() for span in self.spans]
 
-    def _after(self, parent: Span) -> int:
-        """Behind the parent and all that belongs to it so far."""
+    def _index_after(self, parent: Span) -> int:
+        """Return the index after the parent and all its descendants so far."""
         place = self.spans.index(parent) + 1
         while place < len(self.spans) and self.spans[place].depth > parent.depth:
             place += 1
         return place
 
 
-def _words(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:500] if str(error) else type(error).__name__

@@ -1,1 +1,1 @@
-"""Runs white-listed actions on the user's machine for a bridge that has a token."""
+"""Runs allowed actions on the user's machine for a bridge that has a token."""

@@ -1,4 +1,4 @@
-"""The audit log: one JSON line per thing that happened to a call, only ever added to, rotated by size."""
+"""The audit log: one JSON line per event of a call, append-only, rotated by size."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _QUIET_SECONDS = 1.0
 
 
 class Audit:
-    """Writes the log; nothing is run unless it was written down before."""
+    """Writes the log; no action runs unless it was logged first."""
 
     def __init__(self, path: Path, max_bytes: int, files: int, redactor: Redactor) -> None:
         self.path = path
         self._max_bytes = max_bytes
         self._files = files
         self._redactor = redactor
-        self._strangers: dict[int, tuple[float, int]] = {}
+        self._refusals: dict[int, tuple[float, int]] = {}
 
     def write(self, event: str, **facts: Any) -> None:
-        """Add a line; raises OSError when it cannot be written."""
+        """Append a line; raise OSError if that fails."""
         record = {"at": round(time.time(), 3), "event": event, **self._redactor.data(facts)}
         line = json.dumps(record, default=str).encode() + b"\n"
         if self._size() + len(line) > self._max_bytes:
@@ -37,14 +37,14 @@ class Audit:
         finally:
             os.close(handle)
 
-    def stranger(self, status: int, **facts: Any) -> None:
-        """Note a call without a valid token, at most once a second: a flood would wash the rest away."""
+    def write_refusal(self, status: int, **facts: Any) -> None:
+        """Log a refused request, at most one a second: a flood must not push the rest out of the log."""
         now = time.monotonic()
-        last, missed = self._strangers.get(status, (-_QUIET_SECONDS, 0))
+        last, missed = self._refusals.get(status, (-_QUIET_SECONDS, 0))
         if now - last < _QUIET_SECONDS:
-            self._strangers[status] = (last, missed + 1)
+            self._refusals[status] = (last, missed + 1)
             return
-        self._strangers[status] = (now, 0)
+        self._refusals[status] = (now, 0)
         with contextlib.suppress(OSError):  # it is refused either way
             self.write("refused", status=status, unlogged_before=missed, **facts)
 
@@ -52,7 +52,7 @@ class Audit:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def _rotate(self) -> None:
-        """audit.jsonl becomes audit.jsonl.1 and so on; the oldest goes."""
+        """Rename audit.jsonl to audit.jsonl.1 and so on; the oldest file is overwritten."""
         for number in range(self._files - 1, 0, -1):
             older = self._numbered(number)
             if older.exists():

@@ -1,4 +1,4 @@
-"""What is known of each call, durably: the same Idempotency-Key never runs an action twice."""
+"""Stores every call durably: the same Idempotency-Key never runs an action twice."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from segue.system.files import private_folder, write_atomic
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One call. Its token names the job of the supervisor, so that a restarted relay can adopt it."""
+class CallRecord:
+    """One call. Its token names the supervisor's job, so that a restarted relay can adopt it."""
 
     name: str
     token: str
@@ -27,25 +27,25 @@ class Record:
     status: int = 0
     body: dict[str, Any] | None = None
 
-    def ended(self, status: int, body: dict[str, Any]) -> Record:
-        """The record with what was answered."""
+    def end(self, status: int, body: dict[str, Any]) -> CallRecord:
+        """Return the record with the reply."""
         return replace(self, state="ended", status=status, body=body)
 
 
 def record_name(key: str | None, token: str) -> str:
-    """The name of a call's file: by its key if it has one."""
+    """Return the name of a call's file: a hash of its key, or its token if it has no key."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest() if key else token
 
 
-def request_hash(action: str, values: Mapping[str, str]) -> str:
-    """What tells one request from another."""
+def hash_request(action: str, values: Mapping[str, str]) -> str:
+    """Return a hash that tells one request from another."""
     text = json.dumps([action, sorted(values.items())])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def unknown_outcome() -> tuple[int, dict[str, Any]]:
-    """The honest answer when a call was cut off: it may or may not have done its work."""
-    error = "this call was cut off while it ran, and what came of it is not known; it is not run again"
+    """Return the reply for a call that was interrupted: it may or may not have done its work."""
+    error = "this call was interrupted and its outcome is unknown; it is not run again"
     return 409, {"error": error, "code": "unknown_outcome"}
 
 
@@ -57,28 +57,28 @@ class Calls:
         self._keep = keep_days * 86_400
         self._pruned = 0.0
 
-    def find(self, name: str) -> Record | None:
-        """The call, if it is known."""
+    def find(self, name: str) -> CallRecord | None:
+        """Return the call, if it is known."""
         return _load(self._path(name))
 
-    def write(self, record: Record) -> None:
-        """Write a call down; after this a crash does not forget it."""
+    def write(self, record: CallRecord) -> None:
+        """Store a call so that a crash does not lose it."""
         self._prune()
         write_atomic(self._path(record.name), json.dumps(asdict(record)).encode())
 
     def forget(self, name: str) -> None:
-        """Drop a call that was never run."""
+        """Delete a call that was never run."""
         self._path(name).unlink(missing_ok=True)
 
-    def unfinished(self) -> Iterator[Record]:
-        """The calls that a relay before this one did not finish."""
+    def unfinished(self) -> Iterator[CallRecord]:
+        """Yield the calls that an earlier relay did not finish."""
         for path in sorted(self._folder.glob("*.json")):
             record = _load(path)
             if record is not None and record.state != "ended":
                 yield record
 
     def _prune(self) -> None:
-        """Old results go, now and then."""
+        """Delete old results, at most once an hour."""
         now = time.time()
         if now - self._pruned < 3600:
             return
@@ -92,11 +92,11 @@ class Calls:
         return self._folder / f"{name}.json"
 
 
-def _load(path: Path) -> Record | None:
+def _load(path: Path) -> CallRecord | None:
     try:
-        return Record(**json.loads(path.read_bytes()))
+        return CallRecord(**json.loads(path.read_bytes()))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):
-        # Damaged from outside: what it was is not known, so it must not be run again.
-        return Record(path.stem, "", "", "", "ended", time.time(), *unknown_outcome())
+        # A damaged file may stand for a call that ran, so it must not run again.
+        return CallRecord(path.stem, "", "", "", "ended", time.time(), *unknown_outcome())

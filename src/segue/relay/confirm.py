@@ -1,4 +1,4 @@
-"""Asks the user whether an action may run: on the relay's terminal or by a dialog; silence means no."""
+"""Asks the user whether an action may run, on the relay's terminal or in a dialog; silence means no."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from segue.domain.errors import ToolMissing
 from segue.system.process.processes import capture, child_environment
 
 Ask = Callable[[str], Awaitable[bool]]
-"""Puts a question to the user; False also when there is no answer in time."""
+"""Asks the user a question and returns the answer; False if none comes in time."""
 
 _SESSION = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")
 _APPLE_SCRIPT = (
@@ -31,35 +31,35 @@ if ($said -ne 'Yes') { exit 1 }
 """
 
 
-class Terminal:
-    """Asks on the terminal the relay was started in, one question at a time."""
+class TerminalPrompt:
+    """Asks on the terminal in which the relay was started, one question at a time."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def __call__(self, question: str) -> bool:
-        """Whether the user types y."""
-        async with self._turn:
-            _forget_typed_ahead()
+        """Return whether the user types y."""
+        async with self._lock:
+            _discard_typed_ahead()
             sys.stderr.write(f"\a{question} [y/N] ")
             sys.stderr.flush()
             try:
                 async with asyncio.timeout(self._timeout):
-                    said = await _typed_line()
+                    said = await _read_line()
             except TimeoutError:
-                sys.stderr.write("\nNo answer: refused.\n")
+                sys.stderr.write("\nNo answer. The action is refused.\n")
                 return False
             return said.strip().lower() in ("y", "yes")
 
 
 def has_terminal() -> bool:
-    """Whether somebody can be asked here."""
+    """Return whether somebody can be asked on this terminal."""
     return sys.platform != "win32" and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _forget_typed_ahead() -> None:
-    """An answer counts only if it was typed after the question."""
+def _discard_typed_ahead() -> None:
+    """Discard earlier input: an answer counts only if it was typed after the question."""
     if sys.platform != "win32":
         import termios
 
@@ -67,7 +67,7 @@ def _forget_typed_ahead() -> None:
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
-async def _typed_line() -> str:
+async def _read_line() -> str:
     loop, fd = asyncio.get_running_loop(), sys.stdin.fileno()
     typed: asyncio.Future[str] = loop.create_future()
 
@@ -83,18 +83,18 @@ async def _typed_line() -> str:
         loop.remove_reader(fd)
 
 
-class Desktop:
-    """Asks by a dialog of the desktop; the question travels as an argument or a variable, never as code."""
+class DesktopDialog:
+    """Asks in a desktop dialog; the question is passed as an argument or a variable, never as code."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
 
     async def __call__(self, question: str) -> bool:
-        """Whether the user clicks on yes."""
-        found = _dialog(question, self._timeout)
-        if found is None:
+        """Return whether the user clicks Yes."""
+        dialog = _dialog(question, self._timeout)
+        if dialog is None:
             return False
-        argv, variables, yes = found
+        argv, variables, yes = dialog
         env = child_environment(_SESSION, variables)
         try:
             done = await capture(argv, Path.home(), env, self._timeout, limit=4096)
@@ -104,12 +104,12 @@ class Desktop:
 
 
 def has_desktop() -> bool:
-    """Whether there is a program that can ask."""
+    """Return whether a program that shows dialogs is installed."""
     return _dialog("", 1) is not None
 
 
 def _dialog(question: str, timeout: float) -> tuple[list[str], dict[str, str], bytes] | None:
-    """The command that asks, its variables, and what it prints for yes."""
+    """Return the command that asks, its variables, and what it prints for Yes."""
     if sys.platform == "darwin":
         script = [word for line in _APPLE_SCRIPT for word in ("-e", line)]
         return ["osascript", *script, f"Segue: {question}"], {}, b""
@@ -121,9 +121,9 @@ def _dialog(question: str, timeout: float) -> tuple[list[str], dict[str, str], b
         return ["zenity", *words, f"--text={question}"], {}, b""
     if shutil.which("notify-send"):
         words = ["--app-name=Segue", "--urgency=critical", "--wait", "--action=yes=Yes", "--action=no=No"]
-        return ["notify-send", *words, "--", "Segue asks", _escaped(question)], {}, b"yes"
+        return ["notify-send", *words, "--", "Segue asks", _escape(question)], {}, b"yes"
     return None
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

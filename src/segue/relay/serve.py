@@ -1,4 +1,4 @@
-"""Opens the relay: one per state folder, its actions under a supervisor, its questions to the user."""
+"""Runs the relay: one per state folder, its actions under a supervisor."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from segue.domain.errors import CredentialsError, Locked, UsageError
 from segue.relay.audit import Audit
-from segue.relay.confirm import Ask, Desktop, Terminal, has_desktop, has_terminal
-from segue.relay.desk import Desk
+from segue.relay.confirm import Ask, DesktopDialog, TerminalPrompt, has_desktop, has_terminal
 from segue.relay.options import RelaySettings
-from segue.relay.questions import Page, Questions
+from segue.relay.questions import PagePrompt, Questions
+from segue.relay.service import ActionService
 from segue.relay.tokens import TokenFile
-from segue.relay.web import relay_app
+from segue.relay.web import make_relay_app
 from segue.system.files import private_folder
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
@@ -26,41 +26,41 @@ from segue.system.redact import Redactor, secrets_of
 
 
 async def serve(settings: RelaySettings, folder: Path, announce: Callable[[str], None]) -> None:
-    """Run the relay until Ctrl-C or SIGTERM; its actions end with it."""
+    """Run the relay until Ctrl-C or SIGTERM; its actions stop with it."""
     tokens = TokenFile(private_folder(folder))
     check(settings, tokens)
-    tls = _tls(settings)
-    redactor = Redactor(_secrets(settings))
+    tls = _load_tls(settings)
+    redactor = Redactor(_find_secrets(settings))
     audit = Audit(folder / "audit.jsonl", settings.audit_bytes, settings.audit_files, redactor)
     stopped = asyncio.Event()
-    with _only_one(folder), on_interrupt(stopped.set):
-        async with _desk(settings, folder, audit, redactor) as desk:
-            app = relay_app(settings, tokens, audit, desk)
+    with _lock(folder), on_interrupt(stopped.set):
+        async with _service(settings, folder, audit, redactor) as service:
+            app = make_relay_app(settings, tokens, audit, service)
             async with open_server(app, settings.host, settings.port, tls=tls) as url:
                 announce(url)
                 await stopped.wait()
 
 
 def check(settings: RelaySettings, tokens: TokenFile) -> None:
-    """Refuse to start what could not work or would not be safe."""
-    if tokens.made() is None:
-        raise CredentialsError("The relay has no token yet.", hint="Make one with: segue relay token")
+    """Refuse to start a relay that cannot work or is not safe."""
+    if tokens.created() is None:
+        raise CredentialsError("The relay has no token yet.", hint="Create one with: segue relay token")
     if not settings.actions:
         raise UsageError("No actions are configured.", hint="Add [relay.actions.NAME]: see docs/relay.md")
     asking = {action.confirm for action in settings.actions.values()}
     if "terminal" in asking and not has_terminal():
         raise UsageError(
-            "An action wants to be confirmed on the terminal, but the relay has none.",
+            "An action must be confirmed on the terminal, but the relay has none.",
             hint='Start `segue relay` in a terminal, or use confirm = "desktop".',
         )
     if "desktop" in asking and not has_desktop():
         raise UsageError(
-            "An action wants to be confirmed by a dialog, but there is no program that shows one.",
+            "An action must be confirmed in a dialog, but no program that shows dialogs is installed.",
             hint='Install zenity or notify-send, or use confirm = "terminal".',
         )
 
 
-def _tls(settings: RelaySettings) -> ssl.SSLContext | None:
+def _load_tls(settings: RelaySettings) -> ssl.SSLContext | None:
     if not settings.certfile:
         return None
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -75,14 +75,14 @@ def _tls(settings: RelaySettings) -> ssl.SSLContext | None:
 
 
 @contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Two relays over the same results could run the same call twice."""
+def _lock(folder: Path) -> Iterator[None]:
+    """Lock the state folder: two relays that share it could run the same call twice."""
     try:
         lock = RepoLock.take(folder, "relay")
     except Locked:
         raise Locked(
-            f"Another relay works with {folder}.",
-            hint="End it, or give this one a state folder of its own: SEGUE_STATE_DIR=DIR",
+            f"Another relay uses {folder}.",
+            hint="Stop it, or give this one its own state folder: SEGUE_STATE_DIR=DIR",
         ) from None
     try:
         yield
@@ -91,21 +91,21 @@ def _only_one(folder: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _desk(
+async def _service(
     settings: RelaySettings, folder: Path, audit: Audit, redactor: Redactor
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[ActionService]:
     ask: dict[str, Ask] = {
-        "terminal": Terminal(settings.confirm_timeout),
-        "desktop": Desktop(settings.confirm_timeout),
-        "page": Page(Questions(folder), settings.confirm_timeout),
+        "terminal": TerminalPrompt(settings.confirm_timeout),
+        "desktop": DesktopDialog(settings.confirm_timeout),
+        "page": PagePrompt(Questions(folder), settings.confirm_timeout),
     }
     async with Processes(folder) as processes:
-        desk = Desk(settings, folder, processes, audit, redactor, ask)
-        desk.recover()
-        yield desk
-    await desk.settle()
+        service = ActionService(settings, folder, processes, audit, redactor, ask)
+        service.recover()
+        yield service
+    await service.settle()
 
 
-def _secrets(settings: RelaySettings) -> list[str]:
+def _find_secrets(settings: RelaySettings) -> list[str]:
     known = [os.environ, *(action.env for action in settings.actions.values())]
     return [secret for variables in known for secret in secrets_of(variables)]

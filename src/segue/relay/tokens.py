@@ -1,4 +1,4 @@
-"""The relay's token: shown once, kept as a hash, and looked up anew for every call."""
+"""The relay's token: shown once, stored as a hash, and read again for every call."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _PREFIX = "segue-relay-"
 
 
 class TokenFile:
-    """The file that knows the token's hash."""
+    """The file with the token's hash."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "token.json"
 
-    def made(self) -> float | None:
-        """When the token was made; None when there is none."""
+    def created(self) -> float | None:
+        """Return when the token was created; None if there is none."""
         return self._read().get("made")
 
     def rotate(self) -> str:
-        """Make a new token; the old one is refused from now on."""
+        """Create a new token; the old one is refused from now on."""
         token = _PREFIX + secrets.token_urlsafe(32)
         private_folder(self.path.parent)
         facts = {"sha256": _digest(token), "made": round(time.time(), 3)}
@@ -34,12 +34,12 @@ class TokenFile:
         return token
 
     def accepts(self, token: str) -> bool:
-        """Whether this is the token; takes as long for every wrong one."""
+        """Return whether this is the token, in constant time."""
         known = self._read().get("sha256")
         return isinstance(known, str) and hmac.compare_digest(known.encode(), _digest(token).encode())
 
     def _read(self) -> dict[str, Any]:
-        # Read anew each time: a running relay must notice at once that the token was rotated.
+        # Not cached: a running relay must notice at once that the token was rotated.
         try:
             found = json.loads(self.path.read_bytes())
         except (OSError, ValueError):

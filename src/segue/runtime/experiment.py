@@ -179,7 +179,7 @@ async def _run_trial(
     report("started", trial, run)
     code = await _start_run(app, experiment, base, trial, log)
     with app.store() as store:
-        result = TrialResult(trial, _last_run(app, store, trial), code, log)
+        result = TrialResult(trial, last_run(app, store, trial), code, log)
     report("finished" if result.ended else "failed", trial, result.run)
     return result
 
@@ -187,13 +187,14 @@ async def _run_trial(
 async def _when_free(app: App, store: Store, trial: Trial) -> Run | None:
     """Return the trial's run once no process drives it: a killed experiment may have left it running."""
     while True:
-        run = _last_run(app, store, trial)
+        run = last_run(app, store, trial)
         if run is None or run.owner is None or identity.is_dead(run.owner.split("#")[0]):
             return run
         await asyncio.to_thread(store.wait_for_change, 1.0)
 
 
-def _last_run(app: App, store: Store, trial: Trial) -> Run | None:
+def last_run(app: App, store: Store, trial: Trial) -> Run | None:
+    """Return the newest run of a trial."""
     runs = store.runs(source_key=app.source(trial.prompt, trial.repo).key, limit=1)
     return runs[0] if runs else None
 

@@ -96,7 +96,7 @@ def plan_run(app: App, source: Source, only: Sequence[str] = (), start: str | No
     check_rewritten(source, app.loaded.settings.plan_changed)
     listing = source.tasks()
     agent = agent_text(app)
-    flow = choose_flow(app.loaded, _usual_flow(app, source, agent), planned=source.outline is not None)
+    flow = find_flow(app, source)
     return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start))
 
 
@@ -135,7 +135,7 @@ def agent_text(app: App) -> str:
             "No agent was chosen.",
             hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue agent list`',
         )
-    return name
+    return str(name)
 
 
 def choose_agents(app: App, role: Role, default: str) -> tuple[AgentChoice, ...]:
@@ -158,12 +158,17 @@ def judge_name(app: App, source: Source) -> str:
     return settings.judged_by or ("agent" if source.outline is not None or settings.roles.verify else "llm")
 
 
-def _usual_flow(app: App, source: Source, agent: str) -> str:
-    """Return the flow that source and agent are usually used with."""
-    first = choose_agents(app, Role.EXECUTE, agent)[0].agent
-    usual = source.usual_flow or getattr(agent_kind(first, app.loaded), "usual_flow", "execute")
-    reviews = app.loaded.settings.review.reviewer not in (None, "none")
-    return "review" if usual == "execute" and reviews else str(usual)
+def find_flow(app: App, source: Source) -> Flow:
+    """Return the flow that was chosen, or the one that source and agent are usually used with."""
+    settings = app.loaded.settings
+    usual = source.usual_flow
+    if usual is None and (settings.agent or settings.roles.execute):
+        first = choose_agents(app, Role.EXECUTE, agent_text(app))[0].agent
+        usual = getattr(agent_kind(first, app.loaded), "usual_flow", None)
+    usual = usual or "execute"
+    reviews = settings.review.reviewer not in (None, "none")
+    name = "review" if usual == "execute" and reviews else usual
+    return choose_flow(app.loaded, name, planned=source.outline is not None)
 
 
 def check_rewritten(source: Source, choice: str) -> None:

@@ -161,7 +161,7 @@ class _Session:
         if opened.fresh:
             await journal.emit(RunStarted(*facts))
         else:
-            await journal.emit(RunResumed(*facts, self._last_seen()))
+            await journal.emit(RunResumed(*facts, last_seen(self._store, run.id)))
         done = [step.task for step in journal.steps() if step.phase == "end" and _is_done(step.state)]
         known = [task for task in done if task is not None]
         imported = opened.source.begin(run.id, lambda name: self._store.run(name) is not None, known)
@@ -169,12 +169,6 @@ class _Session:
             await journal.emit(StateImported(imported))
         for notice in opened.source.look().notices:
             await journal.emit(NoticeGiven(notice.text, notice.line))
-
-    def _last_seen(self) -> int | None:
-        """Return when the process before was last heard of."""
-        sql = "SELECT ts FROM orchestrator_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
-        found = self._store.query(sql, [self._opened.run.id])
-        return int(found[0]["ts"]) if found else None
 
     async def _finish_worktree(self) -> WorktreeResult | None:
         """Merge or keep what a run has done in a work tree of its own."""
@@ -224,6 +218,14 @@ def _state_after(error: SegueError | None) -> RunState:
 def _final_commands(final: FinalSettings) -> list[FinalCommand]:
     named = (("review", final.review), ("audit", final.audit))
     return [FinalCommand(label, argv) for label, commands in named for argv in commands]
+
+
+def last_seen(store: Store, run: str) -> int | None:
+    """Return when the last process of a run was heard of, in milliseconds since the epoch."""
+    found = store.query(
+        "SELECT ts FROM orchestrator_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1", [run]
+    )
+    return int(found[0]["ts"]) if found else None
 
 
 async def close_run(journal: Journal, state: RunState, note: str, wake: float | None = None) -> None:

@@ -65,7 +65,7 @@ def drop_unready(chains: Mapping[Role, AgentChain]) -> tuple[dict[Role, AgentCha
     """Leave out agents that cannot work here, and say so; raises when a role is left without anybody."""
     agents = {chosen.agent.name: chosen.agent for chain in chains.values() for chosen in chain}
     problems = {name: found for name, agent in agents.items() if (found := agent.check())}
-    ready = {
+    ready: dict[Role, AgentChain] = {
         role: tuple(chosen for chosen in chain if chosen.agent.name not in problems)
         for role, chain in chains.items()
     }
@@ -234,7 +234,7 @@ def _make(
         return kind(table, services)
     options = getattr(kind, "Options", Options)
     try:
-        return kind(read_options(options, table), services)
+        return kind(read_options(options, {**getattr(kind, "defaults", {}), **table}), services)
     except OptionError as error:
         path = ".".join(filter(None, (place, error.path)))
         message = f"{path}: {error.message} (from {loaded.where(path)})"

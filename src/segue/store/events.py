@@ -78,7 +78,7 @@ class EventLog:
         ts = now()
         recorded = Recorded(self._run_id, seq, ts, step, event)
         batch = self._batch
-        batch.rows.append((self._run_id, seq, ts, escape(step) if step else step, event.type, text))
+        batch.rows.append((self._run_id, seq, ts, escape(step) if step else step, recorded.type, text))
         batch.size += len(text)
         if self._timer is None or len(batch.rows) >= FLUSH_EVENTS or batch.size >= FLUSH_BYTES:
             self._schedule()

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus, unquote, urlsplit
+
+import msgspec
+
+T = TypeVar("T")
 
 MARK = "[redacted]"
 SHORTEST = 8
@@ -64,6 +68,12 @@ class Redactor:
         if isinstance(value, list | tuple):
             return [self.data(item) for item in value]
         return value
+
+    def struct(self, value: T) -> T:
+        """Return a typed value without secrets."""
+        if self._text is None:
+            return value
+        return msgspec.convert(self.data(msgspec.to_builtins(value)), type(value))
 
     def stream(self) -> StreamRedactor:
         """Return a redactor for bytes that come in pieces."""

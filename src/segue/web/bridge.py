@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from segue.bridge.session import KIND
-from segue.bridge.view import detail, summary
+from segue.bridge.conversations import KIND, describe, summarise
 from segue.ports import Store
 from segue.relay.questions import Questions
 from segue.runtime.app import App
@@ -52,7 +51,7 @@ def query_conversation(request: PageRequest) -> Data:
     if run.spec.source_kind != KIND:
         raise NotFound(f"Run {run.id} is not a conversation.", hint=f"See /runs/{run.id}")
     steps = request.store.steps(run.id)
-    facts = detail(run, steps, state_of(run))
+    facts = describe(run, steps, state_of(run))
     turns = facts.pop("conversation")
     reminders = {step.key.removesuffix("/due") for step in steps if step.phase == "due" and step.ended}
     for turn in turns:
@@ -83,10 +82,10 @@ def _group_commands(turns: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[s
 def _summarize(store: Store, run_id: str) -> dict[str, Any]:
     run = queries.get_run(store, run_id)
     steps = store.steps(run_id)
-    turns = detail(run, steps, state_of(run))["conversation"]
+    turns = describe(run, steps, state_of(run))["conversation"]
     lines = [str(command["line"]).partition(":")[0] for turn in turns for command in turn["commands"]]
     counts = Counter(KINDS.get(word, "other") for word in lines)
-    return {**summary(run, steps, state_of(run)), "commands": dict(counts)}
+    return {**summarise(run, steps, state_of(run)), "commands": dict(counts)}
 
 
 def _find_ids(store: Store) -> list[str]:

@@ -32,7 +32,7 @@ import threading
 from collections.abc import Iterator
 from typing import IO
 
-from segue.agents.acp.client import AcpClient, AcpError, AcpMessage, AgentGone
+from segue.agents.acp.client import AcpClient, AcpMessage, AcpRefusal, AgentGone
 from segue.agents.local.values import clip
 from segue.system.process.group import startable
 
@@ -83,7 +83,7 @@ def _stop(number: int, _frame: object) -> None:
 def _talk(client: AcpClient, agent: AgentProcess) -> int:
     try:
         client.run()
-    except AcpError as error:
+    except AcpRefusal as error:
         line = {"type": "error", "stage": error.stage, "code": error.code, "message": str(error)}
         _print({**line, "data": error.data})
         return 1

@@ -35,7 +35,7 @@ class Wire(Protocol):
         """Return the next message; None if there will be no more. Raises TimeoutError."""
 
 
-class AcpError(Exception):
+class AcpRefusal(Exception):
     """The agent answered a request with an error, or cannot do what is asked."""
 
     def __init__(self, stage: str, message: str, code: Any = None, data: Any = None) -> None:
@@ -107,7 +107,7 @@ class AcpClient:
         kept = {"agent": answer.get("agentInfo"), "auth_methods": methods, "can": dict(self._can)}
         self._print({"type": "start", "protocol": answer.get("protocolVersion"), **shrink(kept)})
         if answer.get("protocolVersion") != 1:
-            raise AcpError(
+            raise AcpRefusal(
                 "initialize", f"it speaks version {answer.get('protocolVersion')} of the protocol, not 1"
             )
 
@@ -115,7 +115,7 @@ class AcpClient:
         """Start or continue the session; authenticate if the agent asks for it."""
         try:
             return self._start_session()
-        except AcpError as refusal:
+        except AcpRefusal as refusal:
             method = self._job["auth_method"]
             if refusal.code != AUTH_REQUIRED or not method:
                 raise
@@ -131,7 +131,7 @@ class AcpClient:
             answer = self._request("session/new", where, self._job["start_timeout"])
             self._session, how = str(answer.get("sessionId") or ""), "new"
             if not self._session:
-                raise AcpError("session", "it opened a session without an id")
+                raise AcpRefusal("session", "it opened a session without an id")
         else:
             how = self._find_method()
             self._wait()
@@ -161,7 +161,7 @@ class AcpClient:
             return "resume"
         if self._can.get("loadSession"):
             return "load"
-        raise AcpError("session", "this agent cannot continue an earlier session")
+        raise AcpRefusal("session", "this agent cannot continue an earlier session")
 
     def _wait(self) -> None:
         pause = min(self._job["not_before"] - time.time(), _LONGEST_PAUSE)
@@ -184,7 +184,7 @@ class AcpClient:
     def _set_option(self, stage: str, option: str | None, value: str) -> None:
         self.stage = stage
         if not option:
-            raise AcpError(stage, f"the {stage} of this agent cannot be set")
+            raise AcpRefusal(stage, f"the {stage} of this agent cannot be set")
         asked = {"sessionId": self._session, "configId": option, "value": value}
         self._request("session/set_config_option", asked, self._job["start_timeout"])
 
@@ -211,7 +211,7 @@ class AcpClient:
             return as_table(message.get("result"))
         found = as_table(error)
         text = as_text(found.get("message")) or "it gave no reason"
-        raise AcpError(self.stage, clip(text, 4000), found.get("code"), shrink(found.get("data")))
+        raise AcpRefusal(self.stage, clip(text, 4000), found.get("code"), shrink(found.get("data")))
 
     def _handle(self, message: AcpMessage) -> None:
         """Print or answer what the agent says unasked."""
@@ -235,7 +235,7 @@ class AcpClient:
         if self._retrying_since is None:
             self._retrying_since = now
         elif now - self._retrying_since >= self._job["retry_grace"]:
-            raise AcpError(self.stage, text, data={"retried": True})
+            raise AcpRefusal(self.stage, text, data={"retried": True})
 
     def _answer_other(self, message: AcpMessage, method: str, params: Json) -> None:
         """Answer a request outside of the protocol, or one for something that we do not offer."""

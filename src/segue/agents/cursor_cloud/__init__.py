@@ -1,1 +1,1 @@
-"""Cursor's Cloud Agents API: two generations of it behind one small interface."""
+"""Cursor's Cloud Agents API: both versions behind one small interface."""

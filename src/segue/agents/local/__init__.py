@@ -1,1 +1,1 @@
-"""What all agents share that run a program on this machine."""
+"""The common part of all agents that run a program on this machine."""

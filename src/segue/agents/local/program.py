@@ -34,7 +34,7 @@ class LoginProbe:
 
     arguments: tuple[str, ...]
     read: Callable[[str], bool | None]
-    """Returns what the answer means; None if it cannot be told."""
+    """Returns what the answer means; None if it is unclear."""
 
 
 @dataclass(frozen=True, slots=True)

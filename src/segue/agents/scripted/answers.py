@@ -1,6 +1,6 @@
-"""What the scripted agent answers when it is asked for a plan, a verdict or a search and has no other script.
+"""The scripted agent's answers when it is asked for a plan, a verdict or a search and its script has none.
 
-The answers are made from the prompt alone: marker lines look like `<<<diff CODE>>>`.
+They are made from the prompt alone: marker lines look like `<<<diff CODE>>>`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ _STEPS = [
 ]
 
 
-def answer(phase: str, prompt: str, verdict: dict[str, Any] | None) -> str | None:
-    """What to answer in a phase; None when the phase wants no particular form."""
+def make_answer(phase: str, prompt: str, verdict: dict[str, Any] | None) -> str | None:
+    """Return the answer for a phase; None if the phase asks for no particular form."""
     if phase == "outline":
-        steps = [_step(place, title, kind) for place, (title, kind) in enumerate(_STEPS, 1)]
+        steps = [_make_step(place, title, kind) for place, (title, kind) in enumerate(_STEPS, 1)]
         return json.dumps({"steps": steps})
     if phase == "replan":
-        keys = re.findall(r"^(\d+): ", _block("rest", prompt), re.MULTILINE)
+        keys = re.findall(r"^(\d+): ", _read_block("rest", prompt), re.MULTILINE)
         return json.dumps({"steps": [{"keep": key} for key in keys]})
     if phase == "verify":
-        return json.dumps(_verdict(prompt, verdict or {}))
+        return json.dumps(_make_verdict(prompt, verdict or {}))
     if phase == "search":
-        return f"The documentation says how: https://docs.example.com/{len(_block('question', prompt))}"
+        return f"The documentation says how: https://docs.example.com/{len(_read_block('question', prompt))}"
     return None
 
 
-def _step(place: int, title: str, kind: str) -> dict[str, Any]:
+def _make_step(place: int, title: str, kind: str) -> dict[str, Any]:
     return {
         "id": str(place),
         "title": title,
@@ -42,27 +42,27 @@ def _step(place: int, title: str, kind: str) -> dict[str, Any]:
     }
 
 
-def _verdict(prompt: str, rule: dict[str, Any]) -> dict[str, Any]:
-    """Every criterion is met but those in `unmet`; the quote is the first line that was added."""
+def _make_verdict(prompt: str, rule: dict[str, Any]) -> dict[str, Any]:
+    """Return a verdict: all criteria but those in `unmet` are met; the quote is the first added line."""
     unmet = rule.get("unmet", [])
-    quote = _quote(prompt)
+    quote = _find_quote(prompt)
     entries = []
-    for line in _block("criteria", prompt).splitlines():
+    for line in _read_block("criteria", prompt).splitlines():
         key = json.loads(line)["key"]
         missed = unmet == "all" or key in unmet or quote is None
         evidence = rule.get("evidence", "nothing shows it") if missed else quote
         entries.append({"key": key, "met": not missed, "evidence": evidence})
     action = rule.get("action", "RETRY" if any(not entry["met"] for entry in entries) else "PROCEED")
-    told = {"request": rule.get("request", ""), "caveats": rule.get("caveats", [])}
-    return {"criteria": entries, "reasoning": "As the script says.", "action": action, **told}
+    advice = {"request": rule.get("request", ""), "caveats": rule.get("caveats", [])}
+    return {"criteria": entries, "reasoning": "As the script says.", "action": action, **advice}
 
 
-def _quote(prompt: str) -> str | None:
-    added = re.search(r"^\+(?!\+\+)(.*\S.*)$", _block("diff", prompt), re.MULTILINE)
+def _find_quote(prompt: str) -> str | None:
+    added = re.search(r"^\+(?!\+\+)(.*\S.*)$", _read_block("diff", prompt), re.MULTILINE)
     return added[1].strip() if added else None
 
 
-def _block(label: str, prompt: str) -> str:
+def _read_block(label: str, prompt: str) -> str:
     marked = rf"^<<<{label} (\S+)>>>\n(.*?)\n<<<end of {label} \1>>>$"
     found = re.search(marked, prompt, re.DOTALL | re.MULTILINE)
     return found[2] if found else ""

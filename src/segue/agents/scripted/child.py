@@ -1,8 +1,7 @@
-"""The process behind the scripted agent: reads a prompt, does what its script says, prints JSON lines.
+"""The process of the scripted agent: reads a prompt, does what its script says, prints JSON lines.
 
-It uses the standard library alone and imports little, so that it starts fast. The script has been
-checked before (see `segue.agents.scripted.agent`, which also describes its format). Each line it prints is
-one of
+It imports little, so that it starts fast. The script has been checked before (see `agent`, which also
+describes its format). Each line it prints is one of
 
     {"type": "text", "text": …}
     {"type": "tool", "name": "Write" | "Edit" | "Bash", "input": {…}}
@@ -31,7 +30,7 @@ _NOISE_LINE = b"." * 1023 + b"\n"
 
 
 class ScriptError(Exception):
-    """The script asks for something the agent refuses."""
+    """The script asks for something that is not allowed."""
 
 
 def main(arguments: list[str]) -> int:
@@ -39,21 +38,21 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--orphan"]:
         time.sleep(_ORPHAN_SECONDS)
         return 0
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an agent that is stopped should not print a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback when it is stopped
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
     mode, *script = arguments
     prompt = sys.stdin.buffer.read()
     names = {"task": os.environ.get("SEGUE_TASK", "1"), "attempt": os.environ.get("SEGUE_ATTEMPT", "1")}
     try:
-        entry = _entry(script[0], names) if script else None
-        return _play(entry if entry is not None else _note(names, prompt), mode, names, prompt)
+        entry = _find_entry(script[0], names) if script else None
+        return _play(entry if entry is not None else _make_note(names, prompt), mode, names, prompt)
     except (ScriptError, OSError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"Error: {error}\n")
         return 1
 
 
-def _entry(script: str, names: dict[str, str]) -> dict[str, Any] | None:
+def _find_entry(script: str, names: dict[str, str]) -> dict[str, Any] | None:
     """Return the first entry that matches this launch."""
     from segue.sim.script import BadScript, Deck, equals, read_script  # most launches have no script
 
@@ -65,8 +64,8 @@ def _entry(script: str, names: dict[str, str]) -> dict[str, Any] | None:
     return Deck(entries).pick({selector: equals(fact) for selector, fact in facts.items()})
 
 
-def _note(names: dict[str, str], prompt: bytes) -> dict[str, Any]:
-    """What is done without a script: one small note per task, the same for the same prompt."""
+def _make_note(names: dict[str, str], prompt: bytes) -> dict[str, Any]:
+    """Return the entry for a launch without a script: write a small note, the same for the same prompt."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", names["task"]).strip("-.") or "unnamed"
     digest = hashlib.sha256(prompt).hexdigest()[:16]
     text = f"# Task {names['task']}\n\nDone by the scripted agent for the prompt {digest}.\n"
@@ -74,7 +73,7 @@ def _note(names: dict[str, str], prompt: bytes) -> dict[str, Any]:
 
 
 def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes) -> int:
-    """Do everything the entry asks for, in the order that the documentation names."""
+    """Do everything that the entry asks for, in the documented order."""
     code: int = entry.get("exit_code", 0)
     text = _answer(entry, mode, names, prompt)
     _speak(entry, names)
@@ -85,38 +84,38 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
         myself = part_command("--segue-scripted", "segue.agents.scripted.child")
         orphan = [*myself, "--orphan"]
         subprocess.Popen(orphan, env=own_environment(), stdin=subprocess.DEVNULL, **own_group())
-    _say(type="usage", **_usage(entry, prompt, text))
+    _print_line(type="usage", **_read_usage(entry, prompt, text))
     if "limit" in entry:
-        _print(_filled(entry["limit"], names) + "\n")
+        _print(_fill(entry["limit"], names) + "\n")
         return code
     while entry.get("hang"):
         time.sleep(_ORPHAN_SECONDS)
     if entry.get("truncate"):
         _print(json.dumps({"type": "result", "ok": True, "text": text})[:-2])
     elif not entry.get("no_result"):
-        _say(type="result", ok=code == 0, text=text)
+        _print_line(type="result", ok=code == 0, text=text)
     return code
 
 
 def _answer(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes) -> str:
     phase = os.environ.get("SEGUE_PHASE", "execute")
     if phase in ("outline", "replan", "verify", "search") and not entry.keys() & {"plan", "say"}:
-        from segue.agents.scripted.answers import answer
+        from segue.agents.scripted.answers import make_answer
 
-        return answer(phase, prompt.decode("utf-8", "replace"), entry.get("verdict")) or ""
+        return make_answer(phase, prompt.decode("utf-8", "replace"), entry.get("verdict")) or ""
     if mode == "plan":
         text: str = entry.get("plan", "1. Write what the task asks for.\n2. Check it.")
     else:
         text = entry.get("say", "Task {task}: done as the script says.")
-    return _filled(text, names)
+    return _fill(text, names)
 
 
 def _speak(entry: dict[str, Any], names: dict[str, str]) -> None:
     if "stderr" in entry:
-        sys.stderr.write(_filled(entry["stderr"], names) + "\n")
+        sys.stderr.write(_fill(entry["stderr"], names) + "\n")
         sys.stderr.flush()
     if "say" in entry:
-        _say(type="text", text=_filled(entry["say"], names))
+        _print_line(type="text", text=_fill(entry["say"], names))
     left: int = entry.get("output_bytes", 0)
     block = _NOISE_LINE * 64
     while left > 0:
@@ -128,24 +127,24 @@ def _speak(entry: dict[str, Any], names: dict[str, str]) -> None:
 def _edit(entry: dict[str, Any], names: dict[str, str]) -> None:
     for key, tool, how in (("write", "Write", "w"), ("append", "Edit", "a")):
         for name, content in entry.get(key, {}).items():
-            path, text = _inside(_filled(name, names)), _filled(content, names)
+            path, text = _resolve(_fill(name, names)), _fill(content, names)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open(how, encoding="utf-8", newline="") as file:
                 file.write(text)
-            _say(type="tool", name=tool, input={"path": _filled(name, names), "chars": len(text)})
+            _print_line(type="tool", name=tool, input={"path": _fill(name, names), "chars": len(text)})
     for name in entry.get("delete", []):
-        _inside(_filled(name, names)).unlink()
-        _say(type="tool", name="Bash", input={"command": f"rm {_filled(name, names)}"})
+        _resolve(_fill(name, names)).unlink()
+        _print_line(type="tool", name="Bash", input={"command": f"rm {_fill(name, names)}"})
     if "commit" in entry:
-        _commit(_filled(entry["commit"], names))
+        _commit(_fill(entry["commit"], names))
 
 
-def _inside(name: str) -> Path:
-    """The path, once it is sure that it lies in the workspace and is not git's own."""
+def _resolve(name: str) -> Path:
+    """Return the path; raises ScriptError unless it is in the workspace and not in .git."""
     root = Path.cwd().resolve()
     path = (root / name).resolve()
     if root not in path.parents or root / ".git" in (path, *path.parents):
-        raise ScriptError(f"the script may not touch {name!r}: it is not a file of the workspace")
+        raise ScriptError(f"the script may not change {name!r}: it is not a file of the workspace")
     return path
 
 
@@ -153,22 +152,22 @@ def _commit(message: str) -> None:
     who = ["-c", "user.name=Scripted agent", "-c", "user.email=scripted@localhost"]
     subprocess.run(["git", "add", "--all"], check=True, capture_output=True)
     subprocess.run(["git", *who, "commit", "--quiet", "-m", message], check=True, capture_output=True)
-    _say(type="tool", name="Bash", input={"command": f"git commit -m {message!r}"})
+    _print_line(type="tool", name="Bash", input={"command": f"git commit -m {message!r}"})
 
 
-def _usage(entry: dict[str, Any], prompt: bytes, text: str) -> dict[str, Any]:
+def _read_usage(entry: dict[str, Any], prompt: bytes, text: str) -> dict[str, Any]:
     guess = {"input_tokens": len(prompt) // 4, "output_tokens": len(text) // 4, "cost_usd": 0.0}
     return {**guess, **entry.get("usage", {})}
 
 
-def _filled(text: str, names: dict[str, str]) -> str:
-    """The text with {task} and {attempt} filled in; other braces stay as they are."""
+def _fill(text: str, names: dict[str, str]) -> str:
+    """Return the text with {task} and {attempt} replaced; other braces stay as they are."""
     for name, value in names.items():
         text = text.replace("{" + name + "}", value)
     return text
 
 
-def _say(**line: Any) -> None:
+def _print_line(**line: Any) -> None:
     _print(json.dumps(line) + "\n")
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from segue.cli.options import options
 from segue.cli.terminal.output import Output
+
+if TYPE_CHECKING:
+    from segue.domain.events import Recorded
+    from segue.ports import Store
 
 
 @click.command()
@@ -40,7 +44,6 @@ def logs(
     from segue.cli.runs import NO_RUNS, find_run
     from segue.cli.terminal.display import EventRecords
     from segue.cli.terminal.output import one_line
-    from segue.domain.event import Recorded
     from segue.reports.event_text import describe_event, locate_event
     from segue.runtime.app import App
 
@@ -64,20 +67,21 @@ def logs(
         return _print(store, run.id, show, follow)
 
 
-def _matches(event: Any, task: str | None, phase: str | None) -> bool:
-    parts = (event.step or "").split("/")
-    about = parts[1] if len(parts) > 2 else event.data.get("task")
+def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:
+    parts = (recorded.step or "").split("/")
+    about = parts[1] if len(parts) > 2 else getattr(recorded.event, "task", None)
     return (task is None or about == task) and (phase is None or (len(parts) > 2 and parts[2] == phase))
 
 
-def _print(store: Any, run_id: str, show: Callable[[Any], None], follow: bool) -> int:
+def _print(store: Store, run_id: str, show: Callable[[Recorded], None], follow: bool) -> int:
     """Print the recorded events; with `follow`, wait for more until the run ends."""
     from segue.cli.runs import state_of
     from segue.domain.run import RunState
 
     last = 0
     while True:
-        ended = state_of(store.run(run_id)) not in (RunState.RUNNING, RunState.PARKED)
+        run = store.run(run_id)
+        ended = run is None or state_of(run) not in (RunState.RUNNING, RunState.PARKED)
         for event in store.events(run_id, after=last):
             show(event)
             last = event.seq

@@ -40,39 +40,40 @@ def status(
     """
     from segue.cli.runs import NO_RUNS, find_run, run_data, state_of
     from segue.cli.terminal.task_table import print_tasks
+    from segue.domain.run import TASK_RUNS
     from segue.runtime.app import App
-    from segue.store.projections import task_views
+    from segue.view.load import load_view
 
     app = App.load(repo, config_file, settings)
     with app.store(read_only=True) as store:
         if run_id is None:
-            return _list(store.runs(limit=limit), output)
+            return _list(store.runs(limit=limit, kinds=TASK_RUNS), output)
         run = find_run(store, app, run_id)
         if run is None:
             if output.json:
                 output.data(None)
             output.text(NO_RUNS)
             return 0
-        steps = store.steps(run.id)
-        views = task_views(run, steps)
+        view = load_view(store, run)
     if output.json:
-        output.data(run_data(run, views))
+        output.data(run_data(run, view))
         return 0
     title = f"Run {run.id}: {state_of(run)} · {run.spec.agent} · {run.place}"
-    print_tasks(output, views, steps, title)
+    print_tasks(output, view, title)
     if run.note:
         output.text(run.note)
-    for view in views:
-        if view.state == "needs_human":
-            output.text(f"Task {view.key}: {view.reason}")
+    for task in view.tasks.values():
+        if task.state == "needs_human":
+            output.text(f"Task {task.key}: {task.reason}")
     return 0
 
 
 def _list(runs: list[Run], output: Output) -> int:
     from segue.cli.runs import NO_RUNS, run_data
+    from segue.view.run import RunView
 
     if output.json:
-        output.data([{k: v for k, v in run_data(run, []).items() if k != "tasks"} for run in runs])
+        output.data([{k: v for k, v in run_data(run, RunView()).items() if k != "tasks"} for run in runs])
     elif runs:
         _print_runs(runs, output)
     else:

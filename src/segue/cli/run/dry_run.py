@@ -6,24 +6,27 @@ from collections.abc import Iterator, Sequence
 
 from segue.cli.terminal.output import Output
 from segue.domain.task import Task
-from segue.flow.context import FLOWS
-from segue.flow.start import NO_TASKS, pending, select
+from segue.flow.phase import Flow
+from segue.ports import Outline
 from segue.runtime.app import App
-from segue.sources.prompt import PromptSource
+from segue.runtime.plan import NO_TASKS, find_flow, pending_tasks, select_tasks
 
 
 def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Output) -> int:
     """Print every prompt that is known before the first answer."""
     source = app.source(named, app.repo)
-    if isinstance(source, PromptSource) and not source.planned():
-        return _print_outline(app, source, output)
-    listing = source.look() if source.kind == "speckit" else source.tasks()
-    tasks = pending(listing, select(listing, only, start))
+    flow = find_flow(app, source)
+    if source.outline is not None and not source.outline.is_planned():
+        return _print_outline(app, source.outline, output)
+    listing = source.look()
+    if not listing.tasks:
+        source.tasks()  # says why there are none
+    for notice in listing.notices:
+        output.warn(f"{source.address}:{notice.line}: {notice.text}")
+    tasks = pending_tasks(listing, select_tasks(listing, only, start))
     redact = app.redactor().text
-    settings = app.loaded.settings
-    phases = FLOWS[app.flow_name(source.kind) if settings.agent else settings.flow or "execute"]
     for task in tasks:
-        for phase, prompt in _prompts(task, source.context(task), phases):
+        for phase, prompt in _prompts(task, source.context(task), flow):
             if output.json:
                 output.record({"type": "prompt", "task": task.key, "phase": phase, "prompt": redact(prompt)})
             else:
@@ -32,11 +35,11 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
     return 0
 
 
-def _print_outline(app: App, source: PromptSource, output: Output) -> int:
+def _print_outline(app: App, outline: Outline, output: Output) -> int:
     """Print the prompt that asks for a plan: before there is one, no other is known."""
     from segue.prompts.outline import outline_prompt
 
-    prompt = app.redactor().text(outline_prompt(source.goal, nonce="dry-run").text)
+    prompt = app.redactor().text(outline_prompt(outline.goal, nonce="dry-run").text)
     if output.json:
         output.record({"type": "prompt", "task": None, "phase": "outline", "prompt": prompt})
     else:
@@ -45,11 +48,12 @@ def _print_outline(app: App, source: PromptSource, output: Output) -> int:
     return 0
 
 
-def _prompts(task: Task, context: str, phases: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _prompts(task: Task, context: str, flow: Flow) -> Iterator[tuple[str, str]]:
     """Yield phase and prompt, with a placeholder where an answer would go."""
     from segue.prompts.task import execute_prompt, plan_prompt
 
-    if "plan" in phases:
+    plan = None
+    if flow.has("plan"):
         yield "plan", plan_prompt(task, context, nonce="dry-run").text
-    made = "(the plan that the plan phase makes)" if "plan" in phases else None
-    yield "execute", execute_prompt(task, context, plan=made, nonce="dry-run").text
+        plan = "(the plan that the plan phase makes)"
+    yield "execute", execute_prompt(task, context, plan=plan, nonce="dry-run").text

@@ -79,13 +79,12 @@ def _reporter(output: Output) -> Any:
 
 def _list(app: App, found: Experiment, output: Output) -> int:
     from segue.runtime import experiment as lab
-    from segue.sources.prompt import pair_key
 
     rows = []
     with app.store(read_only=True) as store:
         for trial in lab.trials(found):
-            runs = store.runs(source_key=pair_key(trial.prompt, trial.repo), limit=1)
-            rows.append((trial.name, runs[0].state if runs else "pending", str(trial.repo)))
+            run = lab.last_run(app, store, trial)
+            rows.append((trial.name, run.state if run else "pending", str(trial.repo)))
     if output.json:
         output.data([dict(zip(("trial", "state", "repo"), row, strict=True)) for row in rows])
     else:

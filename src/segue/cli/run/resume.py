@@ -35,8 +35,10 @@ def resume(
 
     from segue.cli.run.session import show_session
     from segue.cli.runs import find_run
+    from segue.domain.errors import UsageError
+    from segue.domain.run import RunKind
     from segue.runtime.app import App
-    from segue.runtime.plan import reopened
+    from segue.runtime.open import reopen_run
 
     app = App.load(repo, config_file, settings)
     with app.store(read_only=True) as store:
@@ -46,16 +48,22 @@ def resume(
             output.record({"type": "done", "run": None, "state": "done", "exit_code": 0})
         output.text("Nothing to resume: every run is done.")
         return 0
-    if run.spec.source_kind == "bridge":
+    if run.spec.kind is RunKind.CONVERSATION:
         from segue.cli.serve import conversation
 
         app, run = conversation.reopen(run.id, config_file, settings)
         return conversation.hold(app, run, output, wait_reminders=False, verbose=verbose)
+    if not run.spec.kind.has_tasks:
+        raise UsageError(
+            f"Run {run.id} has no tasks to continue with: its kind is {run.spec.kind}.",
+            kept="Nothing was changed.",
+            hint="List the runs: segue status",
+        )
     config = config_file or (Path(run.spec.config) if run.spec.config else None)
     app = App.load(Path(run.spec.repo), config, settings, stored=run.spec.settings)
 
     async def proceed() -> int:
-        async with reopened(app, run) as ready:
-            return await show_session(ready, output, verbose)
+        async with reopen_run(app, run) as opened:
+            return await show_session(opened, output, verbose)
 
     return asyncio.run(proceed())

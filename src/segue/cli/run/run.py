@@ -24,8 +24,17 @@ if TYPE_CHECKING:
     help="The agent to use (see `segue agent list`); further names are fallbacks. "
     "Repeatable, one per role: plan, execute, address, verify, research.",
 )
+@click.option(
+    "--source",
+    "source_kind",
+    default=None,
+    metavar="NAME",
+    help="The kind of SOURCE, where it is not recognised (see `segue plugins`).",
+)
 @click.option("--model", default=None, help="The model to use.")
-@click.option("--flow", default=None, help="The phases of each task: execute, plan, review, spec or build.")
+@click.option(
+    "--flow", default=None, help="The phases of each task: execute, plan, review, spec, build or your own."
+)
 @click.option("--review", default=None, help="The reviewer: stet, ruff, semgrep, command or none.")
 @click.option(
     "--judge",
@@ -135,10 +144,10 @@ def _page_options(serve: bool, stay: bool, detach: bool) -> PageOptions:
 def _agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
     """Return the values of `--agent` as settings."""
     from segue.domain.errors import UsageError
-    from segue.domain.role import read_choices
+    from segue.domain.role import read_agent_options
 
     try:
-        agent, roles = read_choices(agents)
+        agent, roles = read_agent_options(agents)
     except ValueError as error:
         raise UsageError(f"--agent: {error}.") from None
     return {"agent": agent, "roles": roles}

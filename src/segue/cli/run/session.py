@@ -17,15 +17,15 @@ from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Output, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
-from segue.flow.start import NO_TASKS
 from segue.notify.observer import RunNotifier
 from segue.runtime.app import App
-from segue.runtime.plan import PlanChanged, Prepared, prepared
-from segue.runtime.session import carry_out
+from segue.runtime.open import OpenRun, open_run
+from segue.runtime.plan import NO_TASKS, PlanChanged
+from segue.runtime.session import run_session
 from segue.runtime.wiring import make_notifiers
-from segue.store.projections import task_views
 from segue.system.files import private_folder
 from segue.system.program import start_in_background
+from segue.view.run import FOLDED, RunView
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +51,22 @@ async def start(
     page: PageOptions = NO_PAGE,
 ) -> int:
     """Run a source and return the exit code."""
-    async with prepared(app, named, only, start) as ready:
-        if ready is None:
+    async with open_run(app, named, tuple(only), start) as opened:
+        if opened is None:
             if output.json:
                 output.record(
                     {"type": "done", "run": None, "state": "done", "exit_code": 0, "note": NO_TASKS}
                 )
             output.text(NO_TASKS)
             return 0
-        if not ready.fresh:
-            output.note(f"Resuming run {ready.run.id}, which did not finish.")
+        if not opened.fresh:
+            output.note(f"Resuming run {opened.run.id}, which did not finish.")
         if not detach:
-            return await show_session(ready, output, verbose, page)
-        if ready.warning:
-            output.warn(ready.warning)
-        ready.lock.release()
-        return await _detach(ready, output)
+            return await show_session(opened, output, verbose, page)
+        if opened.warning:
+            output.warn(opened.warning)
+        opened.lock.release()
+        return await _detach(opened, output)
 
 
 def choose(changed: PlanChanged, output: Output) -> str:
@@ -83,22 +83,22 @@ def choose(changed: PlanChanged, output: Output) -> str:
     return answer
 
 
-async def show_session(ready: Prepared, output: Output, verbose: bool, page: PageOptions = NO_PAGE) -> int:
+async def show_session(opened: OpenRun, output: Output, verbose: bool, page: PageOptions = NO_PAGE) -> int:
     """Drive a run in this process and show it."""
     if output.json:
-        output.record(_launch_record(ready, os.getpid()))
-    if ready.warning:
-        output.warn(ready.warning)
-    display = observer(output, lambda: _progress(ready), ready.run.id, verbose)
-    async with _serve_page(ready, output, page):
-        with display, open_log(ready.app.loaded.settings.log) as logs, _notifier(ready, output) as notifier:
-            ended = await carry_out(ready, [display, *logs, notifier])
-        summarise(ready, ended, output)
+        output.record(_launch_record(opened, os.getpid()))
+    if opened.warning:
+        output.warn(opened.warning)
+    display = observer(output, lambda: _progress(opened), opened.run.id, verbose)
+    async with _serve_page(opened, output, page):
+        with display, open_log(opened.app.loaded.settings.log) as logs, _notifier(opened, output) as notifier:
+            ended = await run_session(opened, [display, *logs, notifier])
+        summarise(opened, ended, output)
     return ended.exit_code
 
 
 @asynccontextmanager
-async def _serve_page(ready: Prepared, output: Output, page: PageOptions) -> AsyncIterator[None]:
+async def _serve_page(opened: OpenRun, output: Output, page: PageOptions) -> AsyncIterator[None]:
     """Serve the page of the run inside the block, and until Ctrl-C if it is to stay."""
     if not page.serve:
         yield
@@ -106,8 +106,8 @@ async def _serve_page(ready: Prepared, output: Output, page: PageOptions) -> Asy
     from segue.system.interrupts import on_interrupt
     from segue.web.app import serve_pages
 
-    async with serve_pages(ready.app, "127.0.0.1", 0) as new_link:
-        announce_page(output, new_link(f"/runs/{ready.run.id}"))
+    async with serve_pages(opened.app, "127.0.0.1", 0) as new_link:
+        announce_page(output, new_link(f"/runs/{opened.run.id}"))
         yield
         if page.stay:
             output.note("The run has ended. The page stays until Ctrl-C.")
@@ -116,57 +116,55 @@ async def _serve_page(ready: Prepared, output: Output, page: PageOptions) -> Asy
                 await stopped.wait()
 
 
-def _progress(ready: Prepared) -> Progress:
+def _progress(opened: OpenRun) -> Progress:
     """Return what earlier sessions have recorded about the run."""
-    progress = Progress.of(ready.spec.titles, ready.app.loaded.settings.limits.budget())
-    if not ready.fresh:
-        with ready.app.store(read_only=True) as store:
-            steps = store.steps(ready.run.id)
-        progress.know(task_views(ready.run, steps), steps)
-    return progress
+    with opened.app.store(read_only=True) as store:
+        known = store.events(opened.run.id, kinds=FOLDED) if not opened.fresh else ()
+        view = RunView.of(opened.spec.titles, known)
+    return Progress(view, opened.app.loaded.settings.limits.budget())
 
 
-def _notifier(ready: Prepared, output: Output) -> RunNotifier:
+def _notifier(opened: OpenRun, output: Output) -> RunNotifier:
     """Return the observer that notifies people who are not watching the terminal."""
-    app = ready.app
+    app = opened.app
     return RunNotifier(
         make_notifiers(app),
         app.loaded.settings.notify.on,
-        ready.spec.titles,
+        opened.spec.titles,
         app.store,
         app.redactor(),
         output.warn,
     )
 
 
-def _launch_record(ready: Prepared, pid: int) -> dict[str, object]:
-    store = ready.app.redactor().text(ready.app.database())
-    return {"type": "launch", "schema": 1, "run": ready.run.id, "pid": pid, "store": store}
+def _launch_record(opened: OpenRun, pid: int) -> dict[str, object]:
+    store = opened.app.redactor().text(opened.app.database())
+    return {"type": "launch", "schema": 1, "run": opened.run.id, "pid": pid, "store": store}
 
 
-async def _detach(ready: Prepared, output: Output) -> int:
+async def _detach(opened: OpenRun, output: Output) -> int:
     """Hand the run to a `segue resume` in the background."""
-    await _write_spec(ready)
-    folder = ready.app.run_folder(ready.run.id)
+    await _write_spec(opened)
+    folder = opened.app.run_folder(opened.run.id)
     private_folder(folder)
     pid = start_in_background(
-        ["resume", ready.run.id],
+        ["resume", opened.run.id],
         log=folder / "segue.log",
-        cwd=Path(ready.spec.repo),
-        variables={"SEGUE_DATABASE_URL": ready.app.database(), "SEGUE_STATE_DIR": str(ready.app.state_dir)},
+        cwd=Path(opened.spec.repo),
+        variables={"SEGUE_DATABASE_URL": opened.app.database(), "SEGUE_STATE_DIR": str(opened.app.state_dir)},
     )
     if output.json:
-        output.record({**_launch_record(ready, pid), "log": str(folder / "segue.log")})
+        output.record({**_launch_record(opened, pid), "log": str(folder / "segue.log")})
     else:
-        output.text(f"Run {ready.run.id} continues in the background (pid {pid}).")
-        output.note(f"Follow it: segue logs -f {ready.run.id}   Stop it: segue stop {ready.run.id}")
+        output.text(f"Run {opened.run.id} continues in the background (pid {pid}).")
+        output.note(f"Follow it: segue logs -f {opened.run.id}   Stop it: segue stop {opened.run.id}")
     return 0
 
 
-async def _write_spec(ready: Prepared) -> None:
+async def _write_spec(opened: OpenRun) -> None:
     """Store this command's options, so that the background process uses them."""
-    if ready.spec != ready.run.spec:
-        with ready.app.store() as store:
-            journal = await store.open(ready.run.id)
-            await journal.respec(ready.spec)
+    if opened.spec != opened.run.spec:
+        with opened.app.store() as store:
+            journal = await store.open(opened.run.id)
+            await journal.respec(opened.spec)
             await store.close(journal)

@@ -61,7 +61,7 @@ def list_(
     ]
     output.table(["task", "title", "status", "build phase" if planned else "line"], rows)
     for notice in listing.notices:
-        output.warn(f"{plan.path}:{notice.line}: {notice.text}")
+        output.warn(f"{plan.address}:{notice.line}: {notice.text}")
     return 0
 
 

@@ -62,14 +62,15 @@ def run(
       segue bridge run --agent cursor-cloud --repo github.com/me/agent-env "Update all my apps"
       segue bridge run --agent claude --repo ~/agent-env "What is on today?" --wait-reminders
     """
-    from segue.bridge.session import begin, place
+    from segue.bridge.conversations import begin_conversation, resolve_repo
     from segue.cli.serve.conversation import hold
     from segue.runtime.app import App
+    from segue.runtime.plan import agent_text
 
     app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
-    where = place(repo or str(app.repo))
+    where = resolve_repo(repo or str(app.repo))
     with app.store() as store:
-        conversation, fresh = begin(store, app, app.agent_name(), where, message, anew=new)
+        conversation, fresh = begin_conversation(store, app, agent_text(app), where, message, force_new=new)
     if not fresh:
         output.note(f"Conversation {conversation.id} did not finish; continuing it.")
     return hold(app, conversation, output, wait_reminders=wait_reminders, verbose=verbose)
@@ -116,13 +117,14 @@ def list_(limit: int, config_file: Path | None, output: Output, **settings: Any)
       segue bridge list
       segue bridge list --json
     """
-    from segue.bridge.view import conversations, summary
+    from segue.bridge.conversations import list_conversations, summarise
     from segue.cli.runs import moment, state_of
     from segue.cli.terminal.output import one_line
     from segue.runtime.app import App
 
     with App.load(None, config_file, settings).store(read_only=True) as store:
-        found = [summary(run, store.steps(run.id), state_of(run)) for run in conversations(store, limit)]
+        runs = list_conversations(store, limit)
+        found = [summarise(run, store.steps(run.id), state_of(run)) for run in runs]
     if output.json:
         output.data(found)
         return 0
@@ -145,14 +147,14 @@ def show(run_id: str, config_file: Path | None, output: Output, **settings: Any)
       segue bridge show last
       segue bridge show 20261115-0219 --json
     """
-    from segue.bridge.view import detail, find
+    from segue.bridge.conversations import describe, find_conversation
     from segue.cli.runs import state_of
     from segue.cli.serve.conversation import print_conversation
     from segue.runtime.app import App
 
     with App.load(None, config_file, settings).store(read_only=True) as store:
-        run = find(store, run_id)
-        data = detail(run, store.steps(run.id), state_of(run))
+        run = find_conversation(store, run_id)
+        data = describe(run, store.steps(run.id), state_of(run))
     if output.json:
         output.data(data)
     else:

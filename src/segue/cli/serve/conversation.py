@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from segue.bridge.session import Ended, carry_on
-from segue.bridge.view import find
+from segue.bridge.conversations import find_conversation
+from segue.bridge.session import ConversationResult, run_conversation
 from segue.cli.runs import moment
 from segue.cli.terminal.display import EventLines, EventRecords, Silent
 from segue.cli.terminal.log import open_log
@@ -20,7 +20,7 @@ from segue.runtime.app import App
 def reopen(run_id: str, config: Path | None, settings: dict[str, Any]) -> tuple[App, Run]:
     """Return a conversation and the settings it was started with."""
     with App.load(None, config, settings).store(read_only=True) as store:
-        run = find(store, run_id)
+        run = find_conversation(store, run_id)
     named = config or (Path(run.spec.config) if run.spec.config else None)
     return App.load(None, named, settings, stored=run.spec.settings), run
 
@@ -36,11 +36,11 @@ async def converse(app: App, run: Run, output: Output, *, wait_reminders: bool, 
         output.record({"type": "launch", "schema": 1, "run": run.id, "pid": os.getpid()})
     display = EventRecords(output) if output.json else Silent() if output.quiet else EventLines(verbose)
     with app.store() as store, open_log(app.loaded.settings.log) as logs:
-        ended = await carry_on(app, store, run, [display, *logs], wait_reminders=wait_reminders)
+        ended = await run_conversation(app, store, run, [display, *logs], wait_reminders=wait_reminders)
     return _print_end(ended, output)
 
 
-def _print_end(ended: Ended, output: Output) -> int:
+def _print_end(ended: ConversationResult, output: Output) -> int:
     code = ended.error.exit_code if ended.error else 0
     if output.json:
         facts = {"run": ended.run, "state": ended.state, "exit_code": code, "reminder": ended.reminder}

@@ -42,7 +42,7 @@ def proxy(context: click.Context, host: str, port: int, config_file: Path | None
     _require()
     app = _app(config_file)
     from segue.provider.catalogue import Catalogue
-    from segue.provider.proxy import proxy_config, serve, yaml
+    from segue.provider.proxy import proxy_config, serve, to_yaml
     from segue.system.files import write_atomic
 
     settings = app.loaded.settings
@@ -50,7 +50,7 @@ def proxy(context: click.Context, host: str, port: int, config_file: Path | None
     key, new = _master_key(folder)
     os.environ[KEY_VARIABLE] = key
     path = folder / f"proxy-{port}.yaml"
-    write_atomic(path, yaml(proxy_config(settings, Catalogue.read(settings))).encode())
+    write_atomic(path, to_yaml(proxy_config(settings, Catalogue.read(settings))).encode())
     if new:
         output.note(f"Created a key for clients in {folder / _KEY_FILE}: {key}")
     output.note(f"Serving on http://{host}:{port}/v1; key for clients: segue proxy key")
@@ -70,14 +70,14 @@ def config(config_file: Path | None, output: Output) -> int:
     """
     _require()
     from segue.provider.catalogue import Catalogue
-    from segue.provider.proxy import proxy_config, yaml
+    from segue.provider.proxy import proxy_config, to_yaml
 
     settings = _app(config_file).loaded.settings
     made = proxy_config(settings, Catalogue.read(settings))
     if output.json:
         output.data(made)
     else:
-        output.text(yaml(made).rstrip("\n"))
+        output.text(to_yaml(made).rstrip("\n"))
     return 0
 
 

@@ -78,7 +78,7 @@ def token(rotate: bool, config_file: Path | None, output: Output) -> int:
     from segue.relay.tokens import TokenFile
 
     tokens = TokenFile(_folder(_app(config_file, {})))
-    made = tokens.made()
+    made = tokens.created()
     if made is not None and not rotate:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(made))
         raise UsageError(

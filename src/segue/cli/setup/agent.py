@@ -82,6 +82,6 @@ def schema(name: str, repo: Path | None, config_file: Path | None, output: Outpu
     from segue.runtime.app import App
     from segue.runtime.wiring import agent_kind
 
-    options = agent_class(name, App.load(repo, config_file).loaded.settings).Options
+    options = agent_kind(name, App.load(repo, config_file).loaded).Options
     output.text(json.dumps(options_schema(options), indent=2))
     return 0

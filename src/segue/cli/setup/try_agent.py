@@ -13,7 +13,7 @@ from segue.cli.options import options
 from segue.cli.terminal.output import Output, clean
 
 if TYPE_CHECKING:
-    from segue.domain.event import Event
+    from segue.domain.events import Event
     from segue.domain.outcome import Usage
     from segue.runtime.try_agent import AgentTrial, AgentTrialResult
 
@@ -119,7 +119,7 @@ def _observer(output: Output, seen: list[Event]) -> Any:
     import time
 
     from segue.cli.terminal.display import EventLines
-    from segue.domain.event import Recorded
+    from segue.domain.events import Recorded
 
     lines = EventLines(verbose=True)
 
@@ -127,12 +127,14 @@ def _observer(output: Output, seen: list[Event]) -> Any:
         if output.json:
             seen.append(event)
         else:
-            lines(Recorded("try", 0, int(time.time() * 1000), None, event.type, event.data))
+            lines(Recorded("try", 0, int(time.time() * 1000), None, event))
 
     return see
 
 
 def _data(trial: AgentTrial, result: AgentTrialResult, seen: list[Event], keep: bool) -> dict[str, Any]:
+    from segue.domain.events import event_data
+
     outcome = result.outcome
     return {
         "agent": trial.agent,
@@ -147,7 +149,7 @@ def _data(trial: AgentTrial, result: AgentTrialResult, seen: list[Event], keep: 
         "usage": asdict(outcome.usage) if outcome.usage else None,
         "session": outcome.session,
         "duration": round(outcome.duration, 3),
-        "events": [{"type": event.type, "data": dict(event.data)} for event in seen],
+        "events": [{"type": event.type, "data": event_data(event)} for event in seen],
         "kept": str(trial.folder) if keep else None,
         "stdout": str(trial.stdout) if keep else None,
         "stderr": str(trial.stderr) if keep else None,
@@ -175,5 +177,5 @@ def _print_result(output: Output, trial: AgentTrial, result: AgentTrialResult, k
 def _usage(usage: Usage | None) -> str:
     if usage is None:
         return "not reported"
-    cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd else ""
+    cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
     return f"{usage.input_tokens} tokens in, {usage.output_tokens} out{cost}"

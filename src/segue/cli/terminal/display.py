@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.terminal.output import Output, is_interactive, one_line
-from segue.domain.event import EventType, Recorded
+from segue.domain.events import AgentOutput, AgentText, AgentTool, Recorded
 from segue.ports import Observer
 from segue.reports.event_text import describe_event, locate_event
 
@@ -27,7 +27,7 @@ class EventLines:
 
     def __call__(self, event: Recorded) -> None:
         """Print the event, unless it is chatter and `verbose` is off."""
-        chatter = event.type in (EventType.AGENT_OUTPUT, EventType.AGENT_TOOL, EventType.AGENT_TEXT)
+        chatter = isinstance(event.event, AgentOutput | AgentTool | AgentText)
         text = None if chatter and not self.verbose else describe_event(event)
         if text:
             stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
@@ -49,7 +49,7 @@ class EventRecords:
     def __call__(self, event: Recorded) -> None:
         """Print the event."""
         record = {"type": "event", "run": event.run, "seq": event.seq, "ts": event.ts, "step": event.step}
-        self.output.record({**record, "event": event.type, "data": dict(event.data)})
+        self.output.record({**record, "event": event.type, "data": event.data})
 
     def __enter__(self) -> EventRecords:
         return self

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from segue.cli.terminal.output import one_line
-from segue.cli.terminal.progress import Progress, Row
+from segue.cli.terminal.progress import Progress
 from segue.cli.terminal.table import STYLES
-from segue.domain.event import Recorded
+from segue.cli.terminal.task_table import format_cost
+from segue.domain.events import Recorded
 from segue.reports.formatting import format_duration, format_quantity
+from segue.view.run import TaskView
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -24,15 +26,15 @@ _FRAME = 9
 """Lines beside the rows: head, rule, captions, news, and one for the cursor."""
 _GAP = 2
 
-_CELLS: dict[str, Callable[[Row, float], str]] = {
-    "task": lambda row, _: row.key,
-    "title": lambda row, _: row.title,
-    "state": lambda row, _: _state(row),
-    "phase": lambda row, _: f"{row.phase} {row.attempt}" if row.attempt else row.phase,
-    "time": lambda row, now: _elapsed(row.seconds(now)),
-    "tokens": lambda row, _: _count(row.tokens) if row.tokens else "",
-    "cost": lambda row, _: format_quantity(row.cost, "cost_usd") if row.cost else "",
-    "last activity": lambda row, _: row.last,
+_CELLS: dict[str, Callable[[Progress, TaskView], str]] = {
+    "task": lambda _, task: task.key or "plan",
+    "title": lambda _, task: task.title,
+    "state": lambda _, task: _state(task),
+    "phase": lambda _, task: f"{task.phase} {task.attempts}" if task.attempts else task.phase,
+    "time": lambda progress, task: _elapsed(progress.view.task_seconds(task, time.time())),
+    "tokens": lambda _, task: _count(task.usage.tokens) if task.usage.tokens else "",
+    "cost": lambda _, task: format_cost(task.usage.cost_usd),
+    "last activity": lambda progress, task: progress.last.get(task.key, ""),
 }
 _RIGHT = ("time", "tokens", "cost")
 _LEAST = {"title": 12, "last activity": 18}
@@ -43,7 +45,7 @@ _DROPPED = ("tokens", "cost", "title", "phase", "last activity")
 
 @dataclass(slots=True)
 class LiveTable:
-    """Shows the run on stderr; goes away when it ends, so that the summary takes its place."""
+    """Shows the run on stderr; disappears when it ends, so that the summary takes its place."""
 
     progress: Progress
     run: str
@@ -68,30 +70,29 @@ class LiveTable:
         self._live.stop()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """The table as it is now, for a terminal of this size."""
+        """Yield the table as it is now, for a terminal of this size."""
         yield from self._table(options.max_width, console.size.height)
         yield from self._captions(options.max_width)
 
     def _table(self, width: int, height: int) -> Iterator[Text]:
         from rich.text import Text
 
-        now = time.time()
         shown = self._window(min(_ROWS, max(3, height - _FRAME)))
-        widths = self._fit(shown, now, width)
+        widths = self._fit(shown, width)
         yield _line([(_aligned(name, name, size), "bold") for name, size in widths.items()])
         yield Text("─" * min(width, sum(widths.values()) + _GAP * (len(widths) - 1)), style="dim")
         for row in shown:
-            yield _line([self._cell(row, name, size, now) for name, size in widths.items()])
+            yield _line([self._cell(row, name, size) for name, size in widths.items()])
 
-    def _cell(self, row: Row, name: str, size: int, now: float) -> tuple[str, str]:
+    def _cell(self, row: TaskView, name: str, size: int) -> tuple[str, str]:
         styles = {"state": STYLES.get(row.state, ""), "last activity": "dim"}
-        styles["task"] = "bold" if row is self.progress.current else ""
-        return _aligned(name, one_line(_CELLS[name](row, now), size), size), styles.get(name, "")
+        styles["task"] = "bold" if row is self.progress.view.active else ""
+        return _aligned(name, one_line(_CELLS[name](self.progress, row), size), size), styles.get(name, "")
 
-    def _fit(self, rows: list[Row], now: float, width: int) -> dict[str, int]:
-        """The columns that have room, with their widths. They only grow, so that the table stands still."""
+    def _fit(self, rows: list[TaskView], width: int) -> dict[str, int]:
+        """Return the columns that fit, with their widths. They only grow, so that the table does not jump."""
         for name, cell in _CELLS.items():
-            longest = max((len(cell(row, now)) for row in rows), default=0)
+            longest = max((len(cell(self.progress, row)) for row in rows), default=0)
             self._widths[name] = max(self._widths.get(name, len(name)), min(longest, 40))
         names = [name for name in _CELLS if self._used(name)]
         for dropped in _DROPPED:
@@ -102,13 +103,13 @@ class LiveTable:
 
     def _used(self, name: str) -> bool:
         if name == "tokens":
-            return bool(self.progress.tokens)
-        return bool(self.progress.cost) if name == "cost" else True
+            return bool(self.progress.view.usage.tokens)
+        return self.progress.view.usage.cost_usd is not None if name == "cost" else True
 
-    def _window(self, most: int) -> list[Row]:
-        """The rows around the current task."""
-        rows = list(self.progress.rows.values())
-        current = next((i for i, row in enumerate(rows) if row is self.progress.current), 0)
+    def _window(self, most: int) -> list[TaskView]:
+        """Return the rows around the current task."""
+        rows = self.progress.rows()
+        current = next((i for i, row in enumerate(rows) if row is self.progress.view.active), 0)
         first = max(0, min(current - most // 2, len(rows) - most))
         return rows[first : first + most]
 
@@ -124,21 +125,23 @@ class LiveTable:
         return lines
 
     def _states(self) -> str:
-        counts = Counter(
-            _WORDS.get(row.state, row.state) for row in self.progress.rows.values() if not row.whole
-        )
+        tasks = self.progress.view.tasks.values()
+        counts = Counter(_WORDS.get(task.state, task.state) for task in tasks)
         return " · ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
     def _used_so_far(self) -> str:
-        """Time, launches, tokens and money, and what is allowed of them."""
-        seen, caps = self.progress, self.progress.budget
-        used = [_elapsed(time.time() - seen.began), _of(seen.launches, caps.launches, "launch", "launches")]
-        if seen.tokens or caps.tokens:
-            used.append(_of(seen.tokens, caps.tokens, "token", "tokens"))
-        if seen.cost or caps.cost_usd:
-            allowed = f" of ${caps.cost_usd:,.2f} {_share(seen.cost, caps.cost_usd)}" if caps.cost_usd else ""
-            used.append(format_quantity(seen.cost, "cost_usd") + allowed)
-        return " · ".join(filter(None, [*used, seen.counts()]))
+        """Return time, launches, tokens and money, and what is allowed of them."""
+        view, caps = self.progress.view, self.progress.budget
+        tokens, cost = view.usage.tokens, view.usage.cost_usd
+        used = [_elapsed(view.seconds(time.time())), _of(view.launches, caps.launches, "launch", "launches")]
+        if tokens or caps.tokens:
+            used.append(_of(tokens, caps.tokens, "token", "tokens"))
+        if caps.cost_usd:
+            share = _share(cost or 0.0, caps.cost_usd)
+            used.append(f"{format_quantity(cost or 0.0, 'cost_usd')} of ${caps.cost_usd:,.2f} {share}")
+        else:
+            used.append(format_cost(cost))
+        return " · ".join(filter(None, [*used, self.progress.counts()]))
 
 
 _WORDS = {"needs_human": "need a human"}
@@ -155,20 +158,20 @@ def _line(cells: list[tuple[str, str]]) -> Text:
 
 
 def _aligned(name: str, text: str, size: int) -> str:
-    """The text in exactly the room of its column, also when its letters are two cells wide."""
+    """Return the text in exactly the width of its column, also when its letters are two cells wide."""
     from rich.cells import cell_len, set_cell_size
 
     return " " * max(0, size - cell_len(text)) + text if name in _RIGHT else set_cell_size(text, size)
 
 
-def _state(row: Row) -> str:
-    if row.state == "parked" and row.wake:
-        return f"until {time.strftime('%H:%M:%S', time.localtime(row.wake))}"
-    return "needs human" if row.state == "needs_human" else row.state
+def _state(task: TaskView) -> str:
+    if task.state == "parked" and task.wake:
+        return f"until {time.strftime('%H:%M:%S', time.localtime(task.wake))}"
+    return "needs human" if task.state == "needs_human" else task.state
 
 
 def _elapsed(seconds: float | None) -> str:
-    """Whole seconds: tenths would make the table restless."""
+    """Format whole seconds: tenths would make the table restless."""
     if seconds is None:
         return ""
     return f"{seconds:.0f}s" if seconds < 60 else format_duration(seconds)
@@ -193,7 +196,7 @@ def _needed(names: list[str], widths: dict[str, int]) -> int:
 
 
 def _shared(names: list[str], widths: dict[str, int], width: int) -> dict[str, int]:
-    """What is left over goes to the texts: the title first up to its length, the rest to the activity."""
+    """Give the remaining width to the texts: the title first up to its length, the rest to the activity."""
     sizes = {name: min(widths[name], _LEAST.get(name, widths[name])) for name in names}
     left = width - _needed(names, widths)
     if "title" in sizes:

@@ -9,14 +9,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+import msgspec
+
 from segue.cli.terminal.output import one_line
 from segue.config.settings import LogSettings
 from segue.domain.errors import UsageError
-from segue.domain.event import EventType, Recorded
+from segue.domain.events import (
+    AgentEnded,
+    AgentOutput,
+    AgentRaw,
+    AgentText,
+    AgentTool,
+    Event,
+    NoticeGiven,
+    PromptSent,
+    Recorded,
+    RunParked,
+    StateImported,
+)
 from segue.ports import Observer
 
-_LEVELS = {EventType.STATE_IMPORTED: "warning", EventType.NOTICE: "warning", EventType.RUN_PARKED: "warning"}
-_SILENT = {EventType.AGENT_OUTPUT, EventType.AGENT_RAW, EventType.AGENT_TEXT, EventType.AGENT_TOOL}
+_WARNINGS = (StateImported, NoticeGiven, RunParked)
+_SILENT = (AgentOutput, AgentRaw, AgentText, AgentTool)
 _FIELDS = (
     *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted"),
     *("duration", "ok", "ms", "commit", "state", "note", "text", "line", "until", "done", "reason"),
@@ -55,7 +69,7 @@ class _Log:
 
     def __call__(self, event: Recorded) -> None:
         """Write the event."""
-        if event.type in _SILENT:
+        if isinstance(event.event, _SILENT):
             return
         record = log_record(event)
         text = json.dumps(record, ensure_ascii=False, default=str) if self._as_json else _as_text(record)
@@ -63,20 +77,30 @@ class _Log:
         self._file.flush()
 
 
-def log_record(event: Recorded) -> dict[str, Any]:
+def log_record(recorded: Recorded) -> dict[str, Any]:
     """Return an event as a flat record: run, task, phase, attempt, command, exit code, duration."""
-    record: dict[str, Any] = {"ts": event.ts, "level": _level(event), "event": event.type, "run": event.run}
-    parts = (event.step or "").split("/")
-    if len(parts) >= 3:
-        record |= {"task": parts[1], "phase": parts[2]}
-    if event.type == EventType.PROMPT:
-        return record | {"prompt_hash": event.data.get("digest"), "prompt_length": event.data.get("length")}
-    return record | {name: event.data[name] for name in _FIELDS if event.data.get(name) is not None}
+    event, step = recorded.event, (recorded.step or "").split("/")
+    fields = _fields(event)
+    record: dict[str, Any] = {"ts": recorded.ts, "level": _level(event, fields), "event": recorded.type}
+    record["run"] = recorded.run
+    if len(step) >= 3:
+        record |= {"task": step[1], "phase": step[2]}
+    if isinstance(event, PromptSent):
+        return record | {"prompt_hash": event.digest, "prompt_length": event.length}
+    return record | fields
 
 
-def _level(event: Recorded) -> str:
-    failed = event.data.get("ok") is False or event.data.get("done") is False or event.data.get("failure")
-    return "error" if failed else _LEVELS.get(EventType(event.type), "info")
+def _fields(event: Event) -> dict[str, Any]:
+    """Return what is logged of an event, with the facts that only some agents report."""
+    facts = event.facts if isinstance(event, AgentEnded) else {}
+    values = {name: facts.get(name, getattr(event, name, None)) for name in _FIELDS}
+    return {name: msgspec.to_builtins(value) for name, value in values.items() if value not in (None, "")}
+
+
+def _level(event: Event, fields: dict[str, Any]) -> str:
+    if fields.get("ok") is False or fields.get("done") is False or fields.get("failure"):
+        return "error"
+    return "warning" if isinstance(event, _WARNINGS) else "info"
 
 
 def _as_text(record: dict[str, Any]) -> str:

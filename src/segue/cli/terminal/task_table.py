@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
 
 import click
 
 from segue.cli.terminal.output import Output, one_line, terminal_width
 from segue.cli.terminal.table import GAP, draw
-from segue.domain.run import Step, StepState
-from segue.flow.context import Spent
+from segue.domain.outcome import Usage
 from segue.reports.formatting import format_duration, format_quantity
-from segue.store.projections import TaskView
+from segue.view.run import RunView, TaskView
 
 _COLUMNS = ("task", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
 _RIGHT = {"tries", "time", "tokens", "cost"}
@@ -22,10 +21,12 @@ _LEAST, _MOST = 16, 48
 """Bounds for the width of a title."""
 
 
-def print_tasks(output: Output, views: list[TaskView], steps: Sequence[Step], title: str = "") -> None:
+def print_tasks(output: Output, view: RunView, title: str = "") -> None:
     """Print one line per task with phase, time, verdict and usage, and a line of totals."""
-    rows = [_cells(view) for view in [*_planning(steps), *views]]
-    rows.append(_totals(views, steps))
+    now = time.time()
+    tasks = [*([view.planning] if view.planning else []), *view.tasks.values()]
+    rows = [_cells(task, view.task_seconds(task, now)) for task in tasks]
+    rows.append(_totals(view, sum(view.task_seconds(task, now) or 0.0 for task in tasks)))
     columns = [name for name in _COLUMNS if name in ("task", "title") or any(row[name] for row in rows)]
     columns, room = _fit(columns, rows, terminal_width())
     for row in rows:
@@ -36,44 +37,37 @@ def print_tasks(output: Output, views: list[TaskView], steps: Sequence[Step], ti
     output.text("\n".join(filter(None, [title, *lines[:-1], rule, lines[-1]])))
 
 
-def _cells(view: TaskView) -> dict[str, str]:
+def format_cost(cost: float | None) -> str:
+    """Format a cost; empty where it was not reported."""
+    return "" if cost is None else format_quantity(cost, "cost_usd")
+
+
+def _cells(task: TaskView, seconds: float | None) -> dict[str, str]:
     return {
-        "task": one_line(view.key, 40),
-        "title": view.title,
-        "state": view.state,
-        "phase": view.phase,
-        "tries": str(view.attempts or ""),
-        "time": "" if view.seconds is None else format_duration(view.seconds),
-        "verdict": view.verdict or "",
-        "commit": (view.commit or "")[:10],
-        "tokens": f"{view.tokens:,}" if view.tokens else "",
-        "cost": format_quantity(view.cost_usd, "cost_usd") if view.cost_usd else "",
+        "task": one_line(task.key or "plan", 40),
+        "title": task.title,
+        "state": task.state,
+        "phase": task.phase,
+        "tries": str(task.attempts or ""),
+        "time": "" if seconds is None else format_duration(seconds),
+        "verdict": task.verdict or "",
+        "commit": (task.commit or "")[:10],
+        **_usage_cells(task.usage),
     }
 
 
-def _planning(steps: Sequence[Step]) -> list[TaskView]:
-    """Return the planning before the first task as a row of its own."""
-    outlines = [step for step in steps if step.phase == "outline" and step.ended]
-    if not outlines:
-        return []
-    spent, last = Spent.of(outlines), outlines[-1]
-    view = TaskView("plan", "Plan the steps", "done" if last.state is StepState.DONE else "failed", "outline")
-    view.attempts, view.started, view.ended = len(outlines), outlines[0].started, last.ended
-    view.tokens, view.cost_usd = spent.usage.tokens, spent.usage.cost_usd
-    return [view]
+def _usage_cells(usage: Usage) -> dict[str, str]:
+    tokens = f"{usage.tokens:,}" if usage.tokens else ""
+    return {"tokens": tokens, "cost": format_cost(usage.cost_usd)}
 
 
-def _totals(views: list[TaskView], steps: Sequence[Step]) -> dict[str, str]:
-    spent = Spent.of(list(steps))
-    counts = Counter(view.state for view in views)
-    said = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items())
-    launches = f"{spent.launches} launch{'' if spent.launches == 1 else 'es'}"
-    took = sum(view.seconds or 0 for view in [*_planning(steps), *views])
+def _totals(view: RunView, seconds: float) -> dict[str, str]:
+    counts = Counter(task.state for task in view.tasks.values())
+    states = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in counts.items())
+    launches = f"{view.launches} launch{'' if view.launches == 1 else 'es'}"
     row = dict.fromkeys(_COLUMNS, "")
-    row |= {"task": "total", "title": f"{said}; {launches}", "time": format_duration(took)}
-    row["tokens"] = f"{spent.usage.tokens:,}" if spent.usage.tokens else ""
-    row["cost"] = format_quantity(spent.usage.cost_usd, "cost_usd") if spent.usage.cost_usd else ""
-    return row
+    row |= {"task": "total", "title": f"{states}; {launches}", "time": format_duration(seconds)}
+    return row | _usage_cells(view.usage)
 
 
 def _fit(columns: list[str], rows: list[dict[str, str]], width: int | None) -> tuple[list[str], int]:

@@ -12,10 +12,8 @@ from typing import Any
 from segue.cli.run import session
 from segue.cli.terminal.output import Output, program
 from segue.runtime.app import App
-from segue.sim import throwaway
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
-from segue.sim.throwaway import Throwaway
 
 _HOSTED = "https://github.com/demo/greeting"
 _GOAL = "Build a Supabase todo app with auth"

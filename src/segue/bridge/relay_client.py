@@ -1,4 +1,4 @@
-"""Asks the relay on the user's machine for an action; every way it can end is an answer."""
+"""Asks the relay on the user's machine to run an action; every way it can end is a result."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _REFUSALS = {
     400: "the relay does not understand it",
     401: "the relay does not know this token",
     403: "the relay does not allow it",
-    404: "the relay knows no such action",
-    409: "the relay is busy with it already",
+    404: "the relay has no such action",
+    409: "the relay is already running it",
     413: "the relay was sent too much",
     422: "the relay refuses these parameters",
     429: "the relay was asked too often",
@@ -26,20 +26,21 @@ _OWN = ("id", "action", "status", "output", "stdout", "stderr")
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What came of an action: `done`, `failed`, `refused` or `unreachable`, and the details."""
+class RelayResult:
+    """How an action ended: `done`, `failed`, `refused` or `unreachable`, with details."""
 
     status: str
     facts: dict[str, Any]
 
 
-async def run_action(settings: BridgeSettings, command: LocalAction, token: str) -> Done:
-    """Have the action run. The token names it, so that asking again after a crash does not run it twice."""
+async def run_action(settings: BridgeSettings, command: LocalAction, token: str) -> RelayResult:
+    """Have the relay run an action. The token identifies the call, so a repeat after a crash is harmless."""
     if settings.relay_url is None:
-        return Done("refused", {"reason": "no relay is configured (bridge.relay_url)"})
-    secret = _secret(settings)
+        return RelayResult("refused", {"reason": "no relay is configured (bridge.relay_url)"})
+    secret = _read_secret(settings)
     if not secret:
-        return Done("refused", {"reason": f"the relay's token is not set ({settings.relay_token_env})"})
+        reason = f"the relay's token is not set ({settings.relay_token_env})"
+        return RelayResult("refused", {"reason": reason})
     headers = {"Authorization": f"Bearer {secret}"}
     policy = HttpPolicy(timeout=settings.relay_timeout, max_bytes=4 * 1024 * 1024, attempts=3)
     body = {"action": command.action, "parameters": dict(command.parameters)}
@@ -49,32 +50,31 @@ async def run_action(settings: BridgeSettings, command: LocalAction, token: str)
                 "POST", "/run", body=body, headers={"Idempotency-Key": token}, repeatable=True
             )
     except HttpError as error:
-        return Done("unreachable", {"reason": str(error)})
-    return _done(answer)
+        return RelayResult("unreachable", {"reason": str(error)})
+    return _read_answer(answer)
 
 
-def _done(answer: HttpResponse) -> Done:
+def _read_answer(answer: HttpResponse) -> RelayResult:
     try:
-        said = answer.json()
+        data = answer.json()
     except ValueError:
-        said = {}
-    facts = said if isinstance(said, dict) else {}
+        data = {}
+    facts = data if isinstance(data, dict) else {}
     if answer.status != 200:
         reason = _REFUSALS.get(answer.status, f"the relay answered with {answer.status}")
         detail = facts.get("error") or facts.get("detail")
-        told = {"reason": f"{reason}: {detail}" if detail else reason, "http_status": answer.status}
-        return Done("refused" if answer.status in _REFUSALS else "unreachable", told)
-    code = facts.get("exit_code")
-    kept = {name: value for name, value in facts.items() if name not in _OWN and _is_plain(value)}
+        problem = {"reason": f"{reason}: {detail}" if detail else reason, "http_status": answer.status}
+        return RelayResult("refused" if answer.status in _REFUSALS else "unreachable", problem)
+    kept = {name: value for name, value in facts.items() if name not in _OWN and _is_short(value)}
     output = {name: str(facts[name])[-_OUTPUT:] for name in ("output", "stdout", "stderr") if facts.get(name)}
-    return Done("done" if code == 0 else "failed", {**kept, **output})
+    return RelayResult("done" if facts.get("exit_code") == 0 else "failed", {**kept, **output})
 
 
-def _is_plain(value: object) -> bool:
+def _is_short(value: object) -> bool:
     return isinstance(value, int | float | bool) or (isinstance(value, str) and len(value) <= 500)
 
 
-def _secret(settings: BridgeSettings) -> str:
+def _read_secret(settings: BridgeSettings) -> str:
     if settings.relay_token_file is not None:
         try:
             return Path(settings.relay_token_file).read_text("utf-8").strip()

@@ -1,0 +1,85 @@
+"""The handler that LiteLLM calls for Segue's models: completion and streaming, sync and async."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from segue.provider.catalogue import PROVIDERS
+from segue.provider.engine import Engine
+from segue.provider.failures import InvalidRequest, to_litellm
+from segue.provider.request import ModelCall, provider_of, read_call
+from segue.provider.response import ModelAnswer, add_trace, fill_response, make_chunks
+
+
+class LiteLLMHandler:
+    """LiteLLM's interface for custom providers; it is called with keyword arguments only."""
+
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine = engine
+
+    def completion(self, **asked: Any) -> Any:
+        """Answer in one piece."""
+        return fill_response(asked["model_response"], *self._wait(asked))
+
+    async def acompletion(self, **asked: Any) -> Any:
+        """Answer in one piece."""
+        return fill_response(asked["model_response"], *await self._await(asked))
+
+    def streaming(self, **asked: Any) -> Iterator[dict[str, Any]]:
+        """Answer in chunks."""
+        yield from make_chunks(*self._wait(asked))
+
+    async def astreaming(self, **asked: Any) -> AsyncGenerator[dict[str, Any], None]:
+        """Answer in chunks."""
+        for chunk in make_chunks(*await self._await(asked)):
+            yield chunk
+
+    def embedding(self, *_: Any, **asked: Any) -> NoReturn:
+        """Refuse everything but chat."""
+        refused = InvalidRequest("Command-line agents offer chat completions only.")
+        raise to_litellm(refused, str(asked.get("model", "")), "segue")
+
+    aembedding = image_generation = aimage_generation = image_edit = aimage_edit = embedding
+
+    def _wait(self, asked: dict[str, Any]) -> tuple[ModelAnswer, ModelCall]:
+        with _begin(asked) as call:
+            future = self._engine().answer(call)
+            try:
+                return future.result(), call
+            except BaseException:
+                future.cancel()  # Ctrl-C also stops the agent
+                raise
+
+    async def _await(self, asked: dict[str, Any]) -> tuple[ModelAnswer, ModelCall]:
+        with _begin(asked) as call:
+            return await asyncio.wrap_future(self._engine().answer(call)), call
+
+
+@contextmanager
+def _begin(asked: dict[str, Any]) -> Iterator[ModelCall]:
+    """Read the call, translate whatever fails, and show the trace to LiteLLM in any case."""
+    call = None
+    try:
+        call = read_call(asked)
+        yield call
+    except Exception as error:
+        raise to_litellm(error, asked["model"], provider_of(asked)) from error
+    finally:
+        if call is not None:
+            add_trace(asked.get("logging_obj"), call)
+
+
+def register_with_litellm(handler: LiteLLMHandler) -> None:
+    """Add the handler to LiteLLM's list of providers, once."""
+    litellm: Any = importlib.import_module("litellm")
+    known = {item["provider"] for item in litellm.custom_provider_map}
+    missing = [name for name in PROVIDERS if name not in known]
+    litellm.custom_provider_map = [
+        *litellm.custom_provider_map,
+        *({"provider": name, "custom_handler": handler} for name in missing),
+    ]
+    importlib.import_module("litellm.utils").custom_llm_setup()
