@@ -1,4 +1,4 @@
-"""What many runs used, by the definitions of `RunView`, but counted by the database: it is fast for thousands."""
+"""What many runs used, by the definitions of `RunView`, but counted by the database, which is fast."""
 
 from __future__ import annotations
 
