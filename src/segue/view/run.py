@@ -204,13 +204,13 @@ class RunView:
         self.active = None
 
     def _step_started(self, event: StepStarted, at: Recorded) -> None:
-        if _is_decision(at):
+        if event.phase == "sleep" or _is_decision(at):  # nobody works
             return
         self._tick(at.ts)
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
         self._steps[at.step or ""] = _StepView(event.phase or "", name)
         task = self._owner(at.step)
-        if task is None or event.phase in (None, "sleep", "commit"):
+        if task is None or event.phase in (None, "commit"):
             return
         task.phase = event.phase or task.phase
         if task is self.planning and task.started is None:

@@ -12,6 +12,7 @@ WITH chosen AS (
                      'step.started', 'step.ended', 'prompt', 'agent.ended', 'verdict', 'commit', 'plan.revised',
                      'fallback', 'search', 'diagnostic')
       AND NOT (e.type IN ('step.started', 'step.ended') AND coalesce(e.step, '') LIKE '%/end')
+      AND NOT (e.type = 'step.started' AND coalesce(e.data->>'phase', '') = 'sleep')
     WINDOW run AS (PARTITION BY e.run_id ORDER BY e.seq)
 ), spans AS (
     SELECT run_id,
