@@ -1,4 +1,4 @@
-"""The public interface, `from segue import …`: documented in docs/python.md, stable within a major version."""
+"""The public interface, `from segue import …`; documented in docs/python.md."""
 
 from segue.agents.local.launch import ProcessEnd
 from segue.api import RunResult, open_store, run, run_async, run_program
@@ -23,19 +23,34 @@ from segue.domain.outcome import Outcome, Usage
 from segue.domain.run import Run, RunKind, RunState
 from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
-from segue.ports import Agent, Capabilities, Hit, Installation, Judge, Notifier, Problem, Reviewer
-from segue.ports import ReviewSubject, Searcher, Source, SourceRequest, Store
+from segue.ports import (
+    Agent,
+    Capabilities,
+    Hit,
+    Installation,
+    Judge,
+    Notifier,
+    Problem,
+    Reviewer,
+    ReviewSubject,
+    Searcher,
+    Source,
+    SourceRequest,
+    Store,
+)
 from segue.system.services import Services
 from segue.view.load import load_view
 from segue.view.run import RunView, TaskView
 
+# fmt: off
 __all__ = [
-    *("Action", "Agent", "Capabilities", "Completion", "Criterion", "CriterionVerdict", "Event", "Evidence"),
-    *("Failure", "FailureKind", "Finding", "Hit", "Installation", "Job", "Judge", "JudgeFailed", "Mode"),
-    *("Notification", "Notifier", "NotifyError", "Options", "Outcome", "Problem", "ProcessEnd", "Recorded"),
-    *("Result", "Review", "ReviewSubject", "Reviewer", "Run", "RunKind", "RunResult", "RunState", "RunView"),
-    *("SearchFailed", "Searcher", "Secret", "SegueError", "Services", "Severity", "Source", "SourceError"),
-    *("SourceRequest", "Store", "Task", "TaskList", "TaskStatus", "TaskView", "Usage", "UsageError"),
-    *("Verdict", "check_agent", "check_judge", "check_notifier", "check_reviewer", "check_searcher"),
-    *("check_source", "check_store", "events", "load_view", "open_store", "run", "run_async", "run_program"),
+    "Action", "Agent", "Capabilities", "Completion", "Criterion", "CriterionVerdict", "Event", "Evidence",
+    "Failure", "FailureKind", "Finding", "Hit", "Installation", "Job", "Judge", "JudgeFailed", "Mode",
+    "Notification", "Notifier", "NotifyError", "Options", "Outcome", "Problem", "ProcessEnd", "Recorded",
+    "Result", "Review", "ReviewSubject", "Reviewer", "Run", "RunKind", "RunResult", "RunState", "RunView",
+    "SearchFailed", "Searcher", "Secret", "SegueError", "Services", "Severity", "Source", "SourceError",
+    "SourceRequest", "Store", "Task", "TaskList", "TaskStatus", "TaskView", "Usage", "UsageError",
+    "Verdict", "check_agent", "check_judge", "check_notifier", "check_reviewer", "check_searcher",
+    "check_source", "check_store", "events", "load_view", "open_store", "run", "run_async", "run_program",
 ]
+# fmt: on
