@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from segue.domain.event import Event, EventType
 
 from segue.bridge.completion import sign
 from segue.bridge.conversations import KIND
 from segue.bridge.webhooks import _pass_on, is_signed, open_inbox, parse_delivery, store_delivery
-from segue.domain.event import Event, EventType
 from segue.domain.run import RunSpec
 from segue.store import connect
 

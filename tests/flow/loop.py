@@ -1,4 +1,4 @@
-"""The loop in this very process: a real repository, a real SQLite file, and agents that are Python functions."""
+"""The loop in this process: a real repository, a real SQLite file, and agents that are functions."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class SayingJudge:
         """It always works."""
         return []
 
-    async def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002
+    async def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """Give the next verdict."""
         self.seen.append(evidence)
         result = self.results.pop(0)
@@ -59,7 +59,7 @@ class FindingReviewer:
         """It always works."""
         return []
 
-    async def review(self, subject: ReviewSubject, again: bool) -> Review:  # noqa: ARG002
+    async def review(self, subject: ReviewSubject, again: bool) -> Review:
         """Report as many findings as prepared."""
         count = self.rounds.pop(0)
         found = [Finding(str(n), f"f{n}.py", n, Severity.ERROR, "R1", f"wrong {n}") for n in range(count)]
@@ -68,7 +68,7 @@ class FindingReviewer:
     async def dismiss(self, subject: ReviewSubject, dismissed: list[tuple[Finding, DismissReason]]) -> None:
         """Nothing to do."""
 
-    async def finish(self, subject: ReviewSubject) -> str:  # noqa: ARG002
+    async def finish(self, subject: ReviewSubject) -> str:
         """Nothing to say."""
         return ""
 
@@ -160,7 +160,7 @@ def test_a_usage_limit_that_ends_is_shown_and_waited_for(tmp_path: Path) -> None
 def test_a_budget_stops_before_the_launch(tmp_path: Path) -> None:
     agent = FunctionAgent("one", edit())
     loop = Loop(tmp_path, ListSource("1", "2", "3"), [agent], budget=Budget(launches=2))
-    with pytest.raises(NeedsHuman, match="limits.launches"):
+    with pytest.raises(NeedsHuman, match=r"limits\.launches"):
         loop.session()
     assert len(agent.jobs) == 2
     loop.budget = Budget(launches=3)

@@ -20,7 +20,7 @@ from segue.judges.options import JudgeSettings
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmEntry, LlmScript
 from segue.system.http.server import start_server
-from segue.system.redact import Redactor
+from tests.services import make_services
 
 KEY = "sk-judge-0123456789"
 
@@ -82,7 +82,9 @@ class Endpoint:
     def judge(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> LlmJudge:
         monkeypatch.setenv("JUDGE_KEY", KEY)
         settings = {"base_url": self.base_url, "api_key_env": "JUDGE_KEY", "max_wait": 20, **options}
-        return LlmJudge(read_options(JudgeSettings, settings), Redactor(["a-secret-of-the-user"]))
+        return LlmJudge(
+            read_options(JudgeSettings, settings), make_services(secrets=["a-secret-of-the-user"])
+        )
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from segue.domain.evidence import Evidence
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.judges.bench.cases import Case, cases
-from segue.judges.bench.report import Judged, Rate, Report
+from segue.judges.bench.report import BenchReport, CaseRate, JudgedCase
 from segue.judges.bench.run import run_bench
 from segue.ports import Problem
 
@@ -34,7 +34,7 @@ def test_there_are_enough_pairs_of_every_kind() -> None:
     defective = [case for case in CASES if case.defective]
     assert len(defective) * 2 == len(CASES)
     # A judge that catches everything must be able to show it: the interval has to clear the bar.
-    assert Rate(len(defective), len(defective)).interval[0] > 0.8
+    assert CaseRate(len(defective), len(defective)).interval[0] > 0.8
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -95,8 +95,8 @@ PAIRS = len(CORRECT)
 )
 def test_judges_are_told_apart(accept: object, caught: int, alarms: int) -> None:
     report = asyncio.run(run_bench(Judge(accept), repeat=3))
-    assert report.detection == Rate(caught * 3, PAIRS * 3)
-    assert report.false_alarms == Rate(alarms * 3, PAIRS * 3)
+    assert report.detection == CaseRate(caught * 3, PAIRS * 3)
+    assert report.false_alarms == CaseRate(alarms * 3, PAIRS * 3)
     assert len(report.wrong) == (PAIRS - caught + alarms) * 3
     assert report.errors == ()
     kinds = report.by_kind()
@@ -120,7 +120,7 @@ def test_a_wrong_key_ends_the_bench() -> None:
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_no_more_than_so_many_at_once(concurrency: int) -> None:
     judge = Judge()
-    told: list[Judged] = []
+    told: list[JudgedCase] = []
     asyncio.run(run_bench(judge, concurrency=concurrency, progress=told.append))
     assert judge.most == concurrency
     assert len(told) == len(CASES)
@@ -131,18 +131,18 @@ def test_no_more_than_so_many_at_once(concurrency: int) -> None:
     [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
 )
 def test_intervals_are_those_of_wilson(count: int, total: int, low: float, high: float) -> None:
-    assert Rate(count, total).interval == pytest.approx((low, high), abs=1e-4)
+    assert CaseRate(count, total).interval == pytest.approx((low, high), abs=1e-4)
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_an_interval_holds_the_rate_and_narrows_with_more_cases(counts: tuple[int, int]) -> None:
     count, total = counts
-    low, high = Rate(count, total).interval
+    low, high = CaseRate(count, total).interval
     assert 0 <= low <= count / total + 1e-12
     assert count / total - 1e-12 <= high <= 1
-    more_low, more_high = Rate(count * 4, total * 4).interval
+    more_low, more_high = CaseRate(count * 4, total * 4).interval
     assert more_high - more_low < high - low
-    assert math.isclose(1 - high, Rate(total - count, total).interval[0], abs_tol=1e-12)
+    assert math.isclose(1 - high, CaseRate(total - count, total).interval[0], abs_tol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,4 @@ def test_an_interval_holds_the_rate_and_narrows_with_more_cases(counts: tuple[in
 def test_the_bar_is_judged_by_the_interval(caught: int, total: int, said: str) -> None:
     case = next(case for case in CASES if case.defective)
     results = [Result.FAIL] * caught + [Result.PASS] * (total - caught)
-    assert said in Report(tuple(Judged(case, result, "") for result in results)).judgement()
+    assert said in BenchReport(tuple(JudgedCase(case, result, "") for result in results)).judgement()

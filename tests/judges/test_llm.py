@@ -22,10 +22,10 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
 from segue.sim.llm.script import LlmEntry
-from segue.system.redact import Redactor
 from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, Endpoint, endpoint, reply
 from tests.provider.test_missing import bare_python
 from tests.provider.test_missing import run as run_bare
+from tests.services import make_services
 
 Patch = pytest.MonkeyPatch
 
@@ -270,12 +270,12 @@ def test_a_quote_from_a_file_that_was_left_out_does_not_count(monkeypatch: Patch
 
 def test_what_is_missing_is_said_before_anything_is_asked(monkeypatch: Patch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    judge = LlmJudge(read_options(JudgeSettings, {}), Redactor([]))
+    judge = LlmJudge(read_options(JudgeSettings, {}), make_services())
     assert [(p.exit_code, "OPENAI_API_KEY" in p.message) for p in judge.check()] == [(4, True)]
     with pytest.raises(CredentialsError, match="OPENAI_API_KEY"):
         judged(judge)
     for options in ({"base_url": "http://localhost:1/v1"}, {"api_key_env": ""}):
-        assert LlmJudge(read_options(JudgeSettings, options), Redactor([])).check() == []
+        assert LlmJudge(read_options(JudgeSettings, options), make_services()).check() == []
 
 
 _LITELLM = """
@@ -300,10 +300,10 @@ import asyncio, json, sys
 import litellm
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.system.redact import Redactor
+from tests.services import make_services
 from tests.judges.endpoint import EVIDENCE, GOOD, TASK
 litellm.ANSWER = GOOD
-judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), Redactor([]))
+judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), make_services())
 verdict = asyncio.run(judge.judge(TASK, EVIDENCE))
 print(json.dumps([verdict.result, judge.check(), [c["model"] for c in litellm.calls]]))
 """
@@ -330,8 +330,8 @@ from segue.domain.evidence import Evidence
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.system.redact import Redactor
-judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), Redactor([]))
+from tests.services import make_services
+judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), make_services())
 (problem,) = judge.check()
 try:
     asyncio.run(judge.judge(Task("1", "a", "b"), Evidence("")))

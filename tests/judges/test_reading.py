@@ -108,7 +108,7 @@ def test_no_text_around_an_answer_can_turn_it(before: str, after: str) -> None:
     ],
 )
 def test_a_quote_is_known_in_the_forms_that_models_give_it(quote: str) -> None:
-    assert Quotable(SHOWN).holds(quote)
+    assert Quotable(SHOWN).contains(quote)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_quote_is_known_in_the_forms_that_models_give_it(quote: str) -> None:
     ],
 )
 def test_a_made_up_quote_is_seen(quote: str) -> None:
-    assert not Quotable(SHOWN).holds(quote)
+    assert not Quotable(SHOWN).contains(quote)
 
 
 lines = st.text(st.characters(exclude_characters="…\\"), min_size=1, max_size=40)
@@ -145,4 +145,4 @@ def test_every_run_of_lines_can_be_quoted_with_or_without_signs(
     sign = data.draw(st.sampled_from(["", "+", "-", "   "]))
     quote = "\n".join(sign + text for text in texts[start:end])
     content = "".join(char for char in quote if char.isalnum())
-    assert len(content) < 3 or "..." in quote or shown.holds(quote)
+    assert len(content) < 3 or "..." in quote or shown.contains(quote)

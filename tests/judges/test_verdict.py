@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.options import Options
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict, without_secrets
 from segue.judges.answer import CHOICES, UnusableAnswer, read_answer
-from segue.judges.checks import ChecksJudge, combined
+from segue.judges.checks import ChecksJudge, combine
 from segue.judges.verdict import verdict_of
+from tests.services import make_services
 
 DIFF = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+the whole truth stands here\n"
 TRUE, MADE_UP = "the whole truth", "an invented line of code"
@@ -73,12 +75,12 @@ def test_what_a_model_adds_without_being_asked_does_no_harm(more: dict[str, obje
 @given(CODES)
 def test_combining_twice_is_the_same_as_once(codes: list[int | None]) -> None:
     checks = [check(n, code) for n, code in enumerate(codes)]
-    once = combined(Verdict(Result.PASS, Action.PROCEED, "fine"), checks)
-    assert combined(once, checks) == once
+    once = combine(Verdict(Result.PASS, Action.PROCEED, "fine"), checks)
+    assert combine(once, checks) == once
 
 
 async def _judged(*checks: CheckResult) -> Verdict:
-    return await ChecksJudge([["x"]]).judge(
+    return await ChecksJudge(Options(), make_services()).judge(
         Task("1", "t", "", build_phase="schema"), Evidence("", (), checks, "")
     )
 

@@ -15,8 +15,8 @@ from segue.domain.finding import Review, Severity
 from segue.domain.options import Argv, read_options
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import CommandReviewOptions, preset
-from segue.system.redact import Redactor
 from tests.reviewers.place import EVAL, Place
+from tests.services import make_services
 
 RUFF = str(Path(sys.executable).parent / "ruff")
 SECRET = "sk-not-for-your-eyes-0123456789"
@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def review(place: Place, options: CommandReviewOptions, base: str, again: bool = False) -> Review:
-    reviewer = CommandReviewer(options, place.repo, Redactor([SECRET]))
+    reviewer = CommandReviewer(options, make_services(place.repo, secrets=[SECRET]))
     assert reviewer.check() == []
     return asyncio.run(reviewer.review(place.subject(base, "T 1"), again))
 
@@ -132,12 +132,12 @@ def test_the_exit_code_as_the_only_word(
     ("code", "options", "why"),
     [
         ("raise SystemExit(3)", {}, "exit code 3"),
-        ("raise SystemExit(1)", {}, "announces findings"),
+        ("raise SystemExit(1)", {}, "means findings"),
         ("raise SystemExit(1)", {"findings_codes": []}, "exit code 1"),
         ("print('Traceback')", {}, "cannot be read"),
         ("print('Traceback')", {"format": "sarif"}, "cannot be read"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", {}, "exit code -9"),
-        ("import time; time.sleep(600)", {"timeout": 0.5}, "did not end within 0.5 s"),
+        ("import time; time.sleep(600)", {"timeout": 0.5}, "did not finish within 0.5 s"),
     ],
 )
 def test_a_failure_is_never_a_review_without_findings(
@@ -186,7 +186,7 @@ def test_the_environment_is_allow_listed(place: Place, monkeypatch: pytest.Monke
 
 def test_a_program_that_is_not_there(place: Place) -> None:
     options = read_options(CommandReviewOptions, {"argv": ["no-such-linter"], "format": "sarif"})
-    reviewer = CommandReviewer(options, place.repo, Redactor([]), "lint")
+    reviewer = CommandReviewer(options, make_services(place.repo), "lint")
     (problem,) = reviewer.check()
     assert problem.exit_code == 5
     assert "reviewers.lint.argv" in problem.fix
@@ -204,7 +204,7 @@ def test_a_script_in_the_repository_is_found_from_its_root(place: Place) -> None
 def test_the_closing_command(place: Place) -> None:
     for code, warning in ((0, ""), (3, "exit code 3")):
         options = python("", finish=[sys.executable, "-c", f"raise SystemExit({code})"])
-        reviewer = CommandReviewer(options, place.repo, Redactor([]))
+        reviewer = CommandReviewer(options, make_services(place.repo))
         said = asyncio.run(reviewer.finish(place.subject(place.head)))
         assert warning in said
         assert bool(warning) == bool(said)

@@ -15,8 +15,8 @@ from segue.ports import Problem, Reviewer, ReviewSubject
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import StetOptions, preset
 from segue.reviewers.stet.reviewer import StetReviewer
-from segue.system.redact import Redactor
 from tests.reviewers.place import EVAL, Place
+from tests.services import make_services
 
 RUFF = str(Path(sys.executable).parent / "ruff")
 
@@ -24,7 +24,7 @@ RUFF = str(Path(sys.executable).parent / "ruff")
 def with_stet(place: Place, script: Path) -> Callable[[Path], Reviewer]:
     env = {"SEGUE_SIM_STET": str(script)}
     options = read_options(StetOptions, {"cmd": str(place.stet), "env": env})
-    return lambda repo: StetReviewer(options, repo, Redactor([]), repo.parent / "stet.json")
+    return lambda repo: StetReviewer(options, make_services(repo, state_dir=repo.parent))
 
 
 def test_stet_conforms(tmp_path: Path) -> None:
@@ -45,11 +45,11 @@ def test_the_command_reviewer_conforms() -> None:
     options = preset("ruff", {"argv": [RUFF, "check", "--no-cache", "--output-format", "json", "."]})
     wrong = preset("ruff", {"argv": [RUFF, "check", "--no-such-flag"]})
     check_reviewer(
-        lambda repo: CommandReviewer(options, repo, Redactor([])),
+        lambda repo: CommandReviewer(options, make_services(repo)),
         "src/calc.py",
         "import os\n",
         "x = 1\n",
-        fails=lambda repo: CommandReviewer(wrong, repo, Redactor([])),
+        fails=lambda repo: CommandReviewer(wrong, make_services(repo)),
     )
 
 

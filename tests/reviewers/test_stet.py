@@ -21,8 +21,8 @@ from segue.domain.options import read_options
 from segue.reviewers.options import StetOptions
 from segue.reviewers.stet.reviewer import StetReviewer
 from segue.reviewers.stet.session import Ownership
-from segue.system.redact import Redactor
 from tests.reviewers.place import EVAL, IDENTITY, Place, bare_environment
+from tests.services import make_services
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 TODO = {"pattern": "TODO", "severity": "info", "category": "style", "message": "an open end"}
@@ -37,7 +37,7 @@ def reviewer(place: Place, **options: Any) -> StetReviewer:
     """A new object, as after a restart."""
     env = {"SEGUE_SIM_STET": str(place.script), **options.pop("env", {})}
     chosen = read_options(StetOptions, {"cmd": str(place.stet), "env": env, **options})
-    return StetReviewer(chosen, place.repo, Redactor([SECRET]), place.root / "state" / "stet.json")
+    return StetReviewer(chosen, make_services(place.repo, state_dir=place.root / "state", secrets=[SECRET]))
 
 
 def review(place: Place, base: str, again: bool = False, task: str = "1", **options: Any) -> Review:
@@ -100,7 +100,7 @@ def test_the_exclusion_also_reaches_a_linked_work_tree(place: Place) -> None:
     )
     tree = place.root / "linked"
     done = asyncio.run(
-        StetReviewer(options, tree, Redactor([]), place.root / "state.json").review(subject, again=False)
+        StetReviewer(options, make_services(tree, state_dir=place.root)).review(subject, again=False)
     )
     assert done.failure == ""
     assert (tree / ".review" / "session.json").exists()
@@ -252,7 +252,7 @@ def test_a_hanging_review_is_killed_and_can_be_repeated(place: Place) -> None:
     base = place.head
     place.commit({"calc.py": "eval(s)\n"})
     done = review(place, base, timeout=3)
-    assert "did not end within 3 s" in done.failure
+    assert "did not finish within 3 s" in done.failure
     place.play(EVAL)
     assert lines(review(place, base)) == [("calc.py", 1)], "no lock and no worktree is in the way"
 

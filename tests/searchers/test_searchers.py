@@ -16,16 +16,26 @@ from hypothesis import strategies as st
 from segue.domain.errors import CredentialsError, SearchFailed, UsageError
 from segue.domain.options import read_options
 from segue.ports import Hit, Searcher
+from segue.runtime import registry
 from segue.searchers.hits import hits
-from segue.searchers.make import make_searcher
 from segue.searchers.options import SearchSettings
 from segue.sim.script import check_script
 from segue.sim.search.app import search_app
 from segue.sim.search.script import SearchScript
 from segue.system.http.server import start_server
-from segue.system.redact import Redactor
+from tests.services import make_services
 
 SERVICES = ["searxng", "brave", "tavily"]
+
+
+def make_searcher(options: SearchSettings, *secrets: str) -> Searcher:
+    """Build the service that the options name."""
+    made: Searcher = registry.load("searchers", options.service or "")(
+        options, make_services(secrets=secrets)
+    )
+    return made
+
+
 KEY = "search-key-0123456789"
 SECRET = "a-secret-of-the-user"
 GUIDE = {
@@ -43,9 +53,7 @@ class Desk:
 
     def searcher(self, service: str, **options: Any) -> Searcher:
         values = {"service": service, "base_url": self.url, "api_key_env": "SEARCH_KEY", "max_wait": 30}
-        made = make_searcher(read_options(SearchSettings, values | options), Redactor([SECRET]))
-        assert made is not None
-        return made
+        return make_searcher(read_options(SearchSettings, values | options), SECRET)
 
     def search(self, service: str, query: str = "supabase rls", **options: Any) -> list[Hit]:
         return asyncio.run(self.searcher(service, **options).search(query))
@@ -139,7 +147,12 @@ def test_a_rate_limit_beyond_the_patience_is_said(service: str) -> None:
 @pytest.mark.parametrize("service", SERVICES)
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [("down", "service is down"), ("html", "no JSON object"), ("cut", "no answer"), ("bad_key", "rejected")],
+    [
+        ("down", "service is down"),
+        ("html", "not a JSON object"),
+        ("cut", "no answer"),
+        ("bad_key", "rejected"),
+    ],
 )
 def test_faults_become_plain_words(service: str, fault: str, words: str) -> None:
     with desk({"fault": fault, "results": [GUIDE]}) as here:
@@ -187,12 +200,10 @@ def test_what_tavily_alone_says() -> None:
 
 def test_settings_that_cannot_work_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEARCH_KEY")
-    nothing = Redactor([])
     with pytest.raises(CredentialsError, match="SEARCH_KEY"):
-        make_searcher(SearchSettings(service="brave", api_key_env="SEARCH_KEY"), nothing)
+        make_searcher(SearchSettings(service="brave", api_key_env="SEARCH_KEY"))
     with pytest.raises(UsageError, match="base_url"):
-        make_searcher(SearchSettings(service="searxng"), nothing)
-    assert make_searcher(SearchSettings(), nothing) is None
+        make_searcher(SearchSettings(service="searxng"))
 
 
 ANYTHING = st.recursive(

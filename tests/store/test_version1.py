@@ -1,4 +1,4 @@
-"""Databases that version 1 wrote: plan, feature, build and conversation still open, and read as they should."""
+"""Databases that version 1 wrote: plan, feature, build and conversation still open and read correctly."""
 
 from __future__ import annotations
 

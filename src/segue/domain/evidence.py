@@ -23,5 +23,7 @@ class Evidence:
     checks: tuple[CheckResult, ...] = ()
     summary: str = ""
     """What the agent says it did: a claim."""
+    diagnostics: tuple[str, ...] | None = None
+    """The beginnings of the commands a judge may ask for; None: it does not choose what follows."""
     context: str = ""
     """What the task is a part of; untrusted, and no evidence."""

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.options import Options
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import Problem
+from segue.system.services import Services
 
 _KEPT = 2000
-"""Characters of a failed check that people and agents are told: its end, where programs say what failed."""
+"""Characters of a failed check to report: its end, where programs say what failed."""
 
-_NOTHING = "no check is set for {}: nothing can show that it is done; set `checks`, or `smoke` for its phase"
+_NOTHING = "no check is configured for {}: nothing shows it is done; set `checks`, or `smoke` for its phase"
 
 
 class ChecksJudge:
@@ -21,17 +23,15 @@ class ChecksJudge:
 
     name = "checks"
 
-    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
-        self._commands = commands
+    def __init__(self, options: Options, services: Services) -> None:
+        """It needs neither: what it judges by is in the evidence."""
 
     def check(self) -> list[Problem]:
-        """Without a check there would be nothing to judge by."""
-        if self._commands:
-            return []
-        return [Problem('judged_by = "checks", but there are no checks.', 'Set checks = [["pytest", "-q"]]')]
+        """Report nothing: that there are checks is seen to before a run starts."""
+        return []
 
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """PASS if every check passed."""
+        """Return PASS if every check passed."""
         met = tuple(
             CriterionVerdict(f"check: {check.command}", True, "exit code 0")
             for check in evidence.checks
@@ -41,13 +41,13 @@ class ChecksJudge:
             return Verdict(Result.FAIL, Action.STOP, _NOTHING.format(task.build_phase or "this task"))
         failed = len(met) < len(evidence.checks)
         said = Verdict(result_of(met), Action.PROCEED, "checks failed" if failed else "all checks pass", met)
-        return combined(said, evidence.checks)
+        return combine(said, evidence.checks)
 
 
-def combined(verdict: Verdict, checks: Iterable[CheckResult]) -> Verdict:
-    """All must agree: the verdict with a criterion not met for every check that failed.
+def combine(verdict: Verdict, checks: Iterable[CheckResult]) -> Verdict:
+    """Add an unmet criterion to the verdict for every check that failed.
 
-    Combining twice is the same as combining once.
+    Combining twice gives the same as combining once.
     """
     known = {criterion.key for criterion in verdict.criteria if not criterion.met}
     failed = [_unmet(check) for check in checks if check.exit_code != 0]
@@ -62,7 +62,7 @@ def combined(verdict: Verdict, checks: Iterable[CheckResult]) -> Verdict:
 
 
 def result_of(criteria: Sequence[CriterionVerdict]) -> Result:
-    """PASS if all hold, PARTIAL if some do, FAIL if none does; nothing judged is nothing passed."""
+    """Return PASS if all criteria are met, PARTIAL if some are, FAIL if none is or there are none."""
     held = [criterion.met for criterion in criteria]
     if not any(held):
         return Result.FAIL

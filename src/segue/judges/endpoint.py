@@ -7,38 +7,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from segue.judges.options import JudgeSettings
-from segue.judges.trouble import Unavailable, trouble
+from segue.judges.trouble import JudgeUnavailable, trouble
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 
-Message = dict[str, str]
+ModelMessage = dict[str, str]
 """One turn of the conversation: `role` and `content`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What a model is asked, and the form its answer must have, if the endpoint knows forms."""
+class ModelQuestion:
+    """A question to a model, and the form of its answer if the endpoint supports one."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[ModelMessage, ...]
     response_format: dict[str, Any] | None = None
 
     def body(self, model: str) -> dict[str, Any]:
-        """The question as OpenAI's interface has it."""
+        """Return the body of the request in OpenAI's format."""
         form = {} if self.response_format is None else {"response_format": self.response_format}
         return {"model": model, "messages": list(self.messages), **form}
 
 
 _KEPT = 300
-"""Characters of an endpoint's own words that are passed on."""
+"""Characters of an endpoint's own error message to report."""
 
 _SERVER_ERROR = 500
 
 
 async def ask_endpoint(
-    options: JudgeSettings, key: str, question: Question, clean: Callable[[str], str]
+    options: JudgeSettings, key: str, question: ModelQuestion, clean: Callable[[str], str]
 ) -> str:
-    """What the model says; raises Unavailable, Refused, CredentialsError or JudgeFailed.
+    """Return the model's answer; raises JudgeUnavailable, QuestionRefused, CredentialsError or JudgeFailed.
 
-    `clean` takes secrets out of the endpoint's own words: some quote the key they reject.
+    `clean` removes secrets from the endpoint's messages: some quote the key they reject.
     """
     headers = {"authorization": f"Bearer {key}"} if key else {}
     policy = HttpPolicy(timeout=options.timeout, attempts=1)
@@ -46,27 +46,27 @@ async def ask_endpoint(
         async with HttpClient(options.base_url, headers, policy) as http:
             answer = await http.request("POST", "/chat/completions", body=question.body(options.model))
     except HttpError as error:
-        raise Unavailable(str(error)) from None
-    return _said(answer, clean)
+        raise JudgeUnavailable(str(error)) from None
+    return _read(answer, clean)
 
 
-def _said(answer: HttpResponse, clean: Callable[[str], str]) -> str:
+def _read(answer: HttpResponse, clean: Callable[[str], str]) -> str:
     try:
         body = answer.json()
     except ValueError:
         body = None
     if answer.status != 200:
-        raise trouble(answer.status, clean(_words(body)), answer.retry_after())
+        raise trouble(answer.status, clean(_explain(body)), answer.retry_after())
     if isinstance(body, dict) and body.get("error") and not body.get("choices"):
-        # Some gateways answer 200 and put what went wrong behind them into the body.
+        # Some gateways answer 200 and put the error into the body.
         code = body["error"].get("code") if isinstance(body["error"], dict) else None
         status = code if isinstance(code, int) else _SERVER_ERROR
-        raise trouble(status, clean(_words(body)), answer.retry_after())
+        raise trouble(status, clean(_explain(body)), answer.retry_after())
     return _content(body)
 
 
 def _content(body: Any) -> str:
-    """The text of the first choice; nothing when there is none, which is an answer that cannot be used."""
+    """Return the text of the first choice; empty if there is none, which counts as an unusable answer."""
     try:
         content = body["choices"][0]["message"]["content"]
     except (TypeError, KeyError, IndexError):
@@ -76,8 +76,8 @@ def _content(body: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _words(body: Any) -> str:
-    """What the endpoint says went wrong."""
+def _explain(body: Any) -> str:
+    """Return the endpoint's own error message."""
     error = body.get("error", body) if isinstance(body, dict) else None
     if not isinstance(error, dict):
         return str(error)[:_KEPT] if isinstance(error, str) else ""

@@ -1,4 +1,4 @@
-"""A small language model as judge: it quotes evidence per criterion; the verdict is computed here."""
+"""A language model as judge: it quotes evidence for each criterion; the verdict is computed here."""
 
 from __future__ import annotations
 
@@ -9,52 +9,44 @@ from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from segue.domain.errors import CredentialsError
+from segue.domain.errors import CredentialsError, UnusableAnswer
 from segue.domain.evidence import Evidence
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
-from segue.judges.answer import JudgeAnswer, UnusableAnswer, read_answer, schema_of
-from segue.judges.endpoint import Message, Question, ask_endpoint
+from segue.judges.answer import JudgeAnswer, read_answer, schema_of
+from segue.judges.endpoint import ModelMessage, ModelQuestion, ask_endpoint
 from segue.judges.options import JudgeSettings
-from segue.judges.trouble import KEPT, Refused, failed, patiently
-from segue.judges.vendors import INSTALL, MISSING, PREFIX, ask_vendor, installed
+from segue.judges.trouble import KEPT, QuestionRefused, ask_patiently, failed
+from segue.judges.vendors import INSTALL, MISSING, PREFIX, ask_vendor, is_installed
 from segue.judges.verdict import verdict_of
 from segue.ports import Problem
 from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt
 from segue.system.http.client import LOOPBACK
 from segue.system.redact import Redactor
+from segue.system.services import Services
 
 
 class LlmJudge:
-    """Asks a model whether each criterion holds, and believes only what it can quote."""
+    """Asks a model whether each criterion is met, and believes only what it can quote."""
 
     Options: ClassVar[type[JudgeSettings]] = JudgeSettings
 
-    def __init__(
-        self, options: JudgeSettings, redactor: Redactor, diagnostics: Sequence[str] | None = None
-    ) -> None:
-        """With `diagnostics`, the commands it may ask for, the judge also says what follows."""
+    def __init__(self, options: JudgeSettings, services: Services) -> None:
         self._options = options
-        self._redactor = redactor
+        self._redactor = services.redactor
         self._key = os.environ.get(options.api_key_env, "").strip() if options.api_key_env else ""
         self._own = Redactor([self._key])
         self._structured = options.structured
-        self._diagnostics = diagnostics
 
     @property
     def name(self) -> str:
         """The name it is configured by."""
         return "llm"
 
-    @property
-    def _chooses(self) -> bool:
-        """Whether the judge says what follows from its verdict."""
-        return self._diagnostics is not None
-
     def check(self) -> list[Problem]:
-        """A key that is missing, or LiteLLM when the model needs it."""
+        """Report a missing key, or a missing LiteLLM if the model needs it."""
         if self._options.model.startswith(PREFIX):
-            return [] if installed() else [Problem(MISSING, INSTALL, 5)]
+            return [] if is_installed() else [Problem(MISSING, INSTALL, 5)]
         if self._key or not self._needs_key():
             return []
         name = self._options.api_key_env
@@ -63,41 +55,45 @@ class LlmJudge:
         ]
 
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """One entry per criterion, and one for every check that failed."""
+        """Return a verdict with one entry per criterion and one per failed check."""
         task, evidence = self._clean_task(task), self._clean_evidence(evidence)
         most = self._options.max_evidence_bytes
         keys = [criterion.key for criterion in criteria_of(task)]
-        asked = judge_prompt(task, evidence, max_bytes=most, diagnostics=self._diagnostics)
-        answer = await self._answer({"role": "user", "content": asked.text}, keys)
+        asked = judge_prompt(task, evidence, max_bytes=most, diagnostics=evidence.diagnostics)
+        chooses = evidence.diagnostics is not None
+        answer = await self._answer({"role": "user", "content": asked.text}, keys, chooses)
         return verdict_of(answer, evidence, most)
 
-    async def _answer(self, question: Message, keys: Sequence[str]) -> JudgeAnswer:
-        """What the model says, asked a second time when the first answer cannot be used."""
-        first = self._clean(await self._ask((question,), keys))
+    async def _answer(self, question: ModelMessage, keys: Sequence[str], chooses: bool) -> JudgeAnswer:
+        """Return the model's answer; ask a second time if the first cannot be used.
+
+        A judge that `chooses` also says what to do next.
+        """
+        first = self._clean(await self._ask((question,), keys, chooses))
         try:
-            return read_answer(first, keys, self._chooses)
+            return read_answer(first, keys, chooses)
         except UnusableAnswer as problem:
             again = {"role": "user", "content": judge_again_prompt(str(problem)).text}
         said = {"role": "assistant", "content": first or "(nothing)"}
-        second = self._clean(await self._ask((question, said, again), keys))
+        second = self._clean(await self._ask((question, said, again), keys, chooses))
         try:
-            return read_answer(second, keys, self._chooses)
+            return read_answer(second, keys, chooses)
         except UnusableAnswer as problem:
             raise failed(
                 f"The judge {self._options.model} gave no usable answer, asked twice: {problem}",
                 "Run `segue resume` to ask again, or set judge.model to a stronger model",
             ) from None
 
-    async def _ask(self, messages: tuple[Message, ...], keys: Sequence[str]) -> str:
-        """An answer in the form we want, or in any form from an endpoint that refuses that."""
+    async def _ask(self, messages: tuple[ModelMessage, ...], keys: Sequence[str], chooses: bool) -> str:
+        """Ask for structured output, or for any form if the endpoint refuses."""
         if self._structured:
-            schema = {"name": "verdict", "strict": True, "schema": schema_of(keys, self._chooses)}
+            schema = {"name": "verdict", "strict": True, "schema": schema_of(keys, chooses)}
             form = {"type": "json_schema", "json_schema": schema}
-            with contextlib.suppress(Refused):
-                return await self._patiently(Question(messages, form))
+            with contextlib.suppress(QuestionRefused):
+                return await self._patiently(ModelQuestion(messages, form))
         try:
-            answer = await self._patiently(Question(messages))
-        except Refused as error:
+            answer = await self._patiently(ModelQuestion(messages))
+        except QuestionRefused as error:
             raise failed(
                 f"The judge's endpoint refused the question ({error}).",
                 "Check judge.model; if the question is too long for it, lower judge.max_evidence_bytes",
@@ -105,10 +101,10 @@ class LlmJudge:
         self._structured = False
         return answer
 
-    async def _patiently(self, question: Question) -> str:
-        return await patiently(lambda: self._call(question), self._options.max_wait)
+    async def _patiently(self, question: ModelQuestion) -> str:
+        return await ask_patiently(lambda: self._call(question), self._options.max_wait)
 
-    async def _call(self, question: Question) -> str:
+    async def _call(self, question: ModelQuestion) -> str:
         if self._options.model.startswith(PREFIX):
             return await ask_vendor(self._options, question, self._clean)
         problems = self.check()
@@ -121,7 +117,7 @@ class LlmJudge:
         return bool(self._options.api_key_env) and not local
 
     def _clean(self, text: str) -> str:
-        """Without secrets, and without the halves of characters that no endpoint takes."""
+        """Remove secrets, and the halves of characters that no endpoint accepts."""
         return self._own.text(self._redactor.text(text)).encode("utf-8", "replace").decode("utf-8")
 
     def _clean_task(self, task: Task) -> Task:

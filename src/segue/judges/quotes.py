@@ -1,4 +1,4 @@
-"""Is a quote real? Compares what a judge quotes with what it was shown, as forgiving as a reader would be."""
+"""Decides whether a quote is real: compares it with what the judge was shown, as tolerant as a reader."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SHORTEST = 3
 """A quote such as `}` occurs everywhere and shows nothing."""
 
 _SHORTEST_INSIDE = 8
-"""A word in quotation marks inside a sentence is mostly a name, not a quote."""
+"""A short word in quotation marks inside a sentence is usually a name, not a quote."""
 
 _SIGNS = re.compile(r"^[ \t+-]+", re.MULTILINE)
 _ESCAPED = re.compile(r"\\[nrt]")
@@ -23,8 +23,8 @@ class Quotable:
     def __init__(self, text: str) -> None:
         self._text = _plain(text)
 
-    def holds(self, quote: str) -> bool:
-        """Whether the quote occurs, or every longer quote inside it when words stand around them."""
+    def contains(self, quote: str) -> bool:
+        """Return whether the quote occurs, or every longer quote inside it if other words surround them."""
         whole = quote.strip().strip("`\"'")
         if self._occurs(whole):
             return True
@@ -33,7 +33,7 @@ class Quotable:
         return bool(long) and all(self._occurs(piece) for piece in long)
 
     def _occurs(self, quote: str) -> bool:
-        """Whether the pieces between elisions occur one after the other."""
+        """Return whether the pieces between elisions occur one after the other."""
         pieces = [_plain(piece) for piece in _ELISION.split(quote)]
         if max(map(len, pieces)) < _SHORTEST:
             return False
@@ -47,6 +47,6 @@ class Quotable:
 
 
 def _plain(text: str) -> str:
-    """Without the signs of a diff, escapes and typographic marks; white space collapsed."""
+    """Remove the signs of a diff, escapes and typographic marks, and collapse white space."""
     unsigned = _SIGNS.sub("", _ESCAPED.sub("\n", text).translate(_TYPOGRAPHY))
     return " ".join(unsigned.split())

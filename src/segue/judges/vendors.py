@@ -8,25 +8,25 @@ from collections.abc import Callable
 from typing import Any
 
 from segue.domain.errors import ToolMissing
-from segue.judges.endpoint import Question
+from segue.judges.endpoint import ModelQuestion
 from segue.judges.options import JudgeSettings
-from segue.judges.trouble import Unavailable, trouble
+from segue.judges.trouble import JudgeUnavailable, trouble
 
 PREFIX = "litellm/"
 INSTALL = "pip install 'segue[litellm]'"
-MISSING = "LiteLLM is not installed, but the judge's model goes through it."
+MISSING = "LiteLLM is not installed, but the judge's model needs it."
 
 _KEPT = 300
 
 
-def installed() -> bool:
-    """Whether LiteLLM can be imported."""
+def is_installed() -> bool:
+    """Return whether LiteLLM can be imported."""
     return importlib.util.find_spec("litellm") is not None
 
 
-async def ask_vendor(options: JudgeSettings, question: Question, clean: Callable[[str], str]) -> str:
-    """What the model says; raises Unavailable, Refused, CredentialsError, ToolMissing or JudgeFailed."""
-    if not installed():
+async def ask_vendor(options: JudgeSettings, question: ModelQuestion, clean: Callable[[str], str]) -> str:
+    """Return the model's answer; raises JudgeUnavailable, QuestionRefused or another SegueError."""
+    if not is_installed():
         raise ToolMissing(MISSING, hint=INSTALL)
     litellm: Any = importlib.import_module("litellm")
     litellm.suppress_debug_info = True  # it prints advertisements to stdout otherwise
@@ -34,13 +34,13 @@ async def ask_vendor(options: JudgeSettings, question: Question, clean: Callable
     try:
         answer = await litellm.acompletion(**body, timeout=options.timeout, num_retries=0)
     except Exception as error:
-        raise _understood(error, clean) from None
+        raise _translate(error, clean) from None
     content: str | None = answer.choices[0].message.content
     return content or ""
 
 
-def _understood(error: Exception, clean: Callable[[str], str]) -> Exception:
-    """LiteLLM gives every vendor's failure the status of OpenAI's; what has none never arrived."""
+def _translate(error: Exception, clean: Callable[[str], str]) -> Exception:
+    """Translate an error: LiteLLM maps every vendor's to OpenAI's status; one without never arrived."""
     status = getattr(error, "status_code", None)
     words = clean(f"{type(error).__name__}: {error}"[:_KEPT])
-    return trouble(status, words) if isinstance(status, int) else Unavailable(words)
+    return trouble(status, words) if isinstance(status, int) else JudgeUnavailable(words)

@@ -1,4 +1,4 @@
-"""From what a model says to a verdict: quotes are looked up, and the result is computed here."""
+"""Turns a judge's answer into a verdict: `verdict_of` verifies the quotes and computes the result itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import Evidence
 from segue.domain.verdict import Action, Result, Verdict
 from segue.judges.answer import CriterionAnswer, JudgeAnswer, read_answer
-from segue.judges.checks import combined, result_of
+from segue.judges.checks import combine, result_of
 from segue.judges.quotes import Quotable
 from segue.prompts.judge import MAX_BYTES, quotable
 
@@ -22,29 +22,29 @@ def read_verdict(text: str, keys: Sequence[str], evidence: Evidence, with_action
 
 
 def verdict_of(answer: JudgeAnswer, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:
-    """All must agree: what the model can quote, and every check."""
+    """Return the verdict; it passes only if every criterion has a real quote and every check passed."""
     seen = Quotable(quotable(evidence, max_bytes))
-    verdict = combined(_verdict([_checked(entry, seen) for entry in answer.criteria]), evidence.checks)
+    verdict = combine(_verdict([_verify(entry, seen) for entry in answer.criteria]), evidence.checks)
     wish = Action(answer.action) if answer.action else None
     return replace(
         verdict,
-        action=_settled(verdict.result, wish),
+        action=_decide(verdict.result, wish),
         request=answer.request or "",
         caveats=tuple(caveat for caveat in answer.caveats or () if caveat.strip()),
     )
 
 
-def _settled(result: Result, wish: Action | None) -> Action:
-    """What is done goes on, and what is not done never does; between those the judge chooses."""
+def _decide(result: Result, wish: Action | None) -> Action:
+    """Return PROCEED for a pass and never otherwise; for the rest the judge's wish counts."""
     if result is Result.PASS:
         return Action.PROCEED
     return Action.RETRY if wish in (None, Action.PROCEED) else wish
 
 
-def _checked(entry: CriterionAnswer, seen: Quotable) -> CriterionVerdict:
-    """A made-up quote is no evidence."""
+def _verify(entry: CriterionAnswer, seen: Quotable) -> CriterionVerdict:
+    """Count a criterion as met only if its quote is real."""
     words = entry.evidence or ""
-    if entry.met and not seen.holds(words):
+    if entry.met and not seen.contains(words):
         return CriterionVerdict(entry.key, False, f"{_MADE_UP}: {words}")
     return CriterionVerdict(entry.key, entry.met, words)
 
@@ -52,10 +52,10 @@ def _checked(entry: CriterionAnswer, seen: Quotable) -> CriterionVerdict:
 def _verdict(criteria: Sequence[CriterionVerdict]) -> Verdict:
     result = result_of(criteria)
     if result is Result.PASS:
-        return Verdict(result, Action.PROCEED, f"All criteria hold: {len(criteria)}.", tuple(criteria))
-    missing = [_missing(criterion) for criterion in criteria if not criterion.met]
+        return Verdict(result, Action.PROCEED, f"All criteria are met: {len(criteria)}.", tuple(criteria))
+    missing = [_describe(criterion) for criterion in criteria if not criterion.met]
     return Verdict(result, Action.RETRY, f"Not met: {'; '.join(missing)}", tuple(criteria))
 
 
-def _missing(criterion: CriterionVerdict) -> str:
+def _describe(criterion: CriterionVerdict) -> str:
     return f"{criterion.key} ({criterion.evidence})" if criterion.evidence else criterion.key

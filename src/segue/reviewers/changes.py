@@ -1,4 +1,4 @@
-"""What changed since a commit, so that findings about anything else can be told apart."""
+"""Filters findings by what has changed since a commit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
 
 async def in_changed_files(repo: Path, base: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings in files that were changed or added since the base, committed or not, or in no file."""
+    """Return the findings in files changed or added since the base, committed or not, or in no file."""
     names = await _git(repo, "diff", "--name-only", "-z", "--no-ext-diff", base, "--")
     names += await _git(repo, "ls-files", "--others", "--exclude-standard", "-z")
     changed = {name.decode("utf-8", "replace") for name in names.split(b"\0") if name}
@@ -22,7 +22,7 @@ async def in_changed_files(repo: Path, base: str, findings: Iterable[Finding]) -
 
 
 async def in_changed_hunks(repo: Path, base: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings on lines that the commits since the base have changed, or close to them."""
+    """Return the findings on or near lines that the commits since the base have changed."""
     hunks: dict[str, list[range]] = {}
     kept: list[Finding] = []
     for finding in findings:

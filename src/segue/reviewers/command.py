@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from segue.domain.errors import SegueError
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.changes import in_changed_files
 from segue.reviewers.formats.read import MalformedOutput, exit_code_finding, parse
-from segue.reviewers.options import CommandReviewOptions
-from segue.reviewers.tool import Said, Tool, filled, missing
+from segue.reviewers.options import PRESETS, CommandReviewOptions
+from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing
 from segue.reviewers.triage import at_least
 from segue.system.process.processes import child_environment
-from segue.system.redact import Redactor
+from segue.system.services import Services
 
 
 class CommandReviewer:
@@ -22,25 +22,23 @@ class CommandReviewer:
 
     Options = CommandReviewOptions
 
-    def __init__(
-        self, options: CommandReviewOptions, repo: Path, redactor: Redactor, name: str = "command"
-    ) -> None:
+    def __init__(self, options: CommandReviewOptions, services: Services, name: str = "command") -> None:
         self.name = name
         self.needs_commit = options.needs_commit
         self._options = options
         # Tools print the path they find themselves in, with links resolved.
-        self._repo = repo.resolve()
+        self._repo = services.repo.resolve()
         env = child_environment(options.pass_env, options.env)
-        self._tool = Tool(self._repo, env, options.timeout, redactor)
+        self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor)
 
     def check(self) -> list[Problem]:
-        """Whether the program can be found."""
-        return missing(self._options.argv[0], self._repo, self._tool.env, f"reviewers.{self.name}.argv")
+        """Report a problem if the program is not found."""
+        return find_missing(self._options.argv[0], self._repo, self._tool.env, f"reviewers.{self.name}.argv")
 
     async def review(self, subject: ReviewSubject, again: bool) -> Review:
         """Run the tool and read its findings."""
         argv = (self._options.again if again else None) or self._options.argv
-        said = await self._tool.run(filled(argv, subject))
+        said = await self._tool.run(fill_argv(argv, subject))
         failure = self._failure(said)
         if failure:
             return Review(failure=failure, output=said.tail)
@@ -57,28 +55,46 @@ class CommandReviewer:
     async def dismiss(
         self, subject: ReviewSubject, dismissed: Sequence[tuple[Finding, DismissReason]]
     ) -> None:
-        """A plain tool cannot be told."""
+        """Do nothing: a plain tool keeps no list of findings."""
 
     async def finish(self, subject: ReviewSubject) -> str:
         """Run the closing command, if there is one."""
         if self._options.finish is None:
             return ""
-        said = await self._tool.run(filled(self._options.finish, subject))
+        said = await self._tool.run(fill_argv(self._options.finish, subject))
         return said.why(self._options.finish[0]) if said.broken or said.exit_code != 0 else ""
 
     @property
     def _program(self) -> str:
         return PurePath(self._options.argv[0]).name
 
-    def _failure(self, said: Said) -> str:
+    def _failure(self, said: ToolResult) -> str:
         known = {*self._options.ok_codes, *self._options.findings_codes}
         return said.why(self._program) if said.broken or said.exit_code not in known else ""
 
-    def _findings(self, said: Said) -> tuple[Finding, ...]:
+    def _findings(self, said: ToolResult) -> tuple[Finding, ...]:
         claims = said.exit_code not in self._options.ok_codes
         if self._options.format == "exit-code":
             return (exit_code_finding(self._program, said.exit_code, said.tail),) if claims else ()
         found = parse(self._options.format, said.out, self._repo)
         if claims and not found:
-            raise MalformedOutput(f"exit code {said.exit_code} announces findings, and there are none in it")
+            raise MalformedOutput(f"exit code {said.exit_code} means findings, but the output contains none")
         return found
+
+
+class KnownTool:
+    """A tool that needs no options, because it is known by name; the user may change some."""
+
+    Options = CommandReviewOptions
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.defaults = PRESETS[name]
+
+    def __call__(self, options: CommandReviewOptions, services: Services) -> CommandReviewer:
+        """Build the reviewer that runs the tool."""
+        return CommandReviewer(options, services, self.name)
+
+
+RUFF = KnownTool("ruff")
+SEMGREP = KnownTool("semgrep")

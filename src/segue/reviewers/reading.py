@@ -1,4 +1,4 @@
-"""What every reader of review tools' output needs: JSON that may be anything, and findings made of it."""
+"""Helps to read the output of review tools: JSON of any shape, and the findings in it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SEVERITY = {word: severity for severity, words in _SEVERITIES.items() for word 
 
 
 class MalformedOutput(Exception):
-    """What the tool printed is not what its format promises: the review has failed, nothing was "found"."""
+    """The output is not in the promised format: the review has failed."""
 
 
 def load(text: str) -> Any:
-    """The JSON document in the text."""
+    """Parse a JSON document."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -32,20 +32,20 @@ def load(text: str) -> Any:
 
 
 def load_lines(text: str) -> list[dict[str, Any]]:
-    """One JSON object per line; blank lines are passed over."""
-    # Not splitlines(): a line separator such as U+2028 may stand inside a JSON string.
+    """Parse one JSON object per line; blank lines are skipped."""
+    # Not splitlines(): a line separator such as U+2028 may be inside a JSON string.
     return [as_object(load(line), "a line") for line in text.split("\n") if line.strip()]
 
 
 def as_object(value: Any, what: str) -> dict[str, Any]:
-    """The value, which must be a JSON object."""
+    """Return the value; raises MalformedOutput if it is not a JSON object."""
     if not isinstance(value, dict):
         raise MalformedOutput(f"{what} is not a JSON object: {excerpt(repr(value))}")
     return value
 
 
 def objects(holder: dict[str, Any], name: str, required: bool = False) -> list[dict[str, Any]]:
-    """The list of objects under a name; absent or null counts as empty unless it is required."""
+    """Return the list of objects under a name; absent or null counts as empty unless it is required."""
     value = holder.get(name)
     if value is None and not required:
         return []
@@ -55,7 +55,7 @@ def objects(holder: dict[str, Any], name: str, required: bool = False) -> list[d
 
 
 def inside(holder: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The object at the end of a path of names; an empty one when something on the way is missing."""
+    """Return the object at the end of a path of names; an empty one if part of the path is missing."""
     for name in names:
         value = holder.get(name)
         holder = value if isinstance(value, dict) else {}
@@ -63,19 +63,19 @@ def inside(holder: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def severity(word: Any, otherwise: Severity = Severity.WARNING) -> Severity:
-    """The tool's word in ours; an unknown one is a warning, so that nothing is lost."""
+    """Map the tool's word for a severity to ours; an unknown one is a warning, so nothing is lost."""
     return _SEVERITY.get(word.strip().lower(), otherwise) if isinstance(word, str) else otherwise
 
 
 def text(value: Any) -> str:
-    """A string that can be stored and sent anywhere: no null characters, no halves of characters."""
+    """Return a string that can be stored and sent anywhere: no null characters, no half characters."""
     if not isinstance(value, str):
         return ""
     return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def relative(path: str, root: PurePath) -> str:
-    """The path as seen from the repository's root, with slashes; one outside of it stays as it is."""
+    """Return the path relative to the repository's root, with slashes; one outside stays as it is."""
     try:
         return PurePath(path).relative_to(root).as_posix() if path else ""
     except ValueError:
@@ -85,7 +85,7 @@ def relative(path: str, root: PurePath) -> str:
 def finding(
     file: str, line: Any, grade: Severity, rule: str, message: str, suggestion: str = "", own_id: str = ""
 ) -> Finding:
-    """A finding, with an id made of place, rule and message when the tool gives none."""
+    """Build a finding; its id is made of place, rule and message if the tool gives none."""
     number = line if isinstance(line, int) and not isinstance(line, bool) and 0 < line <= _LINE_MAX else None
     if not message.strip():
         raise MalformedOutput(f"a finding without a message (file {file!r}, rule {rule!r})")
@@ -95,7 +95,7 @@ def finding(
 
 
 def unique(findings: list[Finding]) -> tuple[Finding, ...]:
-    """The findings in order, each id once: tools repeat themselves."""
+    """Return the findings in order, each id once: tools repeat themselves."""
     first: dict[str, Finding] = {}
     for found in findings:
         first.setdefault(found.id, found)
@@ -103,5 +103,5 @@ def unique(findings: list[Finding]) -> tuple[Finding, ...]:
 
 
 def excerpt(said: str) -> str:
-    """The beginning of a text, for messages."""
+    """Return the beginning of a text, for messages."""
     return text(said if len(said) <= 120 else said[:120] + "…")

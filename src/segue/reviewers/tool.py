@@ -1,4 +1,4 @@
-"""Runs a review tool to its end and hands back what it said, without secrets."""
+"""Runs a review tool and returns its output without secrets."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _TAIL_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """How a tool ended and what it printed; `broken` says why it did not come to an end by itself."""
+class ToolResult:
+    """How a tool ended and what it printed; `broken` says why it did not finish on its own."""
 
     exit_code: int
     out: str = ""
@@ -29,19 +29,17 @@ class Said:
 
     @property
     def tail(self) -> str:
-        """The end of what it printed, errors last."""
+        """The end of the output, errors last."""
         return "\n".join(part for part in (self.out.strip(), self.err.strip()) if part)[-_TAIL_CHARS:]
 
     def why(self, program: str) -> str:
-        """Why it failed, in its own words if it has any."""
+        """Return why it failed, in its own words if there are any."""
         words = (self.err.strip() or self.out.strip())[-_TAIL_CHARS:]
-        return (
-            self.broken or f"{program} failed with exit code {self.exit_code}: {words or 'it said nothing'}"
-        )
+        return self.broken or f"{program} failed with exit code {self.exit_code}: {words or 'no output'}"
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ReviewTool:
     """Where and how the programs of a reviewer run."""
 
     repo: Path
@@ -49,25 +47,25 @@ class Tool:
     timeout: float
     redactor: Redactor
 
-    async def run(self, argv: Sequence[str]) -> Said:
+    async def run(self, argv: Sequence[str]) -> ToolResult:
         """Run a program in the repository; its whole group is killed when it takes too long."""
-        program = located(argv[0], self.repo)
+        program = locate(argv[0], self.repo)
         try:
             done = await capture([program, *argv[1:]], self.repo, self.env, self.timeout)
         except TimeoutError:
-            return Said(-1, broken=f"{argv[0]} did not end within {self.timeout:g} s and was killed")
+            return ToolResult(-1, broken=f"{argv[0]} did not finish within {self.timeout:g} s and was killed")
         except ToolMissing as error:
-            return Said(-1, broken=f"{error.message}. {error.hint}")
+            return ToolResult(-1, broken=f"{error.message}. {error.hint}")
         except OSError as error:
-            return Said(-1, broken=f"{argv[0]} cannot be started: {error.strerror or error}")
-        return Said(done.exit_code, self._text(done.out), self._text(done.err))
+            return ToolResult(-1, broken=f"{argv[0]} cannot be started: {error.strerror or error}")
+        return ToolResult(done.exit_code, self._text(done.out), self._text(done.err))
 
     def _text(self, data: bytes) -> str:
         return self.redactor.text(data.decode("utf-8", "replace")).replace("\0", "\ufffd")
 
 
-def filled(argv: Sequence[str], subject: ReviewSubject) -> list[str]:
-    """The command with its placeholders replaced."""
+def fill_argv(argv: Sequence[str], subject: ReviewSubject) -> list[str]:
+    """Return the command with its placeholders replaced."""
     values = {
         "base": subject.base,
         "head": subject.head,
@@ -77,14 +75,14 @@ def filled(argv: Sequence[str], subject: ReviewSubject) -> list[str]:
     return [fill(argument, values) for argument in argv]
 
 
-def located(program: str, repo: Path) -> str:
-    """A program with a folder in its name is looked for from the repository's root on."""
+def locate(program: str, repo: Path) -> str:
+    """Return the program; one with a folder in its name is relative to the repository's root."""
     return str(repo / program) if os.sep in program or "/" in program else program
 
 
-def missing(program: str, repo: Path, env: Mapping[str, str], setting: str) -> list[Problem]:
-    """A problem when the program cannot be found."""
-    if "{" in program or shutil.which(located(program, repo), path=env.get("PATH")):
+def find_missing(program: str, repo: Path, env: Mapping[str, str], setting: str) -> list[Problem]:
+    """Return a problem if the program is not found."""
+    if "{" in program or shutil.which(locate(program, repo), path=env.get("PATH")):
         return []
     fix = f"Install it, or set {setting} to the program's full path."
     return [Problem(f"{program} was not found.", fix, ToolMissing.exit_code)]

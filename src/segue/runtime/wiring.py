@@ -234,7 +234,7 @@ def _make(
         return kind(table, services)
     options = getattr(kind, "Options", Options)
     try:
-        return kind(read_options(options, table), services)
+        return kind(read_options(options, {**getattr(kind, "defaults", {}), **table}), services)
     except OptionError as error:
         path = ".".join(filter(None, (place, error.path)))
         message = f"{path}: {error.message} (from {loaded.where(path)})"

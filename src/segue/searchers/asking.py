@@ -1,21 +1,24 @@
-"""Asks a search service over HTTP: patiently, within bounds, and with plain words when it fails."""
+"""Asks a search service over HTTP: retries within limits, and explains failures in plain words."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from segue.domain.errors import SearchFailed
+from segue.domain.errors import CredentialsError, SearchFailed
 from segue.searchers.options import SearchSettings
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
+from segue.system.redact import Redactor
+from segue.system.services import Services
 
 KEPT = "the work so far; the task can be tried again without a search"
 
 _MAX_BYTES = 4 * 1024 * 1024
 _LONGEST_QUERY = 400
-"""Characters that Brave and Tavily take."""
+"""Characters that Brave and Tavily accept."""
 
 _SAID = 300
 _SERVER_ERROR = 500
@@ -23,22 +26,43 @@ _SERVER_ERROR = 500
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """How one service is reached."""
+    """The address, headers and options of one service."""
 
     name: str
     base_url: str
     headers: Mapping[str, str]
     options: SearchSettings
     clean: Callable[[str], str]
-    """Takes secrets out of a text, the service's key among them: some quote the key they reject."""
+    """Removes secrets from a text, including the service's key: some quote the key they reject."""
 
     def failed(self, message: str, hint: str) -> SearchFailed:
-        """The search gave no answer."""
+        """Return the error for a search without an answer."""
         return SearchFailed(self.clean(f"{self.name}: {message}"), kept=KEPT, hint=hint)
 
 
-def cleaned_query(service: Service, query: str) -> str:
-    """The query on one line, without secrets, no longer than services take."""
+def open_keyed(
+    name: str,
+    address: str,
+    usual_key: str,
+    headers: Callable[[str], dict[str, str]],
+    options: SearchSettings,
+    services: Services,
+) -> Service:
+    """Return a service that wants a key; raises CredentialsError when there is none."""
+    variable = options.api_key_env or usual_key
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise CredentialsError(
+            f"The key of the search service {name}, {variable}, is not set.",
+            hint=f"export {variable}=…, or set search.api_key_env",
+        )
+    own, redactor = Redactor([key]), services.redactor
+    clean = lambda text: own.text(redactor.text(text))  # noqa: E731
+    return Service(name, options.base_url or address, headers(key), options, clean)
+
+
+def clean_query(service: Service, query: str) -> str:
+    """Return the query on one line, without secrets, no longer than services accept."""
     clean = service.clean(query).encode("utf-8", "replace").decode()
     words = " ".join("".join(c if c.isprintable() else " " for c in clean).split())[:_LONGEST_QUERY].strip()
     if not words:
@@ -49,13 +73,13 @@ def cleaned_query(service: Service, query: str) -> str:
 async def ask(
     service: Service, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Any = None
 ) -> HttpResponse:
-    """What the service answers once it is not busy; raises SearchFailed when that takes too long."""
+    """Return the service's answer, after retries if it is busy; raises SearchFailed if it takes too long."""
     options = service.options
     policy = HttpPolicy(timeout=options.timeout, max_bytes=_MAX_BYTES, attempts=4, pause=0.5)
     deadline = asyncio.get_running_loop().time() + options.max_wait + options.timeout
     try:
         async with HttpClient(service.base_url, service.headers, policy) as http:
-            return await _until_well(http, method, path, query, body, deadline)
+            return await _retry(http, method, path, query, body, deadline)
     except HttpError as error:
         raise service.failed(
             f"no answer ({error})",
@@ -64,7 +88,7 @@ async def ask(
 
 
 def document(service: Service, answer: HttpResponse) -> dict[str, Any]:
-    """The answer as a JSON object; raises SearchFailed for a refusal and for anything else."""
+    """Return the answer as a JSON object; raises SearchFailed for anything else."""
     if answer.status != 200:
         raise refusal(service, answer)
     try:
@@ -73,14 +97,14 @@ def document(service: Service, answer: HttpResponse) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise service.failed(
-            f"the answer is no JSON object ({answer.body[:60].decode('utf-8', 'replace')!r})",
+            f"the answer is not a JSON object ({answer.body[:60].decode('utf-8', 'replace')!r})",
             "Check that search.base_url is the address of the service itself",
         )
     return found
 
 
 def refusal(service: Service, answer: HttpResponse) -> SearchFailed:
-    """What a status means for a person."""
+    """Return the error for a status, in words for people."""
     said = f"HTTP {answer.status}: {words_of(answer)}".removesuffix(": ")
     if answer.status in (401, 403):
         return service.failed(f"the key was rejected ({said})", "Check the variable search.api_key_env names")
@@ -96,7 +120,7 @@ def refusal(service: Service, answer: HttpResponse) -> SearchFailed:
 
 
 def words_of(answer: HttpResponse) -> str:
-    """What the service itself says about a refusal."""
+    """Return the service's own error message."""
     try:
         found: Any = answer.json()
     except (ValueError, UnicodeDecodeError):
@@ -109,10 +133,10 @@ def words_of(answer: HttpResponse) -> str:
     return str(found)[:_SAID]
 
 
-async def _until_well(
+async def _retry(
     http: HttpClient, method: str, path: str, query: Mapping[str, str] | None, body: Any, deadline: float
 ) -> HttpResponse:
-    """Our HTTP tries again by itself, but not after a plain 500; a search does no harm twice."""
+    """Retry after a plain 500 too, which our HTTP client does not: repeating a search is harmless."""
     for pause in (0.5, 1.0, 0.0):
         answer = await http.request(method, path, query=query, body=body, repeatable=True, deadline=deadline)
         late = asyncio.get_running_loop().time() + pause > deadline

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from segue.ports import Hit
-from segue.searchers.asking import Service, ask, cleaned_query, document, words_of
+from segue.searchers.asking import ask, clean_query, document, open_keyed, words_of
 from segue.searchers.hits import hits
+from segue.searchers.options import SearchSettings
+from segue.system.services import Services
 
 BASE_URL = "https://api.search.brave.com"
 KEY = "BRAVE_API_KEY"
@@ -13,22 +15,23 @@ _MOST_WORDS = 50
 
 
 def headers(key: str) -> dict[str, str]:
-    """How the key is shown."""
+    """Return the headers that carry the key."""
     return {"accept": "application/json", "x-subscription-token": key}
 
 
 class BraveSearcher:
     """Asks Brave for web results."""
 
+    Options = SearchSettings
     name = "brave"
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, options: SearchSettings, services: Services) -> None:
+        self._service = open_keyed(self.name, BASE_URL, KEY, headers, options, services)
 
     async def search(self, query: str) -> list[Hit]:
-        """What Brave finds, best first."""
+        """Return what Brave finds, best first."""
         service, most = self._service, self._service.options.max_results
-        words = " ".join(cleaned_query(service, query).split()[:_MOST_WORDS])
+        words = " ".join(clean_query(service, query).split()[:_MOST_WORDS])
         asked = {"q": words, "count": str(most), "text_decorations": "false", "result_filter": "web"}
         answer = await ask(service, "GET", "/res/v1/web/search", query=asked)
         said = words_of(answer) if answer.status == 422 else ""

@@ -1,20 +1,18 @@
 """The table `[search]`: the web search."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
 from segue.domain.options import Options, Seconds, WebAddress
-
-Service = Literal["searxng", "brave", "tavily"]
 
 
 class SearchSettings(Options, frozen=True):
     """The table `[search]`."""
 
     service: Annotated[
-        Service | None,
-        Meta(description="`searxng`, `brave` or `tavily`; if unset, a research agent searches."),
+        str | None,
+        Meta(description="`searxng`, `brave`, `tavily` or a plug-in; if unset, a research agent searches."),
     ] = None
     base_url: Annotated[
         WebAddress | None,

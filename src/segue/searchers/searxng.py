@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from segue.domain.errors import SearchFailed
+from segue.domain.errors import SearchFailed, UsageError
 from segue.ports import Hit
-from segue.searchers.asking import Service, ask, cleaned_query, document
+from segue.searchers.asking import Service, ask, clean_query, document
 from segue.searchers.hits import hits
+from segue.searchers.options import SearchSettings
+from segue.system.services import Services
 
 
 class SearxngSearcher:
     """Asks an instance for its results as JSON."""
 
+    Options = SearchSettings
     name = "searxng"
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, options: SearchSettings, services: Services) -> None:
+        if options.base_url is None:
+            raise UsageError(
+                "search.service is searxng, but search.base_url is not set.",
+                hint='Set search.base_url to your instance, such as "http://localhost:8888"',
+            )
+        headers = {"accept": "application/json"}
+        self._service = Service(self.name, options.base_url, headers, options, services.redactor.text)
 
     async def search(self, query: str) -> list[Hit]:
-        """What the instance finds, best first."""
+        """Return what the instance finds, best first."""
         service = self._service
-        asked = {"q": cleaned_query(service, query), "format": "json"}
+        asked = {"q": clean_query(service, query), "format": "json"}
         answer = await ask(service, "GET", "/search", query=asked)
         if answer.status == 403:
             # That is how an instance says that it knows the format and does not offer it.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from segue.ports import Hit
-from segue.searchers.asking import Service, ask, cleaned_query, document, words_of
+from segue.searchers.asking import ask, clean_query, document, open_keyed, words_of
 from segue.searchers.hits import hits
+from segue.searchers.options import SearchSettings
+from segue.system.services import Services
 
 BASE_URL = "https://api.tavily.com"
 KEY = "TAVILY_API_KEY"
@@ -13,22 +15,23 @@ _PLAN_USED_UP, _BUDGET_USED_UP = 432, 433
 
 
 def headers(key: str) -> dict[str, str]:
-    """How the key is shown."""
+    """Return the headers that carry the key."""
     return {"accept": "application/json", "authorization": f"Bearer {key}"}
 
 
 class TavilySearcher:
     """Asks Tavily; its texts are excerpts of the pages."""
 
+    Options = SearchSettings
     name = "tavily"
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, options: SearchSettings, services: Services) -> None:
+        self._service = open_keyed(self.name, BASE_URL, KEY, headers, options, services)
 
     async def search(self, query: str) -> list[Hit]:
-        """What Tavily finds, best first."""
+        """Return what Tavily finds, best first."""
         service, most = self._service, self._service.options.max_results
-        body = {"query": cleaned_query(service, query), "max_results": most, "search_depth": "basic"}
+        body = {"query": clean_query(service, query), "max_results": most, "search_depth": "basic"}
         answer = await ask(service, "POST", "/search", body=body)
         if answer.status in (_PLAN_USED_UP, _BUDGET_USED_UP):
             raise service.failed(

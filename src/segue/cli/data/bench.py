@@ -11,7 +11,7 @@ from segue.cli.options import options
 from segue.cli.terminal.output import Output
 
 if TYPE_CHECKING:
-    from segue.judges.bench.report import Judged, Rate, Report
+    from segue.judges.bench.report import BenchReport, CaseRate, JudgedCase
 
 
 @click.group()
@@ -82,14 +82,14 @@ def judge_(
 def _progress(output: Output) -> Any:
     from segue.cli.terminal.output import one_line
 
-    def show(judged: Judged) -> None:
+    def show(judged: JudgedCase) -> None:
         said = judged.result or "error"
         output.note(f"{judged.case.name}: {said} {one_line(judged.reason)}")
 
     return show
 
 
-def _print_rates(output: Output, report: Report) -> None:
+def _print_rates(output: Output, report: BenchReport) -> None:
     kinds = report.by_kind().items()
     rows = [
         (kind, *_cells(part.detection), *_cells(part.false_alarms), len(part.errors)) for kind, part in kinds
@@ -100,12 +100,12 @@ def _print_rates(output: Output, report: Report) -> None:
     output.text(report.judgement())
 
 
-def _cells(rate: Rate) -> tuple[str, str]:
+def _cells(rate: CaseRate) -> tuple[str, str]:
     low, high = rate.interval
     return f"{rate.count}/{rate.total}", f"{low:.0%} to {high:.0%}" if rate.total else ""
 
 
-def _document(report: Report) -> dict[str, Any]:
+def _document(report: BenchReport) -> dict[str, Any]:
     from segue.judges.bench.report import BAR
 
     return {
@@ -118,7 +118,7 @@ def _document(report: Report) -> dict[str, Any]:
     }
 
 
-def _rates(report: Report) -> dict[str, Any]:
+def _rates(report: BenchReport) -> dict[str, Any]:
     return {
         "detection": _rate(report.detection),
         "false_alarms": _rate(report.false_alarms),
@@ -126,5 +126,5 @@ def _rates(report: Report) -> dict[str, Any]:
     }
 
 
-def _rate(rate: Rate) -> dict[str, Any]:
+def _rate(rate: CaseRate) -> dict[str, Any]:
     return {"count": rate.count, "total": rate.total, "rate": rate.share, "interval": list(rate.interval)}

@@ -90,7 +90,6 @@ async def _ask_judge(context: RunContext, judge: Judge, state: TaskState) -> Jud
 async def _ask_agent(context: RunContext, judging: Judging, state: TaskState) -> JudgeOutput:
     """Let an agent look at the same evidence, in the work itself; a malformed answer is asked for again."""
     task = state.task
-    diagnostics = context.building.diagnostics if context.building else None
 
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
         key = f"{state.folder}/{VERIFY.name}/{now.number}"
@@ -109,7 +108,7 @@ async def _ask_agent(context: RunContext, judging: Judging, state: TaskState) ->
                 key=key,
                 phase=VERIFY.name,
                 attempt=now.number,
-                prompt=judge_prompt(task, evidence, diagnostics=diagnostics, complaint=now.feedback),
+                prompt=judge_prompt(task, evidence, diagnostics=evidence.diagnostics, complaint=now.feedback),
                 mode=Mode.ASK,
                 by=now.by,
                 workspace=folder,
@@ -147,5 +146,12 @@ async def _evidence(context: RunContext, state: TaskState, key: str) -> Evidence
     # A judging agent that was interrupted quotes what it was shown then.
     seen = seen_before(context.journal, key).checks
     checks = await run_checks(context, state, key) if seen is None else seen
-    about = context.redact(context.source.context(state.task)) if context.building else ""
-    return Evidence(context.redact(diff), files, checks, state.summary, about)
+    building = context.building
+    return Evidence(
+        context.redact(diff),
+        files,
+        checks,
+        state.summary,
+        building.diagnostics if building else None,
+        context.redact(context.source.context(state.task)) if building else "",
+    )

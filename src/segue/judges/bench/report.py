@@ -17,7 +17,7 @@ _Z = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCase:
     """What the judge said about a case: a result, or why it said nothing."""
 
     case: Case
@@ -31,7 +31,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class CaseRate:
     """So many of so many, and the Wilson interval of 95 %."""
 
     count: int
@@ -54,28 +54,28 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BenchReport:
     """The outcome of a bench."""
 
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedCase, ...]
 
     @property
-    def detection(self) -> Rate:
+    def detection(self) -> CaseRate:
         """How much of the wrong work was caught."""
-        return _rejected(judged for judged in self.judged if judged.case.defective)
+        return _count_rejected(judged for judged in self.judged if judged.case.defective)
 
     @property
-    def false_alarms(self) -> Rate:
+    def false_alarms(self) -> CaseRate:
         """How much of the right work was rejected."""
-        return _rejected(judged for judged in self.judged if not judged.case.defective)
+        return _count_rejected(judged for judged in self.judged if not judged.case.defective)
 
     @property
-    def errors(self) -> tuple[Judged, ...]:
+    def errors(self) -> tuple[JudgedCase, ...]:
         """Cases without a verdict; they count in no rate."""
         return tuple(judged for judged in self.judged if judged.result is None)
 
     @property
-    def wrong(self) -> tuple[Judged, ...]:
+    def wrong(self) -> tuple[JudgedCase, ...]:
         """Cases that were judged wrongly."""
         return tuple(
             judged
@@ -83,10 +83,10 @@ class Report:
             if judged.result is not None and judged.rejected is not judged.case.defective
         )
 
-    def by_kind(self) -> dict[str, Report]:
+    def by_kind(self) -> dict[str, BenchReport]:
         """The same, for each kind of defect."""
         kinds = dict.fromkeys(judged.case.kind for judged in self.judged)
-        return {kind: Report(tuple(j for j in self.judged if j.case.kind == kind)) for kind in kinds}
+        return {kind: BenchReport(tuple(j for j in self.judged if j.case.kind == kind)) for kind in kinds}
 
     def judgement(self) -> str:
         """Whether the bar is met, as far as the interval can tell."""
@@ -102,6 +102,6 @@ class Report:
         return f"The bar of {BAR:.0%} detection is not met: the whole interval lies below it."
 
 
-def _rejected(judged: Iterable[Judged]) -> Rate:
-    answered: Sequence[Judged] = [one for one in judged if one.result is not None]
-    return Rate(sum(one.rejected for one in answered), len(answered))
+def _count_rejected(judged: Iterable[JudgedCase]) -> CaseRate:
+    answered: Sequence[JudgedCase] = [one for one in judged if one.result is not None]
+    return CaseRate(sum(one.rejected for one in answered), len(answered))

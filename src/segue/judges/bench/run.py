@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from segue.domain.errors import JudgeFailed
 from segue.judges.bench.cases import Case, cases
-from segue.judges.bench.report import Judged, Report
+from segue.judges.bench.report import BenchReport, JudgedCase
 from segue.ports import Judge
 
 
@@ -15,33 +15,33 @@ async def run_bench(
     judge: Judge,
     repeat: int = 1,
     concurrency: int = 4,
-    progress: Callable[[Judged], None] | None = None,
+    progress: Callable[[JudgedCase], None] | None = None,
     chosen: Sequence[Case] | None = None,
-) -> Report:
+) -> BenchReport:
     """Let the judge decide all cases; its own failures are errors, anything else ends the bench."""
     turns = asyncio.Semaphore(concurrency)
 
-    async def decide(case: Case) -> Judged:
+    async def decide(case: Case) -> JudgedCase:
         async with turns:
-            judged = await _decided(judge, case)
+            judged = await _decide(judge, case)
         if progress is not None:
             progress(judged)
         return judged
 
     every = [case for case in (cases() if chosen is None else chosen) for _ in range(repeat)]
-    waiting: list[asyncio.Task[Judged]] = []
+    waiting: list[asyncio.Task[JudgedCase]] = []
     try:
         async with asyncio.TaskGroup() as group:
             waiting = [group.create_task(decide(case)) for case in every]
     except* Exception as several:
         # A wrong key fails every case alike: the first failure says it all.
         raise several.exceptions[0] from None
-    return Report(tuple(task.result() for task in waiting))
+    return BenchReport(tuple(task.result() for task in waiting))
 
 
-async def _decided(judge: Judge, case: Case) -> Judged:
+async def _decide(judge: Judge, case: Case) -> JudgedCase:
     try:
         verdict = await judge.judge(case.task, case.evidence)
     except JudgeFailed as error:
-        return Judged(case, None, error.message)
-    return Judged(case, verdict.result, verdict.reason)
+        return JudgedCase(case, None, error.message)
+    return JudgedCase(case, verdict.result, verdict.reason)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from segue.judges.rls.catalog import Table, View
+from segue.judges.rls.catalog import CatalogTable, CatalogView
 from segue.judges.rls.report import Attempt
 from segue.judges.rls.rows import A, B, Filled, Row, User, insert_sql, named
 
@@ -45,10 +45,10 @@ def acting(session: Connection[Any], actor: Actor) -> Iterator[None]:
         yield
 
 
-class Trial:
+class AccessTrial:
     """Tries everything on one table that has a row of each user."""
 
-    def __init__(self, session: Connection[Any], table: Table, filled: Filled) -> None:
+    def __init__(self, session: Connection[Any], table: CatalogTable, filled: Filled) -> None:
         self._session, self._table = session, table
         self._rows = {user.label: filled.rows[table.title, user.label] for user in (A, B)}
         self._given = {user.label: filled.given[table.title, user.label] for user in (A, B)}
@@ -165,7 +165,7 @@ class Trial:
         return Attempt(actor.label, what, shown, count > 0, said)
 
 
-def read_view(session: Connection[Any], view: View, actor: Actor) -> int | None:
+def read_view(session: Connection[Any], view: CatalogView, actor: Actor) -> int | None:
     """How many rows somebody sees through a view; None when he may not look."""
     import psycopg
     from psycopg import sql

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from segue.judges.rls.report import Policy
+from segue.judges.rls.report import RowPolicy
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -52,7 +52,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CatalogTable:
     """One table of an exposed schema."""
 
     oid: int
@@ -65,7 +65,7 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     checks: tuple[Constraint, ...] = ()
     uniques: tuple[Constraint, ...] = ()
-    policies: tuple[Policy, ...] = ()
+    policies: tuple[RowPolicy, ...] = ()
 
     @property
     def title(self) -> str:
@@ -74,7 +74,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class CatalogView:
     """A view, and the tables with row level security that it reads."""
 
     title: str
@@ -153,9 +153,9 @@ ORDER BY 1
 """
 
 
-def read_tables(session: Connection[Any], schemas: Sequence[str]) -> list[Table]:
+def read_tables(session: Connection[Any], schemas: Sequence[str]) -> list[CatalogTable]:
     """Every table of the schemas with all that is known of it."""
-    tables = {row[0]: Table(*row) for row in session.execute(_TABLES, (list(schemas),))}
+    tables = {row[0]: CatalogTable(*row) for row in session.execute(_TABLES, (list(schemas),))}
     parts: dict[int, dict[str, list[Any]]] = {oid: {} for oid in tables}
     for oid, *rest in session.execute(_COLUMNS, (list(tables),)):
         name, written, base, category, labels, required, has_default, generated = rest
@@ -166,12 +166,12 @@ def read_tables(session: Connection[Any], schemas: Sequence[str]) -> list[Table]
     titles = {table.title: oid for oid, table in tables.items()}
     for title, name, command, roles, using, check, permissive in session.execute(_POLICIES, (list(schemas),)):
         if title in titles:
-            policy = Policy(name, command, tuple(roles), using, check, permissive)
+            policy = RowPolicy(name, command, tuple(roles), using, check, permissive)
             parts[titles[title]].setdefault("policies", []).append(policy)
     return [_complete(table, parts[oid]) for oid, table in tables.items()]
 
 
-def _complete(table: Table, parts: dict[str, list[Any]]) -> Table:
+def _complete(table: CatalogTable, parts: dict[str, list[Any]]) -> CatalogTable:
     return dataclasses.replace(
         table,
         columns=tuple(parts.get("columns", ())),
@@ -196,13 +196,13 @@ def _add_constraint(
         part.setdefault("foreign_keys", []).append(ForeignKey(constraint.columns, target, there))
 
 
-def read_views(session: Connection[Any], schemas: Sequence[str]) -> list[View]:
+def read_views(session: Connection[Any], schemas: Sequence[str]) -> list[CatalogView]:
     """Every view of the schemas."""
     found = []
     for schema, name, materialized, invoker, reads in session.execute(_VIEWS, (list(schemas),)):
         tables = tuple(title.removesuffix("!") for title in reads)
         guarded = tuple(title.removesuffix("!") for title in reads if title.endswith("!"))
-        found.append(View(f"{schema}.{name}", schema, name, materialized, invoker, tables, guarded))
+        found.append(CatalogView(f"{schema}.{name}", schema, name, materialized, invoker, tables, guarded))
     return found
 
 

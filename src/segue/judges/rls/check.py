@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import SegueError, ToolMissing
 from segue.judges.rls import conclusions
-from segue.judges.rls.attempts import STRANGER, USER_A, Trial, read_view
-from segue.judges.rls.catalog import Table, View, read_definers, read_tables, read_views
+from segue.judges.rls.attempts import STRANGER, USER_A, AccessTrial, read_view
+from segue.judges.rls.catalog import CatalogTable, CatalogView, read_definers, read_tables, read_views
 from segue.judges.rls.extensions import wanted
 from segue.judges.rls.migrations import FOLDER, Migration, apply, read_migrations
 from segue.judges.rls.options import RlsOptions
@@ -164,10 +164,10 @@ class _Examination:
         told = f"the scratch server lacks {names}; what needs it cannot be tried here"
         return [RlsFinding(Level.NOTICE, "extensions", told)] if names else []
 
-    def _tried(self, session: Connection[Any], table: Table, filled: Filled) -> TableReport:
+    def _tried(self, session: Connection[Any], table: CatalogTable, filled: Filled) -> TableReport:
         self._unless_stopped()
         problem = filled.problems.get(table.title, "")
-        attempts = () if problem else tuple(Trial(session, table, filled).all())
+        attempts = () if problem else tuple(AccessTrial(session, table, filled).all())
         return TableReport(
             table.schema,
             table.name,
@@ -188,7 +188,7 @@ class _Examination:
         return found + [conclusions.about_definer(d) for d in read_definers(session, self.options.schemas)]
 
 
-def _readable(view: View, reports: list[TableReport]) -> dict[str, bool]:
+def _readable(view: CatalogView, reports: list[TableReport]) -> dict[str, bool]:
     """Whether the stranger and user A may read what the view reads; what was not tried counts as read."""
     below = [report for report in reports if report.title in view.guarded]
     return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from segue.judges.rls.attempts import RECURSION
-from segue.judges.rls.catalog import Definer, View
-from segue.judges.rls.report import Attempt, Level, Policy, RlsFinding, TableReport
+from segue.judges.rls.catalog import CatalogView, Definer
+from segue.judges.rls.report import Attempt, Level, RlsFinding, RowPolicy, TableReport
 
 _DOES = {
     "read": "can read user B's row",
@@ -73,7 +73,7 @@ def _hole(table: TableReport, attempt: Attempt) -> tuple[Level, str]:
     return Level.ERROR, message
 
 
-def _on_purpose(policies: tuple[Policy, ...], attempt: Attempt) -> Policy | None:
+def _on_purpose(policies: tuple[RowPolicy, ...], attempt: Attempt) -> RowPolicy | None:
     """A policy for SELECT alone that says `using (true)` means what it says."""
     role = "anon" if attempt.who == "anon" else "authenticated"
     if attempt.what != "read":
@@ -85,7 +85,9 @@ def _on_purpose(policies: tuple[Policy, ...], attempt: Attempt) -> Policy | None
     return None
 
 
-def about_view(view: View, seen: Mapping[str, int | None], below: Mapping[str, bool]) -> list[RlsFinding]:
+def about_view(
+    view: CatalogView, seen: Mapping[str, int | None], below: Mapping[str, bool]
+) -> list[RlsFinding]:
     """A view that runs with its owner's rights shows what policies hide.
 
     `seen`: rows that `anon` and `user A` get through it. `below`: whether each of them can read every table

@@ -33,7 +33,7 @@ class RlsFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RowPolicy:
     """One policy as the catalogue has it."""
 
     name: str
@@ -78,7 +78,7 @@ class TableReport:
     enabled: bool
     """Whether row level security is on."""
     forced: bool
-    policies: tuple[Policy, ...]
+    policies: tuple[RowPolicy, ...]
     owned_by: tuple[str, ...]
     """The columns that say whose a row is; empty when nothing does."""
     attempts: tuple[Attempt, ...]

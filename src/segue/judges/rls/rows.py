@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from segue.judges.rls.catalog import USERS, Column, Table
+from segue.judges.rls.catalog import USERS, CatalogTable, Column
 from segue.judges.rls.values import candidates, is_owner
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def sign_up(session: Connection[Any], user: User) -> None:
         )
 
 
-def ownership(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
+def ownership(tables: Iterable[CatalogTable]) -> dict[str, tuple[str, ...]]:
     """Which columns say whose a row is: they name a user, or a row that belongs to one."""
     tables = list(tables)
     found = {table.title: direct_owners(table) for table in tables}
@@ -94,7 +94,7 @@ def ownership(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
         found.update(more)
 
 
-def direct_owners(table: Table) -> tuple[str, ...]:
+def direct_owners(table: CatalogTable) -> tuple[str, ...]:
     """The columns that hold a user's id."""
     keyed = [name for key in table.foreign_keys if key.target == USERS for name in key.columns]
     others = {name for key in table.foreign_keys for name in key.columns}
@@ -102,12 +102,12 @@ def direct_owners(table: Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*keyed, *named]))
 
 
-def _through(table: Table, found: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _through(table: CatalogTable, found: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     keys = [key for key in table.foreign_keys if key.target != table.title and found.get(key.target)]
     return tuple(name for key in keys for name in key.columns)
 
 
-def fill(session: Connection[Any], tables: list[Table]) -> Filled:
+def fill(session: Connection[Any], tables: list[CatalogTable]) -> Filled:
     """Make the rows, tables that others refer to first."""
     filled = Filled(owners=ownership(tables))
     for table in in_order(tables):
@@ -120,13 +120,13 @@ def fill(session: Connection[Any], tables: list[Table]) -> Filled:
     return filled
 
 
-def in_order(tables: list[Table]) -> list[Table]:
+def in_order(tables: list[CatalogTable]) -> list[CatalogTable]:
     """The tables so that what a row must refer to comes before it, where that is possible."""
     known = {table.title: table for table in tables}
     needs = {table.title: _needed(table) for table in tables}
-    done: dict[str, Table] = {}
+    done: dict[str, CatalogTable] = {}
 
-    def visit(table: Table, path: frozenset[str]) -> None:
+    def visit(table: CatalogTable, path: frozenset[str]) -> None:
         if table.title in done or table.title in path:
             return
         wishes = {key.target for key in table.foreign_keys} - needs[table.title]
@@ -141,7 +141,7 @@ def in_order(tables: list[Table]) -> list[Table]:
     return list(done.values())
 
 
-def _needed(table: Table) -> set[str]:
+def _needed(table: CatalogTable) -> set[str]:
     """The tables that a row cannot do without."""
     required = {column.name for column in table.columns if column.required}
     return {key.target for key in table.foreign_keys if required.issuperset(key.columns)} - {table.title}
@@ -160,7 +160,7 @@ def _all_needed(title: str, needs: Mapping[str, set[str]]) -> set[str]:
 class _Maker:
     """Makes one row of one table for one user, and learns from what the database says."""
 
-    def __init__(self, session: Connection[Any], table: Table, user: User, filled: Filled) -> None:
+    def __init__(self, session: Connection[Any], table: CatalogTable, user: User, filled: Filled) -> None:
         self._session, self._table, self._user, self._filled = session, table, user, filled
         self._columns = {column.name: column for column in table.columns}
         self._fixed: Row = {}
@@ -284,14 +284,14 @@ class _Maker:
         return False
 
 
-def named(table: Table) -> Composed:
+def named(table: CatalogTable) -> Composed:
     """The table as it is written in SQL."""
     from psycopg import sql
 
     return sql.SQL("{}").format(sql.Identifier(table.schema, table.name))
 
 
-def insert_sql(table: Table, values: Row, *, returning: bool = False) -> Composed:
+def insert_sql(table: CatalogTable, values: Row, *, returning: bool = False) -> Composed:
     """An INSERT of text values, each cast to its column's type."""
     from psycopg import sql
 

@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Sequence
 
-from segue.judges.rls.catalog import Column, Constraint, Table
+from segue.judges.rls.catalog import CatalogTable, Column, Constraint
 
 OWNER_NAMES = frozenset(
     [
@@ -63,7 +63,7 @@ _BY_TYPE: dict[str, tuple[str, ...]] = {
 }
 
 
-def is_owner(table: Table, column: Column) -> bool:
+def is_owner(table: CatalogTable, column: Column) -> bool:
     """Whether the column holds a user's id by its name, for want of a foreign key."""
     if column.base not in ("uuid", "text", "character varying"):
         return False

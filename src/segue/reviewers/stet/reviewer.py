@@ -8,10 +8,10 @@ left alone and a person decides.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from segue.domain.errors import SegueError
 from segue.domain.finding import DismissReason, Finding, Review
@@ -27,9 +27,9 @@ from segue.reviewers.stet.session import (
     identity,
     read_status,
 )
-from segue.reviewers.tool import Said, Tool, filled, missing
+from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing
 from segue.system.process.processes import child_environment
-from segue.system.redact import Redactor
+from segue.system.services import Services
 
 _QUICK = 120.0
 _PAUSE = 0.5
@@ -40,7 +40,7 @@ _OWN_VARIABLES = ("STET_", "SEGUE_SIM_")
 class _Failed(Exception):
     """The review could not be done."""
 
-    def __init__(self, why: str, said: Said | None = None, needs_human: bool = False) -> None:
+    def __init__(self, why: str, said: ToolResult | None = None, needs_human: bool = False) -> None:
         super().__init__(why)
         self.review = Review(failure=why, output=said.tail if said else "", needs_human=needs_human)
 
@@ -56,14 +56,15 @@ class StetReviewer:
     name = "stet"
     needs_commit = True
 
-    def __init__(self, options: StetOptions, repo: Path, redactor: Redactor, state: Path) -> None:
-        """`state` is a file of Segue's own, one per repository: which stet session is ours."""
+    def __init__(self, options: StetOptions, services: Services) -> None:
         self._options = options
-        self._repo = repo.resolve()
+        self._repo = services.repo.resolve()
+        # A file of Segue's own, one per repository: which stet session is ours.
+        state = services.state_dir / "stet" / hashlib.sha256(str(services.repo).encode()).hexdigest()[:16]
         self._ours = Ownership(state, self._repo)
         passed = [name for name in os.environ if name.startswith(_OWN_VARIABLES)]
         env = child_environment([*passed, *options.pass_env], options.env)
-        self._tool = Tool(self._repo, env, options.timeout, redactor)
+        self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor)
         self._prepared = False
         self._knows_json = True
 
@@ -71,7 +72,9 @@ class StetReviewer:
         """Whether stet, or what is configured instead of it, can be found."""
         programs = [argv[0] for argv in self._options.commands or [[self._options.cmd]]]
         setting = "reviewers.stet.commands" if self._options.commands else "reviewers.stet.cmd"
-        found = (missing(program, self._repo, self._tool.env, setting) for program in dict.fromkeys(programs))
+        found = (
+            find_missing(program, self._repo, self._tool.env, setting) for program in dict.fromkeys(programs)
+        )
         return [problem for problems in found for problem in problems]
 
     async def review(self, subject: ReviewSubject, again: bool) -> Review:
@@ -114,7 +117,7 @@ class StetReviewer:
     @property
     def _has_stet(self) -> bool:
         """A wrapper may bring a stet of its own, in a container for example; then there is none to ask."""
-        return not missing(self._options.cmd, self._repo, self._tool.env, "")
+        return not find_missing(self._options.cmd, self._repo, self._tool.env, "")
 
     async def _prepare(self) -> None:
         if self._prepared:
@@ -203,12 +206,12 @@ class StetReviewer:
 
     async def _custom(self, subject: ReviewSubject, again: bool) -> Review:
         commands = self._options.commands or ()
-        said = Said(0)
+        said = ToolResult(0)
         for argv in commands[-1:] if again else commands:
-            said = await self._checked(await self._tool.run(filled(argv, subject)), argv[0])
+            said = await self._checked(await self._tool.run(fill_argv(argv, subject)), argv[0])
         return self._read(said)
 
-    async def _json(self, *arguments: str) -> Said:
+    async def _json(self, *arguments: str) -> ToolResult:
         """Early builds print JSON always and do not know the flag."""
         flags = ["--json"] if self._knows_json else []
         said = await self._tool.run([self._options.cmd, *arguments, *flags])
@@ -220,7 +223,7 @@ class StetReviewer:
     async def _findings(self, *arguments: str) -> Review:
         return self._read(await self._checked(await self._json(*arguments), f"stet {arguments[0]}"))
 
-    async def _checked(self, said: Said, program: str) -> Said:
+    async def _checked(self, said: ToolResult, program: str) -> ToolResult:
         if said.broken and self._has_stet:
             await self._quick("cleanup")
         if said.exit_code != 0 and _is_busy(said.err):
@@ -229,7 +232,7 @@ class StetReviewer:
             raise _Failed(said.why(program), said)
         return said
 
-    def _read(self, said: Said) -> Review:
+    def _read(self, said: ToolResult) -> Review:
         try:
             return Review(parse("stet", said.out, self._repo), output=said.tail)
         except MalformedOutput as error:
@@ -242,7 +245,7 @@ class StetReviewer:
         self._ours.drop()
         return ""
 
-    async def _quick(self, *arguments: str) -> Said:
+    async def _quick(self, *arguments: str) -> ToolResult:
         tool = replace(self._tool, timeout=min(self._tool.timeout, _QUICK))
         return await tool.run([self._options.cmd, *arguments])
 

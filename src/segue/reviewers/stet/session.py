@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from segue.reviewers.tool import Said
+from segue.reviewers.tool import ToolResult
 from segue.system.files import private_folder, write_atomic
 from segue.system.process.processes import capture
 
@@ -32,7 +32,7 @@ class Session:
     dismissed: int
 
 
-def read_status(said: Said) -> Session | None:
+def read_status(said: ToolResult) -> Session | None:
     """The open review that `stet status` describes; None when it describes none."""
     lines = dict(re.findall(r"^(\w+): *(.*?) *$", said.out, re.MULTILINE))
     if said.exit_code != 0 or not lines.get("baseline"):
