@@ -130,5 +130,6 @@ class LlmJudge:
             tuple(map(self._clean, evidence.files)),
             tuple(replace(check, output=self._clean(check.output)) for check in evidence.checks),
             self._clean(evidence.summary),
+            evidence.diagnostics,
             self._clean(evidence.context),
         )

@@ -60,8 +60,7 @@ async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Ma
 
 def _left(journal: Journal, task: Task) -> tuple[str | None, str | None]:
     """Return the commit and branch where the last launch left its work: the next task builds on it."""
-    launches = [step.output for step in journal.steps(f"task/{task.key}/") if step.output.get("branch")]
-    if not launches:
-        return None, None
-    left = read_as(LaunchOutput, launches[-1])
-    return left.head or None, left.branch or None
+    steps = journal.steps(f"task/{task.key}/")
+    launches = [read_as(LaunchOutput, step.output) for step in steps if step.agent and step.ended]
+    left = next((launch for launch in reversed(launches) if launch.branch), None)
+    return (left.head or None, left.branch) if left else (None, None)

@@ -124,7 +124,7 @@ def list_(limit: int, config_file: Path | None, output: Printer, **settings: Any
 
     with App.load(None, config_file, settings).store(read_only=True) as store:
         runs = list_conversations(store, limit)
-        found = [summarise(run, store.steps(run.id), state_of(run)) for run in runs]
+        found = [summarise(store, run) for run in runs]
     if output.json:
         output.data(found)
         return 0
@@ -154,7 +154,7 @@ def show(run_id: str, config_file: Path | None, output: Printer, **settings: Any
 
     with App.load(None, config_file, settings).store(read_only=True) as store:
         run = find_conversation(store, run_id)
-        data = describe(run, store.steps(run.id), state_of(run))
+        data = describe(store, run)
     if output.json:
         output.data(data)
     else:

@@ -140,7 +140,7 @@ def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
     left = width // 3
     for lane in timeline.lanes:
         name = one_line(f"{lane.task} {lane.title}".strip(), left).ljust(left)
-        sign = {"done": "✓", "failed": "✗"}.get(lane.ended, "·")
+        sign = {"done": "✓", "needs_human": "✗"}.get(lane.state, "·")
         spent = format_duration(sum(step.seconds for step in lane.bars))
         yield f"{name} {lane_text(lane, timeline.seconds, width - left - _TIME)} {sign} {spent}"
 
