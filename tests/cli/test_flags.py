@@ -41,7 +41,7 @@ def phases(place: Place, *arguments: str) -> list[str]:
 
 def test_a_reviewer_adds_its_phase_to_a_flow_without_one(place: Place) -> None:
     place.config(
-        'agent = "scripted"\n[reviewers.command]\nargv = ["true"]\n'
+        'agent = "scripted"\n[reviewers.command]\nargv = ["echo", "{}"]\nformat = "sarif"\n'
         '[flows.short]\nphases = ["plan", "execute"]\n'
     )
     assert phases(place, "--flow", "short", "--review", "command") == ["plan", "execute", "review"]
@@ -49,8 +49,7 @@ def test_a_reviewer_adds_its_phase_to_a_flow_without_one(place: Place) -> None:
 
 def test_checks_add_their_phase_and_send_the_agent_back(place: Place) -> None:
     place.script('[[on]]\nphase = "resolve"\nwrite = { good = "x" }\n[[on]]\nwrite = { bad = "x" }\n')
-    place.more_config('checks = ["test -f good"]\nflow = "short"\n')
-    (place.root / "segue.toml").open("a").write('[flows.short]\nphases = ["execute"]\n')
+    place.more_config('checks = ["test -f good"]\nflow = "short"\nflows.short.phases = ["execute"]\n')
     assert phases(place) == ["execute", "check", "resolve", "check"]
     checked = place.rows("SELECT state FROM orchestrator_steps WHERE phase = 'check' ORDER BY seq")
     assert [state for (state,) in checked] == ["failed", "done"]
@@ -63,7 +62,7 @@ def test_a_judge_adds_verification_when_no_flow_is_chosen(place: Place) -> None:
 
 def test_a_flow_of_the_users_own_is_stored_with_its_run(place: Place) -> None:
     place.script('[[on]]\ntask = "1"\nattempt = 1\nsay = "I claim to be done."\n')
-    (place.root / "segue.toml").open("a").write('[flows.mine]\nphases = ["plan", "execute"]\n')
+    place.more_config('flows.mine.phases = ["plan", "execute"]\n')
     place.segue("run", "plan.md", "--flow", "mine", "--task", "1", code=3)
     place.script("")
     place.segue("resume")
