@@ -36,7 +36,8 @@ WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases)(?:: (?P<words>[a-z. -]+?))? -->\n)"
+    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases)"
+    r"(?:: (?P<words>[a-z. -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
 )

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 @click.option(
     "--judge",
     "judged_by",
-    type=click.Choice(["llm", "agent", "checks"]),
     default=None,
-    help="What verifies the work.",
+    metavar="NAME",
+    help="What verifies the work: llm, agent, checks or a plug-in.",
 )
 @click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable).")
 @click.option("--from", "start", default=None, metavar="KEY", help="Run this task and all later ones.")

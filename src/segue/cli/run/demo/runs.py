@@ -11,6 +11,7 @@ from typing import Any
 
 from segue.cli.run import session
 from segue.cli.terminal.output import Printer, program
+from segue.domain.run import TASK_RUNS
 from segue.runtime.app import App
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
@@ -95,7 +96,7 @@ def _report_page(app: App) -> str:
     from segue.reports.selection import Selection
 
     with app.store(read_only=True) as store:
-        timeline = build_run_report(store, store.runs(limit=1)[0].id)
+        timeline = build_run_report(store, store.runs(limit=1, kinds=TASK_RUNS)[0].id)
         asked = build_reports(store, tuple(REPORTS), Selection())
     reports = [timeline, *asked] if timeline else asked
     return render_html(reports, _GOAL, f"Made by segue demo on {time.strftime('%Y-%m-%d %H:%M')}.")
