@@ -25,7 +25,7 @@ LOCAL_ACTION: backup, where=home
 REMIND: in 2s, look at the health check"""
 _SCRIPT = [
     {
-        "prompt": "Do the task that stands",
+        "prompt": "Complete the task between",
         "say": "Added health.py.",
         "write": {"health.py": "STATUS = 'ok'\n"},
     },
