@@ -288,7 +288,7 @@ def test_a_read_only_repository(mounting: Place) -> None:
     )
     done = mounted(mounting, f"{readonly} && cd '{mounting.repo}'", "run", "plan.md", "--agent", "scripted")
     assert done.returncode == 2, done.stderr
-    assert "cannot be written" in done.stderr
+    assert "Cannot write to the repository" in done.stderr
     assert "Read-only file system" in done.stderr
     assert mounting.git("rev-parse", "HEAD") == before
 

@@ -135,13 +135,13 @@ def test_when_patience_ends_the_run_stops_and_the_next_process_finds_everything(
             journal = await store.open(store.create("key", SPEC).id)
             await away(cluster)
             await journal.step("a", giving(x=1))
-            with pytest.raises(StoreError, match="out of reach") as caught:
+            with pytest.raises(StoreError, match="could not be reached") as caught:
                 await journal.step("b", forever)
             assert str(Spool(tmp_path, journal.run.id).path) in caught.value.kept
             assert f"segue resume {journal.run.id}" in caught.value.hint
-            with pytest.raises(StoreError, match="out of reach"):
+            with pytest.raises(StoreError, match="could not be reached"):
                 await journal.emit(Event(EventType.NOTICE, {}))
-            with pytest.raises(StoreError, match="out of reach"):
+            with pytest.raises(StoreError, match="could not be reached"):
                 await store.close(journal)
             return journal.run.id
 
@@ -278,7 +278,7 @@ def test_a_run_that_went_on_elsewhere_is_not_overwritten(cluster: Cluster, tmp_p
             async with driven(there, run_id) as journal:
                 await journal.step("b", giving(here=False))
         with patient(cluster, tmp_path / "here") as here:
-            with pytest.raises(StoreError, match="went on elsewhere") as caught:
+            with pytest.raises(StoreError, match="continued elsewhere") as caught:
                 await here.open(run_id)
             [aside] = (tmp_path / "here").glob("*.aside")
             assert str(aside) in caught.value.kept

@@ -125,10 +125,10 @@ def test_a_run_that_was_pushed_can_be_driven_there_and_is_not_overwritten_then(
     push(source, target, run_id)
     work(target, run_id, "there")
     before = content(target)
-    with pytest.raises(StoreError, match="went on there"):
+    with pytest.raises(StoreError, match="continued there"):
         push(source, target, run_id)
     work(source, run_id, "here", events=50)
-    with pytest.raises(StoreError, match="went on there"):
+    with pytest.raises(StoreError, match="continued there"):
         push(source, target, run_id)
     assert content(target) == before
 

@@ -206,7 +206,7 @@ def test_retry_after_as_a_date_counts_from_the_servers_own_clock() -> None:
 
 def test_a_slow_answer_is_not_waited_for_beyond_the_deadline(server: Server) -> None:
     server.answers = ["hang"]
-    with pytest.raises(HttpError, match="no answer in time") as failed:
+    with pytest.raises(HttpError, match="no response in time") as failed:
         ask(server, "POST", deadline=0.3)
     assert failed.value.sent
 

@@ -76,7 +76,7 @@ def test_a_missing_branch_is_made_only_for_a_run_that_has_not_begun(
     repo: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     tree = worktree(repo, tmp_path_factory.mktemp("own"))
-    with pytest.raises(WorkspaceError, match="is gone"):
+    with pytest.raises(WorkspaceError, match="is missing"):
         enter(tree)
     enter(tree, begun=False)
     assert not asyncio.run(unmerged(tree.home, tree.branch))

@@ -23,7 +23,7 @@ from segue.system.http.guard import (
     RequestGuard,
     Scope,
     Send,
-    answer,
+    send_error,
 )
 
 MAX_BODY = 64 * 1024
@@ -80,7 +80,7 @@ class TokenMiddleware:
             await self._app(scope, receive, self._logging(scope, send))
         else:
             self._log(scope, 401)
-            await answer(send, 401, "a token is needed: Authorization: Bearer TOKEN")
+            await send_error(send, 401, "a token is needed: Authorization: Bearer TOKEN")
 
     def _logging(self, scope: Scope, send: Send) -> Send:
         async def send_and_log(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Where runs, steps and events live: one journal, on SQLite or Postgres. `connect` is the way in."""
+"""The store of runs, steps and events: one journal, on SQLite or Postgres. `connect` opens it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def connect(
     """Open the store at a `postgres://` URL or in an SQLite file, which is created and migrated if need be.
 
     With `read_only` nothing is created or changed: a database that does not exist yet has no runs.
-    With a folder `spools`, runs go on for `patience` seconds when the Postgres database goes away: what they
-    write is buffered there, and replayed when the database is back or the run is opened again.
+    With a folder `spools`, runs continue for `patience` seconds without their Postgres database: writes are
+    buffered there, and replayed when the database is back or the run is opened again.
     """
     from segue.store.store import SqlStore
 

@@ -1,4 +1,4 @@
-"""Waiting for what other processes do to the database, without asking it all the time."""
+"""Wait for changes that other processes make to the database, without polling it all the time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from segue.store.database import Database
 T = TypeVar("T")
 
 POLL_SECONDS = 1.0
-"""How often waiters look anyway: nobody announces that a process died, and some poolers announce nothing."""
+"""How often waiters poll anyway: a dead process announces nothing, and neither do some poolers."""
 
 
 class Changes:
-    """Wakes those who wait when somebody changed the database."""
+    """Wakes waiters when the database has changed."""
 
     def __init__(self, database: Database, is_away: Callable[[], bool] = lambda: False) -> None:
         self._database = database
@@ -25,7 +25,7 @@ class Changes:
         self._stop: Callable[[], None] | None = None
 
     async def until(self, find: Callable[[], Awaitable[T | None]], seconds: float | None = None) -> T | None:
-        """Look now and after each change until something is found; None when the time is up."""
+        """Call `find` now and after each change until it returns something; None when the time is up."""
         found = await find()
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""Who drives a run: one owner at a time, by leases with fencing."""
+"""Claims on runs and slots: one owner at a time, by leases with fencing."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _HOLDERS = "SELECT n, owner, lease, {now} FROM orchestrator_slots WHERE backend 
 
 
 def new_owner() -> str:
-    """A name for one claim of this process: two claims must not pass each other's fence."""
+    """Return a name for one claim of this process: two claims must not pass each other's fence."""
     return f"{identity.me()}#{uuid.uuid4().hex}"
 
 
 def is_gone(owner: str, lease: int, now: int) -> bool:
-    """Whether what the owner holds may be taken: it is dead, or nothing was heard of it for too long.
+    """Return whether an owner's claim may be taken over: it is dead, or has been silent for too long.
 
-    A process of this machine that is known to live keeps what it holds: the machine may have slept.
+    A process of this machine that is known to be alive keeps its claim: the machine may have slept.
     """
     process = process_of(owner)
     if identity.is_dead(process):
         return True
-    certainly_lives = identity.is_here(process) and not process.endswith("/-")
-    return lease < now and not certainly_lives
+    is_alive = identity.is_here(process) and not process.endswith("/-")
+    return lease < now and not is_alive
 
 
 def claim(
     database: Database, run_id: str, owner: str, lease_ms: int = LEASE_MS, released: str | None = None
 ) -> None:
-    """Make somebody the owner of the run, or raise Locked. Runs inside a transaction.
+    """Make `owner` the owner of the run, or raise Locked. Runs inside a transaction.
 
-    `released` is a claim that was given up while the database was away.
+    `released` is a claim that was released while the database was away.
     """
     rows = database.execute(
         "SELECT owner, lease, claimed, {now} FROM orchestrator_runs WHERE id = ? {for_update}", run_id
@@ -79,7 +79,7 @@ def renew(
 
 
 def release(database: Database, run_id: str, owner: str) -> None:
-    """Give the run up, if it is still held. Runs inside a transaction."""
+    """Release the run if this owner still has it. Runs inside a transaction."""
     database.execute(
         "UPDATE orchestrator_runs SET owner = NULL, lease = 0, claimed = NULL WHERE id = ? AND owner = ?",
         *(run_id, owner),
@@ -88,9 +88,9 @@ def release(database: Database, run_id: str, owner: str) -> None:
 
 
 def take_slot(database: Database, backend: str, limit: int, owner: str, run_id: str) -> bool | None:
-    """Take a free slot; None while all are held."""
+    """Take one of the slots that limit the agents of a backend; None while all are taken."""
     if len(_held(ask(database, _HOLDERS, backend))) >= limit:
-        return None  # looking is free; only a chance of success is worth the write lock
+        return None  # reading is cheap; the write lock is taken only if there is a chance
 
     def attempt(_again: bool) -> bool | None:
         database.lock(f"slots {backend}")
@@ -115,7 +115,7 @@ def take_slot(database: Database, backend: str, limit: int, owner: str, run_id: 
 
 
 def release_slot(database: Database, owner: str) -> None:
-    """Give a slot back, if it is held."""
+    """Release the slot of this owner, if there is one."""
 
     def attempt(_again: bool) -> None:
         database.execute("DELETE FROM orchestrator_slots WHERE owner = ?", owner)

@@ -1,4 +1,4 @@
-"""What the journal needs of a database, and how a transaction outlives a broken connection."""
+"""The interface of a database, and transactions that survive a broken connection."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 RETRY_PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0)
-"""Seconds between attempts to reach the database again: less in all than a lease lasts."""
+"""Seconds between attempts to reconnect: in total less than a lease lasts."""
 
 
 class Disconnected(StoreError):
-    """The connection broke: what was under way may or may not have been committed."""
+    """The connection broke: the transaction may or may not have been committed."""
 
 
 class Executes(Protocol):
-    """What writes statements, to a database or into a buffer."""
+    """Executes statements, in a database or into a buffer."""
 
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
@@ -37,9 +37,9 @@ class Database(Protocol):
     """One connection. SQL is written once: `?` is a value, `{now}` the clock, `{for_update}` a row lock."""
 
     poll_seconds: float
-    """How often it makes sense to ask for the version."""
+    """How often it makes sense to poll the version."""
     pauses: Sequence[float]
-    """Seconds between attempts when the connection broke."""
+    """Seconds between attempts after the connection broke."""
 
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
@@ -51,31 +51,31 @@ class Database(Protocol):
         """Insert many rows as fast as the database can."""
 
     def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
-        """Run one foreign statement that may change nothing; return the names of its columns and its rows."""
+        """Run a user's statement, read-only; return the names of its columns and its rows."""
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Commit at the end, roll back on any exception. On SQLite only one writer is inside at a time."""
+        """Commit at the end, roll back on any exception. SQLite allows one writer at a time."""
 
     def lock(self, name: str) -> None:
-        """Keep others from the same lock until the transaction ends."""
+        """Take a named lock until the transaction ends."""
 
     def announce(self) -> None:
-        """Wake whoever watches, in any process, when the transaction is committed."""
+        """Wake the watchers in all processes once the transaction is committed."""
 
     def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` when somebody changed something, until the returned function is called."""
+        """Call `wake` after every change, until the returned function is called."""
 
     def version(self) -> int:
-        """A number that changes when somebody else wrote something."""
+        """Return a number that changes when another connection has written."""
 
     def has_table(self, name: str) -> bool:
-        """Whether the table exists."""
+        """Return whether the table exists."""
 
     def dialect(self, statement: str) -> str:
-        """A statement of a migration in the words of this database; empty when it has no meaning here."""
+        """Translate a statement of a migration into this database's SQL; empty if it does not apply here."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -93,9 +93,9 @@ def open_database(address: str | Path, read_only: bool = False) -> Database:
 
 
 def transact(database: Database, work: Callable[[bool], T]) -> T:
-    """Do the work in a transaction, and again when the connection broke.
+    """Do the work in a transaction; repeat it if the connection breaks.
 
-    The work is told whether this is a repetition: then the first attempt may have been committed.
+    The work's argument is True for a repetition: the first attempt may have been committed.
     """
 
     def attempt(again: bool) -> T:
@@ -106,12 +106,12 @@ def transact(database: Database, work: Callable[[bool], T]) -> T:
 
 
 def ask(database: Database, sql: str, *values: object) -> list[Row]:
-    """Run a query, and again when the connection broke."""
+    """Run a query; repeat it if the connection breaks."""
     return _persist(database, lambda _again: database.execute(sql, *values))
 
 
 def look(database: Database, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
-    """Run a foreign query that may change nothing, and again when the connection broke."""
+    """Run a user's read-only query; repeat it if the connection breaks."""
     return _persist(database, lambda _again: database.read(sql, values))
 
 

@@ -1,4 +1,4 @@
-"""The dataset as files: JSON lines, CSV or Parquet, written batch by batch."""
+"""Export the dataset to JSON lines, CSV or Parquet, batch by batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXTS = JSON_COLUMNS | {
 
 
 def export(store: Store, table: str, kind: str, file: BinaryIO) -> int:
-    """Write a table (runs, steps, events, signals, prompts) as jsonl, csv or parquet; count the rows."""
+    """Write a table (runs, steps, events, signals, prompts) as jsonl, csv or parquet; return its rows."""
     if table not in TABLES:
         raise UsageError(f"There is no table {table!r}.", hint=f"Known tables: {', '.join(TABLES)}")
     if kind not in _WRITERS:

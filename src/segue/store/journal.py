@@ -217,7 +217,7 @@ class SqlJournal:
 
         try:
             await self._log.write()
-            await self._keeper.settled()
+            await self._keeper.wait_until_back()
         finally:
             self._log.abandon()
             await self._keeper.writer.run(let_go)
@@ -262,7 +262,7 @@ class SqlJournal:
         while (
             found := await self._keeper.attempt(lambda: signals.taken(database, self._id, step.token))
         ) is None:
-            await self._keeper.settled()
+            await self._keeper.wait_until_back()
         self._taken[step.token] = found
         self._log.add(EventType.STEP_ADOPTED, {"gen": step.gen, "token": step.token}, step.key)
         await self._log.write(lambda db: steps.write_adoption(db, step, self._owner))

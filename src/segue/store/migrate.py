@@ -1,4 +1,4 @@
-"""Bring a database to the form this version of Segue needs, also when several processes try at once."""
+"""Migrate a database to the schema of this version, also when several processes try at once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _WORD = re.compile(r"\{(number|instant) ([\w.]+)([\w ]*)\}")
 
 
 def version_of(database: Database) -> int:
-    """The number of the last migration applied; 0 for a database without a journal."""
+    """Return the number of the last migration applied; 0 for a database without a journal."""
     if not database.has_table(TABLE):
         return 0
     return int(database.execute(f"SELECT coalesce(max(version), 0) FROM {TABLE}")[0][0])  # noqa: S608
 
 
 def migrate(database: Database) -> list[str]:
-    """Apply what is missing, and say what was applied."""
+    """Apply the missing migrations and return their names."""
     if refuse_newer(version_of(database)) == VERSION:
         return []
     with database.transaction():
@@ -35,7 +35,7 @@ def migrate(database: Database) -> list[str]:
 
 
 def refuse_newer(version: int) -> int:
-    """Raise for a database that only a newer Segue understands."""
+    """Return the version, or raise if only a newer Segue understands it."""
     if version > VERSION:
         raise StoreError(
             f"The database has version {version}, this Segue knows versions up to {VERSION}.",
@@ -45,7 +45,7 @@ def refuse_newer(version: int) -> int:
 
 
 def scripts() -> list[str]:
-    """The names of all migrations, in order."""
+    """Return the names of all migrations, in order."""
     from importlib.resources import files
 
     names = (entry.name for entry in (files("segue.store") / "migrations").iterdir())
@@ -53,7 +53,7 @@ def scripts() -> list[str]:
 
 
 def statements(name: str) -> list[str]:
-    """What a migration consists of, before it is put into the words of a database."""
+    """Return the statements of a migration, before they are translated for a database."""
     from importlib.resources import files
 
     text = (files("segue.store") / "migrations" / name).read_text(encoding="utf-8")
@@ -62,12 +62,12 @@ def statements(name: str) -> list[str]:
 
 
 def number_of(name: str) -> int:
-    """The version that a migration leads to."""
+    """Return the version that a migration leads to."""
     return int(name.split("_")[0])
 
 
 def apply(database: Database, name: str) -> str:
-    """Apply one migration and write that down. Runs inside a transaction."""
+    """Apply one migration, record it and return its name. Runs inside a transaction."""
     for part in statements(name):
         if statement := database.dialect(part):
             database.execute(statement)
@@ -77,7 +77,7 @@ def apply(database: Database, name: str) -> str:
 
 
 def words(statement: str, number: Callable[[str, list[str]], str], instant: Callable[[str], str]) -> str:
-    """The statement with `{number column key …}` and `{instant column}` put into words."""
+    """Replace `{number column key …}` and `{instant column}`, which the databases write differently."""
 
     def put(match: re.Match[str]) -> str:
         return instant(match[2]) if match[1] == "instant" else number(match[2], match[3].split())
@@ -86,7 +86,7 @@ def words(statement: str, number: Callable[[str, list[str]], str], instant: Call
 
 
 def in_postgres(statement: str) -> str:
-    """The statement in Postgres' words."""
+    """Translate a statement of a migration into Postgres' SQL."""
     return words(statement, _number, lambda column: f"to_timestamp({column} / 1000.0)")
 
 

@@ -1,4 +1,4 @@
-"""The journal's database on a server: Postgres, Supabase and the poolers in front of them."""
+"""The database on a server: Postgres, Supabase and the poolers in front of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
 _OPTIONS = {
     "connect_timeout": 10,
     "application_name": "segue",
-    # A server that vanished without a word is noticed after 20 seconds, not after some hours.
+    # A server that vanished is noticed after 20 seconds, not after hours.
     "keepalives_idle": 5,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -36,7 +36,7 @@ _KEPT = "Everything up to the last finished step is kept."
 
 
 class Postgres:
-    """One connection to a Postgres database; it is made anew when it breaks."""
+    """One connection to a Postgres database, which reconnects when it breaks."""
 
     poll_seconds = 0.25
     pauses: Sequence[float] = RETRY_PAUSES
@@ -44,41 +44,41 @@ class Postgres:
     def __init__(self, url: str) -> None:
         self._url = url
         self._psycopg = _driver()
-        # Full disks, locked tables and servers that may only be read today are over some time, too.
-        self._passing = (self._psycopg.OperationalError, self._psycopg.errors.ReadOnlySqlTransaction)
-        self._inside = False
+        # Full disks, locked tables and read-only servers are temporary, too.
+        self._temporary = (self._psycopg.OperationalError, self._psycopg.errors.ReadOnlySqlTransaction)
+        self._in_transaction = False
         self._connection = self._connect()
 
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
-        with self._troubles():
+        with self._explain_errors():
             cursor = self._live().execute(_translate(sql), escape_values(values))
             rows = cursor.fetchall() if cursor.description else []
         return [unescape_row(row) for row in rows]
 
     def change(self, sql: str, *values: object) -> int:
         """Run one statement and return the number of rows it changed."""
-        with self._troubles():
+        with self._explain_errors():
             return self._live().execute(_translate(sql), escape_values(values)).rowcount
 
     def append(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows with COPY."""
         statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
-        with self._troubles(), self._live().cursor() as cursor, cursor.copy(statement) as copy:
+        with self._explain_errors(), self._live().cursor() as cursor, cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
 
     def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
-        """Run one foreign statement that may change nothing; return the names of its columns and its rows."""
+        """Run a user's statement, read-only; return the names of its columns and its rows."""
         with self.transaction(), self._connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION READ ONLY")
-            # To stream is to send one statement only: another one behind it could end the transaction.
+            # Streaming sends one statement only: a second one could end the transaction.
             rows = list(cursor.stream(_placeholders(sql), escape_values(values)))
             names = [column.name for column in cursor.description or ()]
         return names, [tuple(map(_plain, unescape_row(row))) for row in rows]
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
-        """Run a query and yield its rows in batches, held by the server."""
+        """Run a query and yield its rows in batches, with a cursor on the server."""
         with self.transaction(), self._connection.cursor("segue_stream") as cursor:
             cursor.execute(_translate(sql), escape_values(values))
             while rows := cursor.fetchmany(size):
@@ -87,25 +87,25 @@ class Postgres:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit at the end, roll back on any exception."""
-        with self._troubles():
+        with self._explain_errors():
             connection = self._live()
-            self._inside = True
+            self._in_transaction = True
             try:
                 with connection.transaction():
                     yield
             finally:
-                self._inside = False
+                self._in_transaction = False
 
     def lock(self, name: str) -> None:
-        """Hold an advisory lock until the transaction ends; poolers allow this kind."""
+        """Take an advisory lock until the transaction ends; poolers allow this kind."""
         self.execute("SELECT pg_advisory_xact_lock(hashtext(?))", f"segue {name}")
 
     def announce(self) -> None:
-        """Notify the watchers of this database when the transaction is committed."""
+        """Notify the watchers of this database once the transaction is committed."""
         self.execute(f"NOTIFY {CHANNEL}")
 
     def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
-        """Listen on a connection of its own. Where that cannot work, waiters poll, only more slowly."""
+        """Listen on a separate connection. Where that is impossible, waiters poll."""
         if is_pooled(self._url):
             return lambda: None
         try:
@@ -114,7 +114,7 @@ class Postgres:
             return lambda: None
         descriptor = connection.fileno()
 
-        def heard() -> None:
+        def on_notify() -> None:
             try:
                 if any(True for _ in connection.notifies(timeout=0)):
                     wake()
@@ -127,21 +127,21 @@ class Postgres:
 
         try:
             connection.execute(f"LISTEN {CHANNEL}")
-            loop.add_reader(descriptor, heard)
+            loop.add_reader(descriptor, on_notify)
         except (self._psycopg.Error, NotImplementedError):
             return connection.close
         return stop
 
     def version(self) -> int:
-        """When a run was last written to."""
+        """Return when a run was last written to."""
         return int(self.execute("SELECT coalesce(max(updated), 0) FROM orchestrator_runs")[0][0])
 
     def has_table(self, name: str) -> bool:
-        """Whether the table exists."""
+        """Return whether the table exists."""
         return self.execute("SELECT to_regclass(?) IS NOT NULL", name) == [(True,)]
 
     def dialect(self, statement: str) -> str:
-        """The statement itself; views cannot be made to obey row level security before version 15."""
+        """Translate the statement; before version 15 views cannot obey row level security."""
         old = self._connection.info.server_version < 150000
         return "" if old and "security_invoker" in statement else in_postgres(statement)
 
@@ -150,7 +150,7 @@ class Postgres:
         self._connection.close()
 
     def _live(self) -> psycopg.Connection[Row]:
-        if self._connection.closed and not self._inside:
+        if self._connection.closed and not self._in_transaction:
             self._connection = self._connect()
         return self._connection
 
@@ -160,19 +160,19 @@ class Postgres:
         shown = masked(self._url)
         if "[YOUR-PASSWORD]" in self._url:
             raise StoreError(
-                f"The database URL {shown} has no password yet.",
-                hint="Put the database's password where it reads [YOUR-PASSWORD].",
+                f"The database URL {shown} contains no password yet.",
+                hint="Replace [YOUR-PASSWORD] by the database's password.",
             )
         try:
             given = self._psycopg.conninfo.conninfo_to_dict(for_driver(self._url))
         except self._psycopg.Error:
-            # The driver's own words may quote a password it took for a port.
+            # The driver's message may quote a password it took for a port.
             raise StoreError(
                 f"The database URL {shown} cannot be understood.",
-                hint="It reads postgresql://user:password@host:port/name, special characters %-encoded.",
+                hint="Its form is postgresql://user:password@host:port/name, special characters %-encoded.",
             ) from None
         try:
-            # Poolers that hand out a connection per transaction cannot keep prepared statements.
+            # Poolers that hand out connections per transaction cannot keep prepared statements.
             connection: psycopg.Connection[Row] = self._psycopg.connect(
                 **{**_OPTIONS, **given}, autocommit=True, prepare_threshold=None
             )
@@ -181,18 +181,20 @@ class Postgres:
                 f"The database {shown} cannot be reached: {_first_line(error)}",
                 kept=_KEPT,
                 hint="Check the address, user and password in --database-url or SEGUE_DATABASE_URL. "
-                "To work without it: leave the URL out, and `segue db push` later.",
+                "To work without it, leave the URL out and run `segue db push` later.",
             ) from None
         connection.adapters.register_loader("jsonb", TextLoader)
         return connection
 
     @contextmanager
-    def _troubles(self) -> Iterator[None]:
-        """Say what a failure of the server means for a person."""
+    def _explain_errors(self) -> Iterator[None]:
+        """Turn the driver's errors into messages for people."""
         try:
             yield
         except self._psycopg.Error as error:
-            kind = Disconnected if self._connection.closed or isinstance(error, self._passing) else StoreError
+            kind = (
+                Disconnected if self._connection.closed or isinstance(error, self._temporary) else StoreError
+            )
             message = f"The database {masked(self._url)} failed: {_first_line(error)}"
             raise kind(message, kept=_KEPT) from error
 
@@ -213,7 +215,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _plain(value: object) -> object:
-    """What SQLite would give: plain numbers, and dates as text."""
+    """Return what SQLite would return: plain numbers, and dates as text."""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"
     if isinstance(value, Decimal):
@@ -228,5 +230,5 @@ def _translate(sql: str) -> str:
 
 
 def _placeholders(sql: str) -> str:
-    """`?` in the driver's words, but not inside of quotes and comments."""
+    """Replace `?` by the driver's placeholder, except in quotes and comments."""
     return _QUOTED.sub(lambda match: "%s" if match[0] == "?" else match[0], sql.replace("%", "%%"))

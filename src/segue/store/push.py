@@ -1,4 +1,4 @@
-"""Runs that began on one database, pushed into another: in batches, any number of times, without doubles."""
+"""Push runs from one database to another: in batches, any number of times, without duplicates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEYS |= {"signals": "run_id, id", "prompts": "digest"}
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What was new to the other database about one run."""
+    """What a push added to the other database for one run."""
 
     run: str
     events: int = 0
@@ -32,8 +32,8 @@ class Pushed:
 
 
 def push_run(source: Database, target: Database, run_id: str) -> Pushed:
-    """Push one run, from where the last push stopped; raises Locked while somebody drives it."""
-    here, there = _stand(source, run_id), _stand(target, run_id)
+    """Push one run from where the last push stopped; raises Locked while the run is driven."""
+    here, there = _state_of(source, run_id), _state_of(target, run_id)
     if here is None:
         raise UsageError(f"There is no run {run_id} to push.", hint="`segue status` lists the runs.")
     _refuse_driven(source, run_id)
@@ -44,27 +44,27 @@ def push_run(source: Database, target: Database, run_id: str) -> Pushed:
     if owner:
         transact(target, lambda _again: claim(target, run_id, owner))
     try:
-        way = _Way(source, target, run_id, owner)
-        events, prompts = way.push_events(stored)
-        # Steps and the run come last and together: nobody finds a run of which a part is missing.
-        return Pushed(run_id, events, transact(target, lambda _again: way.push_state()), prompts)
+        push = _Push(source, target, run_id, owner)
+        events, prompts = push.push_events(stored)
+        # Steps and the run come last and together: nobody sees a run with parts missing.
+        return Pushed(run_id, events, transact(target, lambda _again: push.push_state()), prompts)
     finally:
         if owner:
             transact(target, lambda _again: release(target, run_id, owner))
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """From here to there, for one run."""
+class _Push:
+    """The push of one run."""
 
     source: Database
     target: Database
     run_id: str
     owner: str | None
-    """Our claim there; None as long as there is nothing to claim."""
+    """Our claim in the target; None while there is nothing to claim."""
 
     def push_events(self, stored: int) -> tuple[int, int]:
-        """Each batch is a transaction of its own, with the prompts it names: a killed push goes on there."""
+        """Push events in batches, each with its prompts in one transaction: a killed push can continue."""
         events = prompts = 0
         sql = _select("events", rows.EVENT, "run_id = ? AND seq > ? ORDER BY seq")
         for batch in batches(self.source, sql, self.run_id, stored):
@@ -73,7 +73,7 @@ class _Way:
         return events, prompts
 
     def _push_batch(self, batch: Sequence[Row], _again: bool) -> tuple[int, int]:
-        self._hold()
+        self._renew_claim()
         digests = sorted({decode(row[5])["digest"] for row in batch if row[4] == EventType.PROMPT.value})
         prompts = 0
         columns = rows.TABLES["prompts"].split()
@@ -83,8 +83,8 @@ class _Way:
         return merge(self.target, "events", rows.EVENT, batch), prompts
 
     def push_state(self) -> int:
-        """Steps, signals and the run itself, as they are here."""
-        self._hold()
+        """Push steps, signals and the run itself."""
+        self._renew_claim()
         count = 0
         for table in ("steps", "signals"):
             columns = rows.TABLES[table].split()
@@ -96,13 +96,13 @@ class _Way:
         self.target.announce()
         return count
 
-    def _hold(self) -> None:
+    def _renew_claim(self) -> None:
         if self.owner and renew(self.target, [(self.run_id, self.owner)]):
-            raise Locked(f"Run {self.run_id} was taken over by somebody else in the middle of the push.")
+            raise Locked(f"Run {self.run_id} was taken over by another process during the push.")
 
 
 def batches(source: Database, sql: str, *values: object) -> Iterator[list[Row]]:
-    """The rows of a query, so many at a time that they fit into memory, in the form of `append`."""
+    """Yield the rows of a query in batches that fit into memory, escaped for `append`."""
     batch: list[Row] = []
     size = 0
     for found in source.stream(sql, 1, *values):
@@ -118,7 +118,7 @@ def batches(source: Database, sql: str, *values: object) -> Iterator[list[Row]]:
 def merge(
     target: Database, table: str, columns: Sequence[str], batch: Sequence[Row], update: bool = False
 ) -> int:
-    """Add the rows that are missing, in the order of their keys; `update` changes those that exist."""
+    """Add the missing rows in the order of their keys; `update` also changes existing ones."""
     names, key, passing = ", ".join(columns), _KEYS[table], f"segue_push_{table}"
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key.split(", "))
     action = f"UPDATE SET {changes}" if update else "NOTHING"
@@ -136,8 +136,8 @@ def _select(table: str, columns: Sequence[str], where: str) -> str:
     return f"SELECT {', '.join(columns)} FROM orchestrator_{table} WHERE {where}"  # noqa: S608
 
 
-def _stand(database: Database, run_id: str) -> list[Row] | None:
-    """When the run was made and changed, and its last event; None when there is no such run."""
+def _state_of(database: Database, run_id: str) -> list[Row] | None:
+    """Return when the run was created and changed, and its last event; None if there is no such run."""
     run = ask(database, "SELECT created, updated FROM orchestrator_runs WHERE id = ?", run_id)
     return [*run, *_last(database, run_id)] if run else None
 
@@ -148,14 +148,14 @@ def _last(database: Database, run_id: str) -> list[Row]:
 
 
 def _stored(source: Database, target: Database, run_id: str) -> int:
-    """The number of the last event that is there; raises when the run has a history of its own there."""
+    """Return the number of the last event in the target; raises if the histories differ."""
     for seq, *event in _last(target, run_id):
         sql = "SELECT ts, type FROM orchestrator_events WHERE run_id = ? AND seq = ?"
         if ask(source, sql, run_id, seq) != [tuple(event)]:
             raise StoreError(
-                f"Run {run_id} went on there after it was pushed, or it is another run of that name.",
+                f"Run {run_id} continued there after it was pushed, or is another run with the same name.",
                 kept="Nothing was overwritten.",
-                hint=f"Go on with it there: segue resume {run_id} --database-url URL",
+                hint=f"Continue it there: segue resume {run_id} --database-url URL",
             )
         return int(seq)
     return 0
@@ -166,6 +166,6 @@ def _refuse_driven(source: Database, run_id: str) -> None:
     for owner, lease, now in ask(source, sql, run_id):
         if owner and not is_gone(owner, lease, now):
             raise Locked(
-                f"Run {run_id} is being driven here: its copy could be driven elsewhere at the same time.",
-                hint=f"Push it when it has ended, or end it with `segue stop {run_id}`.",
+                f"Run {run_id} is being driven here; a copy could be driven elsewhere at the same time.",
+                hint=f"Push it after it has ended, or stop it with `segue stop {run_id}`.",
             )

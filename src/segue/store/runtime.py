@@ -1,4 +1,4 @@
-"""What a store keeps going while runs are open: the writer, the wake-ups, the heartbeat, and the way back."""
+"""The background work of a store with open runs: writer, wake-ups, heartbeat, recovery from outages."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PROBE_SECONDS = 0.5
-"""How often a database that is away is looked for."""
+"""How often to look for a database that is away."""
 
 
 class StoreRuntime:
-    """Belongs to one event loop; ends with the last journal."""
+    """Runs on one event loop and ends with the last journal."""
 
     def __init__(self, database: Database, connect: Callable[[], Database], patience: float = 0.0) -> None:
         self.loop = asyncio.get_running_loop()
@@ -33,21 +33,21 @@ class StoreRuntime:
         self.journals: dict[str, SqlJournal] = {}
         """Open journals by their owner's name."""
         self.users = 0
-        """How many are opening, using or closing a journal: the last one ends it all."""
+        """How many callers are opening, using or closing a journal: the last one closes this."""
         self.slots: set[str] = set()
-        """The names under which slots are held."""
+        """The owners of the slots that are taken."""
         self._connect = connect
         self._failure: StoreError | None = None
         self._tasks = [self.loop.create_task(self._beat())]
-        if self.outage.is_borne:
-            self._tasks.append(self.loop.create_task(self._mend()))
+        if self.outage.is_buffering:
+            self._tasks.append(self.loop.create_task(self._recover()))
 
     async def attempt(self, work: Callable[[], T | None]) -> T | None:
-        """Do what needs an answer of the database; None while it is away."""
+        """Do work that needs an answer from the database; None while it is away."""
         return await self.writer.run(lambda: self.outage.attempt(work))
 
-    async def settled(self) -> None:
-        """Wait until the database is not away; raises when that took too long."""
+    async def wait_until_back(self) -> None:
+        """Wait until the database is back; raises when that takes too long."""
         while self.outage.is_away:
             if self._failure is not None:
                 raise self._failure
@@ -74,7 +74,7 @@ class StoreRuntime:
         self.abandon()
 
     def abandon(self) -> None:
-        """Close the writer; all that is left to do when the event loop is gone."""
+        """Close the writer, which is all that can be done once the event loop is gone."""
         for journal in self.journals.values():
             journal.abandon()
         self.writer.close()
@@ -82,15 +82,15 @@ class StoreRuntime:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            with suppress(StoreError):  # the next beat may get through; the fence decides in the end
+            with suppress(StoreError):  # the next one may succeed; in the end the fence decides
                 await self.renew()
 
-    async def _mend(self) -> None:
-        """While the database is away: look for it, replay what was buffered, and give up in the end."""
+    async def _recover(self) -> None:
+        """While the database is away: look for it, replay the buffers, and finally give up."""
         while True:
             await asyncio.sleep(PROBE_SECONDS)
             if self.outage.is_away and await self.loop.run_in_executor(None, self._is_reachable):
-                for owner, failure in (await self.writer.run(self._come_back)).items():
+                for owner, failure in (await self.writer.run(self._replay_all)).items():
                     self.journals[owner].stop(failure)
             if self.outage.is_overdue and self._failure is None:
                 self._give_up()
@@ -102,8 +102,8 @@ class StoreRuntime:
             return False
         return True
 
-    def _come_back(self) -> dict[str, StoreError]:
-        """Runs on the writer's thread in one go: no write comes between the replay and the end."""
+    def _replay_all(self) -> dict[str, StoreError]:
+        """Replay all buffers in one go on the writer's thread, so that no write comes in between."""
         failures: dict[str, StoreError] = {}
         for owner, journal in list(self.journals.items()):
             try:
@@ -119,8 +119,8 @@ class StoreRuntime:
         for journal in list(self.journals.values()):
             run, where = journal.run.id, journal.spool_path
             self._failure = StoreError(
-                f"The database was out of reach for too long; run {run} was stopped.",
+                f"The database could not be reached for too long; run {run} was stopped.",
                 kept=f"Everything since then is buffered in {where}.",
-                hint=f"When the database is back: segue resume {run}   To only store it: segue db push",
+                hint=f"When the database is back: segue resume {run}   To store it only: segue db push",
             )
             journal.stop(self._failure)

@@ -1,4 +1,4 @@
-"""Signals: what other processes leave for a run, taken exactly once."""
+"""Signals that other processes send to a run, each received exactly once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def take(
     """Take the oldest signal on the topic for the step (or owner) `by`.
 
     Only the owner of the run takes signals, and only on its writer's thread: nothing comes between
-    looking and taking, and taking the same one again after a broken connection is harmless.
+    the query and the update, and taking the same signal again after a broken connection is harmless.
     """
     rows = ask(
         database,
@@ -57,7 +57,7 @@ def take(
 
 
 def taken(database: Database, run_id: str, by: str) -> dict[str, deque[Payload]]:
-    """What the step `by` took before it was interrupted, by topic: it is given the same again."""
+    """Return what the step `by` took before it was interrupted, by topic: it gets the same again."""
     rows = ask(
         database,
         "SELECT topic, payload FROM orchestrator_signals"

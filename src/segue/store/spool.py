@@ -1,4 +1,4 @@
-"""The buffer of a run whose database is away: a file of entries, replayed in order when it is back."""
+"""The buffer of a run whose database is away: a file that is replayed when the database is back."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ Statement = tuple[str, Sequence[object]]
 
 
 class StatementRecorder:
-    """Takes statements down that a database would have executed."""
+    """Records statements instead of executing them."""
 
     def __init__(self) -> None:
         self.statements: list[Statement] = []
 
     def execute(self, sql: str, *values: object) -> list[Row]:
-        """Note one statement; it has no answer."""
+        """Record one statement; there is no result."""
         self.statements.append((sql, values))
         return []
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolEntry:
-    """What one transaction would have written."""
+    """The writes of one transaction."""
 
     n: int
     after: int
-    """The number of the last event before these."""
+    """The number of the last event before this entry."""
     events: Sequence[Row]
     prompts: Mapping[str, str]
     statements: Sequence[Statement]
 
 
 class Spool:
-    """One run's buffer. It is only ever appended to, and removed when all of it was replayed."""
+    """The buffer of one run: append-only, removed after it was replayed."""
 
     def __init__(self, folder: Path, run_id: str) -> None:
         self.path = folder / f"{run_id}{_SUFFIX}"
@@ -56,7 +56,7 @@ class Spool:
     def keep(
         self, after: int, events: Sequence[Row], prompts: Mapping[str, str], statements: Sequence[Statement]
     ) -> None:
-        """Append an entry; when this returns it survives a power failure."""
+        """Append an entry, which survives a power failure once this returns."""
         lines: list[dict[str, Any]] = []
         if not self._count:
             lines.append({"spool": uuid.uuid4().hex, "run": self.run_id})
@@ -65,11 +65,11 @@ class Spool:
         self._append([*lines, {name: getattr(entry, name) for name in SpoolEntry.__slots__}])
 
     def release(self, owner: str) -> None:
-        """Note that the run is not driven any more, although the database still says so."""
+        """Record that the run is no longer driven, although the database still says so."""
         self._append([{"released": owner}])
 
     def released(self) -> str | None:
-        """The claim that was given up while the database was away."""
+        """Return the claim that was released while the database was away."""
         return next((line["released"] for line in self._lines() if "released" in line), None)
 
     def _append(self, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -84,11 +84,11 @@ class Spool:
             raise write_error(error, self.path) from error
 
     def exists(self) -> bool:
-        """Whether anything is waiting to be replayed."""
+        """Return whether there is anything to replay."""
         return self.path.exists()
 
     def read(self) -> Iterator[tuple[str, SpoolEntry]]:
-        """The entries, with the buffer's name."""
+        """Yield the buffer's id and its entries."""
         name = ""
         for line in self._lines():
             name = line.get("spool", name)
@@ -96,7 +96,7 @@ class Spool:
                 yield name, SpoolEntry(**{**line, "events": [tuple(row) for row in line["events"]]})
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        """A last line that was cut off was never promised to anybody."""
+        """Yield the complete lines; one that was cut off was never confirmed."""
         if not self.exists():
             return
         with self.path.open("rb") as file:
@@ -105,12 +105,12 @@ class Spool:
                     yield json.loads(line)
 
     def remove(self) -> None:
-        """Everything is in the database now."""
+        """Delete the file: everything is in the database."""
         self.path.unlink(missing_ok=True)
         self._count = 0
 
     def set_aside(self) -> Path:
-        """Keep the file where nobody will replay it."""
+        """Rename the file so that it is kept but never replayed."""
         aside = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex[:8]}.aside")
         self.path.rename(aside)
         self._count = 0
@@ -118,27 +118,27 @@ class Spool:
 
 
 def spools_in(folder: Path) -> list[str]:
-    """The runs of which something is buffered."""
+    """Return the runs that have a buffer in the folder."""
     return sorted(path.name.removesuffix(_SUFFIX) for path in folder.glob(f"*{_SUFFIX}"))
 
 
 def replay(database: Database, spool: Spool, owner: str, lease_ms: int) -> None:
-    """Write everything into the database that was buffered; what was replayed before is left out."""
+    """Write a buffer to the database; entries that were replayed before are skipped."""
     for name, entry in spool.read():
         try:
             transact(database, partial(_replay, database, spool.run_id, owner, lease_ms, name, entry))
         except _Diverged as error:
             aside = spool.set_aside()
             raise StoreError(
-                f"Run {spool.run_id} went on elsewhere while the database was out of reach from here.",
+                f"Run {spool.run_id} continued elsewhere while the database could not be reached from here.",
                 kept=f"What happened here is in {aside}.",
-                hint=f"Go on with what the database knows: segue resume {spool.run_id}",
+                hint=f"Continue with what the database contains: segue resume {spool.run_id}",
             ) from error
     spool.remove()
 
 
 class _Diverged(Exception):
-    """The database holds another history than the buffer."""
+    """The database contains a different history than the buffer."""
 
 
 def _replay(
@@ -160,7 +160,7 @@ def _replay(
 
 
 def _missing(database: Database, run_id: str, entry: SpoolEntry) -> Sequence[Row]:
-    """The events that are not there yet: a commit may have gone through although nobody heard of it."""
+    """Return the events that are missing: a commit may have succeeded although its answer was lost."""
     sql = "SELECT seq, ts, type FROM orchestrator_events WHERE run_id = ? AND seq >= ? ORDER BY seq"
     found = database.execute(sql, run_id, entry.after)
     if entry.after and (not found or found[0][0] != entry.after):
@@ -172,7 +172,7 @@ def _missing(database: Database, run_id: str, entry: SpoolEntry) -> Sequence[Row
 
 
 def keep_prompts(database: Database, prompts: Mapping[str, str]) -> None:
-    """Store each prompt once, in the order of digests: so two runs never block each other."""
+    """Store each prompt once, in the order of digests, so that two runs never deadlock."""
     for digest in sorted(prompts):
         database.execute(
             "INSERT INTO orchestrator_prompts (digest, text, created) VALUES (?, ?, ?)"

@@ -1,4 +1,4 @@
-"""The journal's database as a file: SQLite in WAL mode, safe against power loss."""
+"""The database as a file: SQLite in WAL mode, safe against power loss."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ BUSY_SECONDS = 30.0
 _CHUNKS = (500, 50, 5, 1)
 _NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 _KEPT = "Everything up to the last finished step is kept."
-_TROUBLES = (
+_EXPLANATIONS = (
     (
         "not a database",
         "is not a Segue database",
         "Name another file with --database-url, or move this one away.",
     ),
-    ("malformed", "is damaged", "Restore a copy of the file, or move it away to start afresh."),
+    ("malformed", "is damaged", "Restore a copy of the file, or move it away to start again."),
     ("unable to open", "cannot be opened", "Check that the folder exists and that you may write to it."),
     ("readonly", "cannot be written", "Check who owns the file and its folder, or name another one."),
     ("full", "cannot grow: the disk is full", "Free some space, then `segue resume`."),
-    ("locked", "is held by another process", "End the program that keeps the file open, then try again."),
+    ("locked", "is locked by another process", "Stop the program that keeps the file open, then try again."),
 )
 
 
 class Sqlite:
-    """One connection to an SQLite file; `None` is a database in memory."""
+    """One connection to an SQLite file; path `None` is a database in memory."""
 
     poll_seconds = 0.05
     pauses: Sequence[float] = RETRY_PAUSES
@@ -53,24 +53,24 @@ class Sqlite:
             )
         self._path = path
         self._read_only = read_only
-        with self._troubles(kept=""):
+        with self._explain_errors(kept=""):
             self._connection = self._connect()
 
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
-        with self._troubles():
+        with self._explain_errors():
             rows: list[Row] = self._connection.execute(_translate(sql), escape_values(values)).fetchall()
         return [unescape_row(row) for row in rows]
 
     def change(self, sql: str, *values: object) -> int:
         """Run one statement and return the number of rows it changed."""
-        with self._troubles():
+        with self._explain_errors():
             return self._connection.execute(_translate(sql), escape_values(values)).rowcount
 
     def append(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Insert many rows, many to a statement: after each one the thread has to win Python's lock back."""
+        """Insert rows with few statements: after each one the thread has to win Python's lock back."""
         done = 0
-        with self._troubles():
+        with self._explain_errors():
             for size in _CHUNKS:
                 sql = _insert(table, tuple(columns), size)
                 while len(rows) - done >= size:
@@ -79,8 +79,8 @@ class Sqlite:
                     done += size
 
     def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
-        """Run one foreign statement that may change nothing; return the names of its columns and its rows."""
-        with self._troubles():
+        """Run a user's statement, read-only; return the names of its columns and its rows."""
+        with self._explain_errors():
             self._connection.execute("PRAGMA query_only = ON")
             try:
                 cursor = self._connection.execute(sql, escape_values(values))
@@ -91,15 +91,15 @@ class Sqlite:
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
-        with self._troubles():
+        with self._explain_errors():
             cursor = self._connection.execute(_translate(sql), escape_values(values))
             while rows := cursor.fetchmany(size):
                 yield [unescape_row(row) for row in rows]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Hold the write lock, commit at the end, roll back on any exception."""
-        with self._troubles():
+        """Take the write lock; commit at the end, roll back on any exception."""
+        with self._explain_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -109,13 +109,13 @@ class Sqlite:
                     self._connection.execute("ROLLBACK")
 
     def lock(self, name: str) -> None:
-        """Nothing to do: a transaction holds the one write lock already."""
+        """Do nothing: a transaction already has the one write lock."""
 
     def announce(self) -> None:
-        """Nothing to do: every commit changes the version that watchers poll."""
+        """Do nothing: every commit changes the version that watchers poll."""
 
     def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> Callable[[], None]:
-        """Poll the version of the file, which costs some microseconds, on a connection of its own."""
+        """Poll the version of the file on a separate connection, which costs microseconds."""
         watcher = Sqlite(self._path, read_only=True)
         seen = watcher.version()
         timer: asyncio.TimerHandle
@@ -136,15 +136,15 @@ class Sqlite:
         return stop
 
     def version(self) -> int:
-        """What SQLite counts up when another connection has committed."""
+        """Return a number that grows when another connection has committed."""
         return int(self.execute("PRAGMA data_version")[0][0])
 
     def has_table(self, name: str) -> bool:
-        """Whether the table exists."""
+        """Return whether the table exists."""
         return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name))
 
     def dialect(self, statement: str) -> str:
-        """Postgres' words in SQLite's; row level security has no meaning here."""
+        """Translate the statement into SQLite's SQL; row level security does not exist here."""
         if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
             return ""
         statement = words(statement, _number, _instant)
@@ -171,12 +171,12 @@ class Sqlite:
         return connection
 
     @contextmanager
-    def _troubles(self, kept: str = _KEPT) -> Iterator[None]:
-        """Say what a failure of SQLite means for a person."""
+    def _explain_errors(self, kept: str = _KEPT) -> Iterator[None]:
+        """Turn SQLite's errors into messages for people."""
         try:
             yield
         except sqlite3.Error as error:
-            for sign, meaning, hint in _TROUBLES:
+            for sign, meaning, hint in _EXPLANATIONS:
                 if sign in str(error):
                     message = f"The database {self._path} {meaning} ({error})."
                     raise StoreError(message, kept=kept, hint=hint) from error
@@ -203,7 +203,7 @@ def _raw_connection(name: str) -> sqlite3.Connection:
 
 
 def _read_connection(path: Path) -> sqlite3.Connection:
-    """Even readers write beside a WAL file; where nobody may write, the file itself stands still."""
+    """Open for reading; where readers cannot write beside the WAL, the file is opened as immutable."""
     name = f"{path.absolute().as_uri()}?mode=ro"
     connection = _raw_connection(name)
     try:
@@ -217,7 +217,7 @@ def _read_connection(path: Path) -> sqlite3.Connection:
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL. SQLite does not wait here by itself when several processes create the file at once."""
+    """Switch to WAL; here SQLite does not wait by itself for other processes that create the file."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:

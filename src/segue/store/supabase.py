@@ -1,4 +1,4 @@
-"""The schema as migrations of a Supabase project, open to the service role alone."""
+"""The schema as migrations of a Supabase project, accessible to the service role only."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NOW = "CAST(extract(epoch FROM now()) * 1000 AS bigint)"
 
 
 def files() -> dict[str, str]:
-    """Every migration by the name of its file, which never changes: the date of each is made up."""
+    """Return the migrations by file name; the names never change, and their dates are made up."""
     return {f"202601010000{number_of(name):02}_segue_{name}": _text(name) for name in scripts()}
 
 
 def write(project: Path) -> list[Path]:
-    """Write what is missing below the project; a file that is there may have been applied and stays."""
+    """Write the missing files to the project; existing ones may have been applied and are kept."""
     folder = project / FOLDER
     missing = {name: text for name, text in files().items() if not (folder / name).exists()}
     if missing:
@@ -30,7 +30,7 @@ def write(project: Path) -> list[Path]:
 
 
 def _text(name: str) -> str:
-    """One migration that may be applied twice, and after Segue has made the tables itself."""
+    """Return a migration that can be applied twice, and after Segue created the tables itself."""
     made = [in_postgres(statement) for statement in statements(name)]
     found = [match for statement in (CREATE, *made) if (match := _MADE.match(statement))]
     number = number_of(name)

@@ -1,1 +1,1 @@
-"""The only door to the machine: processes, git, files, locks, secrets."""
+"""Everything that touches the machine: processes, git, HTTP, files, locks, secrets."""

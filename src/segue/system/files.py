@@ -1,4 +1,4 @@
-"""Files of our own: written whole or not at all, private, and changed by one process at a time."""
+"""Write files atomically and privately, one process at a time."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _HINTS = {
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Put the bytes in the file so that a reader, or a crash, sees the old content or the new one."""
-    # A link is followed: replacing it by a file would cut it off from what it points to.
+    """Write a file so that readers, also after a crash, see either the old content or the new one."""
+    # A link is followed, so that it is not replaced by a file.
     target = Path(os.path.realpath(path))
     try:
         _replace(target, data)
@@ -42,7 +42,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def private_folder(path: Path) -> Path:
-    """Make the folder, with its parents, readable by its owner alone; one that exists is left as it is."""
+    """Create a folder and its parents, readable by the owner only; an existing one is left as it is."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         for folder in reversed(missing):
@@ -56,7 +56,7 @@ def private_folder(path: Path) -> Path:
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Keep other processes and threads out of a short read-change-write; `path` is the lock file."""
+    """Keep other processes and threads out of a read-change-write; `path` is the lock file."""
     try:
         handle = path.open("ab")
     except OSError as error:
@@ -67,7 +67,7 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def write_error(error: OSError, path: Path) -> SegueError:
-    """Say in words for people why a file could not be written."""
+    """Return an error that explains why a file could not be written."""
     return SegueError(
         f"Cannot write {path}: {error.strerror or error}.",
         kept="What was there before is unchanged.",
@@ -77,7 +77,7 @@ def write_error(error: OSError, path: Path) -> SegueError:
 
 def _replace(target: Path, data: bytes) -> None:
     mode = target.stat().st_mode & 0o7777 if target.exists() else None
-    # A rename asks only for rights on the folder; a file its owner made read-only stays as it is.
+    # A rename needs rights on the folder only; a file that its owner made read-only must not change.
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     handle, name = tempfile.mkstemp(prefix=".segue-", suffix=".tmp", dir=target.parent)
@@ -106,14 +106,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _lock(handle: int) -> None:
-    """Wait for the lock; it is given back when the file is closed, also by a crash."""
+    """Wait for the lock; it is released when the file is closed, also by a crash."""
     if sys.platform == "win32":
-        # Gives up after ten seconds by itself, so it is asked again until it has it.
+        # This call gives up after ten seconds, so it is repeated.
         while True:
             with contextlib.suppress(OSError):
                 msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
                 return
     else:
-        # Some network file systems know no locks; the run's own lock still keeps a second run away.
+        # Some network file systems have no locks; the run's own lock still keeps a second run away.
         with contextlib.suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)

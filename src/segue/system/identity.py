@@ -1,7 +1,7 @@
-"""Who this process is, and whether the process behind a recorded name still lives.
+"""Names of processes, and whether a named process is still alive.
 
 A name is `host/boot/pid/start`: a recycled pid has another start time, a restarted machine another boot.
-Where the start is a date and not a count from the boot, the boot is not needed and not known.
+Only Linux counts start times from the boot; elsewhere the boot is neither needed nor known.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _UNKNOWN = "-"
 
 @cache
 def host() -> str:
-    """This machine's name."""
+    """Return this machine's name."""
     return socket.gethostname().replace("/", "_") or _UNKNOWN
 
 
 @cache
 def boot() -> str:
-    """A name for the time since this machine was started."""
+    """Return an id of the current boot of this machine."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -32,7 +32,7 @@ def boot() -> str:
 
 
 def identify(pid: int) -> str:
-    """The name of a process on this machine."""
+    """Return the name of a process on this machine."""
     return "/".join((host(), boot(), str(pid), start_time(pid) or _UNKNOWN))
 
 
@@ -42,17 +42,17 @@ def _me(pid: int) -> str:
 
 
 def me() -> str:
-    """The name of this process."""
+    """Return the name of this process."""
     return _me(os.getpid())
 
 
 def is_here(name: str) -> bool:
-    """Whether the named process belongs to this machine, so that its death can be seen."""
+    """Return whether the named process belongs to this machine, so that its death can be detected."""
     return name.split("/")[0] == host()
 
 
 def is_dead(name: str) -> bool:
-    """Whether the named process is known to be gone. False also means: cannot be known from here."""
+    """Return whether the named process is certainly dead. False can also mean: unknown from here."""
     try:
         where, when, pid, start = name.split("/")
         number = int(pid)
@@ -66,5 +66,5 @@ def is_dead(name: str) -> bool:
 
 
 def pid_of(name: str) -> int:
-    """The pid in a name."""
+    """Return the pid in a name."""
     return int(name.split("/")[2])

@@ -1,4 +1,4 @@
-"""Ctrl-C and termination as a call on the event loop."""
+"""Turn Ctrl-C and termination into a call on the event loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 @contextlib.contextmanager
 def on_interrupt(call: Callable[[], object]) -> Iterator[None]:
-    """Have the loop make the call when this process is interrupted or told to end."""
+    """Have the loop make a call when this process is interrupted or terminated."""
     loop = asyncio.get_running_loop()
     numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
     try:
@@ -31,7 +31,7 @@ def on_interrupt(call: Callable[[], object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _plain_handlers(numbers: list[int], call: Callable[[], object]) -> Iterator[None]:
-    """The same for loops that know no signals, as on Windows: a handler that wakes the loop."""
+    """Do the same for loops without signals, as on Windows, with a handler that wakes the loop."""
     before = {number: signal.signal(number, lambda *_: call()) for number in numbers}
     try:
         yield

@@ -1,4 +1,4 @@
-"""Frames lines of any length from chunks of any size, in bounded memory."""
+"""Split chunks of bytes into lines, in bounded memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LineFramer:
         self._pending_return = False
 
     def feed(self, data: bytes) -> list[OutputLine]:
-        """The lines that these bytes complete."""
+        """Return the lines that these bytes complete."""
         *ends, rest = data.split(b"\n")
         lines = []
         for end in ends:
@@ -33,7 +33,7 @@ class LineFramer:
         return lines
 
     def close(self) -> list[OutputLine]:
-        """What is left without a line end; the framer is empty afterwards."""
+        """Return the rest without a line end, and start over."""
         if not self._kept and not self._cut and not self._pending_return:
             return []
         return [self._finish()]
@@ -41,7 +41,7 @@ class LineFramer:
     def _keep(self, data: bytes) -> None:
         if not data:
             return
-        # A return is held back until it is known whether it ends the line, so that it never counts as cut.
+        # A return is kept back until it is clear whether it ends the line, so that it never counts as cut.
         if self._pending_return:
             self._append(b"\r")
         self._pending_return = data.endswith(b"\r")
@@ -61,7 +61,7 @@ class LineFramer:
 
 
 def _whole_characters(data: bytes) -> bytes:
-    """Leave out a character that the cap cut in two: it is dropped, not shown as damage."""
+    """Drop a character at the end that the cap cut in two."""
     for back in range(1, min(4, len(data)) + 1):
         lead = data[-back]
         if lead < 0x80:

@@ -1,7 +1,7 @@
-"""One run per repository: a lock the operating system releases by itself when its holders are gone.
+"""The lock of a repository, which the operating system releases when its holders are gone.
 
-The lock lies in the git folder of the work tree, so that runs with different databases exclude each
-other too. The supervisor inherits it: while an agent works, the repository stays taken even if Segue died
+The lock is in the git folder of the work tree, so that runs with different databases exclude each other,
+too. The supervisor inherits it: while an agent works, the repository stays locked even if Segue has died
 (not on Windows: see docs/platforms.md).
 """
 
@@ -21,7 +21,7 @@ from segue.system import identity
 
 @dataclass(slots=True)
 class RepoLock:
-    """The lock of one repository; `held` tells whether this process has it yet."""
+    """The lock of one repository; `held` is true once this process has it."""
 
     path: Path
     run: str
@@ -30,7 +30,7 @@ class RepoLock:
 
     @classmethod
     def take(cls, git_dir: Path, run: str) -> RepoLock:
-        """Take the lock or raise Locked. A run may enter while only its own orphaned agent holds it."""
+        """Take the lock or raise Locked. A run may enter while only its own orphaned agent has it."""
         path = git_dir / "segue.lock"
         try:
             lock = cls(path, run, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -45,13 +45,13 @@ class RepoLock:
         raise _locked(holder)
 
     def sign(self, run: str) -> None:
-        """Write down which run holds the lock, once it has a name."""
+        """Record which run has the lock, once the run has a name."""
         self.run = run
         if self.held:
             self._write()
 
     async def ensure(self) -> None:
-        """Have the lock before a launch: an orphaned agent of this run may just be ending."""
+        """Wait for the lock before a launch: an orphaned agent of this run may just be ending."""
         deadline = asyncio.get_running_loop().time() + 30
         while not self.held and not self._try():
             if asyncio.get_running_loop().time() > deadline:
@@ -59,7 +59,7 @@ class RepoLock:
             await asyncio.sleep(0.02)
 
     def release(self) -> None:
-        """Give the lock back; once is enough."""
+        """Release the lock; repeated calls do nothing."""
         if self.fd < 0:
             return
         if self.held:
@@ -107,24 +107,24 @@ def _lock_now(fd: int) -> bool:
 
 def _unwritable(path: Path, error: OSError) -> WorkspaceError:
     return WorkspaceError(
-        f"The repository cannot be written: {path}: {error.strerror or error}.",
-        kept="Nothing was touched.",
-        hint="Work in a copy that you may write to, or free some space if the disk is full",
+        f"Cannot write to the repository: {path}: {error.strerror or error}.",
+        kept="Nothing was changed.",
+        hint="Use a writable copy, or free some space if the disk is full",
     )
 
 
 def _locked(holder: dict[str, Any]) -> Locked:
     run, owner = holder.get("run"), holder.get("owner", "")
     if not run:
-        return Locked("Another run works in this repository.", hint="Look with: segue status")
+        return Locked("Another run works in this repository.", hint="See: segue status")
     if identity.is_dead(owner):
         return Locked(
             f"An agent of run {run} still works in this repository (its Segue process is gone).",
             kept="Its work is kept by its supervisor.",
-            hint=f"Go on with: segue resume {run}   or end it with: segue stop {run}",
+            hint=f"Continue with: segue resume {run}   or stop it with: segue stop {run}",
         )
     pid = identity.pid_of(owner) if owner.count("/") == 3 else "?"
     return Locked(
         f"Run {run} (pid {pid} on {owner.split('/')[0]}) works in this repository.",
-        hint=f"Watch it with: segue logs -f {run}   or end it with: segue stop {run}",
+        hint=f"Watch it with: segue logs -f {run}   or stop it with: segue stop {run}",
     )

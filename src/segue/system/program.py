@@ -1,4 +1,4 @@
-"""How this very program is started again: from the package, or from the one file it was built into."""
+"""Start Segue itself or a part of it again: from the package, or from a one-file build."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _RUN = (
 
 
 def frozen() -> bool:
-    """Whether the program is one executable that carries its own Python."""
+    """Return whether the program is a one-file build with its own Python."""
     return bool(getattr(sys, "frozen", False))
 
 
 def segue_command() -> list[str]:
-    """The whole command line."""
+    """Return the command that starts Segue."""
     return [sys.executable] if frozen() else [sys.executable, "-m", "segue"]
 
 
@@ -45,7 +45,7 @@ def part_command(flag: str, module: str) -> list[str]:
 
 @cache
 def _folders() -> list[str]:
-    """The folders that contain this package and psutil; usually one and the same."""
+    """Return the folders that contain this package and psutil; usually the same one."""
     spec = importlib.util.find_spec("psutil")
     found = [Path(__file__).resolve().parents[2]]
     if spec is not None and spec.origin:
@@ -54,8 +54,8 @@ def _folders() -> list[str]:
 
 
 def own_environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """The variables for a copy of this program that may outlive it."""
-    # A one-file build unpacks itself into a folder that is deleted when it ends; the copy needs its own.
+    """Return the environment for a copy of this program that may outlive it."""
+    # A one-file build is unpacked into a folder that is deleted at its end; the copy needs its own.
     reset = {"PYINSTALLER_RESET_ENVIRONMENT": "1"} if frozen() else {}
     return {**os.environ, **reset, **variables}
 

@@ -1,4 +1,4 @@
-"""Takes secrets out of everything that is stored or shown, also when they arrive in pieces."""
+"""Remove secrets from everything that is stored or shown, also when they arrive in pieces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HARMLESS_NAME = re.compile(r"_(?:PATH|FILE|DIR|SOCK)$")
 
 
 def secrets_of(environ: Mapping[str, str]) -> list[str]:
-    """The values that must not be seen: of variables named like secrets, and passwords inside URLs."""
+    """Return the secret values: of variables named like secrets, and passwords in URLs."""
     found: dict[str, None] = {}
     for name, value in environ.items():
         upper = name.upper()
@@ -44,17 +44,17 @@ class Redactor:
     def __init__(self, secrets: Iterable[str]) -> None:
         stripped = {secret.strip() for secret in secrets}
         forms = {form for secret in stripped if len(secret) >= SHORTEST for form in _forms(secret)}
-        # Longest first: of two secrets that begin alike the whole of the longer one must go.
+        # Longest first: of two secrets with a common beginning, the longer one must be removed whole.
         texts = sorted(forms, key=len, reverse=True)
         self._text = re.compile("|".join(map(re.escape, texts))) if texts else None
         self._bytes = sorted({_encoded(form) for form in forms}, key=len, reverse=True)
 
     def text(self, text: str) -> str:
-        """The text without secrets."""
+        """Return the text without secrets."""
         return self._text.sub(MARK, text) if self._text else text
 
     def data(self, value: Any) -> Any:
-        """JSON-like data without secrets, keys included."""
+        """Return JSON-like data without secrets, also in keys."""
         if self._text is None:
             return value
         if isinstance(value, str):
@@ -66,12 +66,12 @@ class Redactor:
         return value
 
     def stream(self) -> StreamRedactor:
-        """A redactor for bytes that come in pieces."""
+        """Return a redactor for bytes that come in pieces."""
         return StreamRedactor(self._bytes)
 
 
 class StreamRedactor:
-    """Redacts a stream of bytes; what could be the beginning of a secret is held back until it is clear."""
+    """Redacts a stream of bytes; what may be the beginning of a secret is kept back until that is clear."""
 
     def __init__(self, secrets: list[bytes]) -> None:
         self._secrets = secrets
@@ -79,11 +79,11 @@ class StreamRedactor:
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        """Take the next piece, give what is safe to show."""
+        """Take the next piece and return what is safe to show."""
         return self._redact(data, final=False) if self._secrets else data
 
     def close(self) -> bytes:
-        """Give what was held back."""
+        """Return what was kept back."""
         return self._redact(b"", final=True) if self._held else b""
 
     def _redact(self, data: bytes, final: bool) -> bytes:
@@ -91,7 +91,7 @@ class StreamRedactor:
         pieces: list[bytes] = []
         place = 0
         safe = len(data) if final else self._safe_until(data, 0)
-        # A match that starts before `safe` cannot grow: its longer rival would have lowered `safe`.
+        # A match that starts before `safe` cannot grow: a longer candidate would have lowered `safe`.
         while (match := self._whole.search(data, place)) and match.start() < safe:
             pieces += [data[place : match.start()], MARK.encode()]
             place = match.end()
@@ -102,12 +102,12 @@ class StreamRedactor:
         return b"".join(pieces)
 
     def _safe_until(self, data: bytes, place: int) -> int:
-        """Where the first suffix stands that is the beginning of a secret."""
+        """Return where the first suffix starts that may be the beginning of a secret."""
         return min(_beginning(data, secret, place) for secret in self._secrets)
 
 
 def _beginning(data: bytes, secret: bytes, place: int) -> int:
-    """The first place from which the data ends in an incomplete secret; the data's end if there is none."""
+    """Return where the data ends in an incomplete secret; the data's length if it does not."""
     probe = secret[:4]
     place = max(place, len(data) - len(secret) + 1)
     found = data.find(probe, place)
@@ -122,19 +122,19 @@ def _beginning(data: bytes, secret: bytes, place: int) -> int:
 
 
 def _forms(secret: str) -> set[str]:
-    """The secret in every spelling it takes on its way through programs."""
+    """Return the secret in every form that programs give it."""
     raw = _encoded(secret)
     forms = {secret, quote(raw, safe=""), quote(raw), quote(raw, safe="!*'()"), quote_plus(raw)}
     for ascii_only in (True, False):
         once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-        # An agent's JSON lines carry tools' output that is JSON itself: escaped twice.
+        # An agent's JSON lines contain tools' output that is JSON itself: escaped twice.
         for spelt in (once, once.replace("/", "\\/")):
             forms |= {spelt, json.dumps(spelt, ensure_ascii=ascii_only)[1:-1]}
     return forms
 
 
 def _encoded(text: str) -> bytes:
-    """The bytes as they come out of a process; the environment's undecodable ones are given back."""
+    """Return the text as a process prints it, with the undecodable bytes of the environment restored."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Deletes inside one folder and nowhere else: places are resolved first, links are never followed."""
+"""Delete inside one folder and nowhere else: paths are resolved first, links are never followed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from segue.domain.errors import SegueError
 
 
 class NotOurs(SegueError):
-    """What was to be deleted does not lie in the folder it should lie in."""
+    """What should be deleted is not in the expected folder."""
 
 
 def belongs(root: Path, path: Path) -> bool:
-    """Whether the path really lies inside the folder: no link itself, and no link on the way leads out."""
+    """Return whether the path really is inside the folder: not a link, nor reached by one that leads out."""
     if path.name in ("", ".", "..") or path.is_symlink() or os.path.ismount(path):
         return False
     real, parent = os.path.realpath(root), os.path.realpath(path.parent)
@@ -23,7 +23,7 @@ def belongs(root: Path, path: Path) -> bool:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder; links count as themselves."""
+    """Return the bytes of a file, or of all files in a folder; links count as themselves."""
     total, waiting = 0, [path]
     while waiting:
         here = waiting.pop()
@@ -39,14 +39,14 @@ def size_of(path: Path) -> int:
 
 
 def newest(path: Path) -> float:
-    """When something was last changed in a folder, or directly below it; seconds since the epoch."""
+    """Return when a folder or one of its entries last changed, in seconds since the epoch."""
     return max(_changed(entry) for entry in (path, *_inside(path)))
 
 
 def delete(root: Path, path: Path) -> None:
-    """Delete a file, or a folder with everything in it; raises NotOurs for what lies elsewhere."""
+    """Delete a file, or a folder with everything in it; raises NotOurs for paths outside."""
     if not belongs(root, path):
-        raise NotOurs(f"{path} does not lie in {root}.", kept="It was left alone.")
+        raise NotOurs(f"{path} is not in {root}.", kept="It was not deleted.")
     try:
         _delete(path)
     except FileNotFoundError:
@@ -65,7 +65,7 @@ def _delete(path: Path) -> None:
     try:
         shutil.rmtree(path)
     except PermissionError:
-        # Caches of some tools are read-only; what is in there is ours all the same.
+        # Some tools make their caches read-only.
         for place, folders, _ in os.walk(path):
             for folder in [place, *(os.path.join(place, name) for name in folders)]:  # noqa: PTH118
                 if not os.path.islink(folder):  # noqa: PTH114

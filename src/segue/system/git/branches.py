@@ -14,7 +14,7 @@ from segue.domain.workspace import Snapshot
 from segue.system.git.repository import Repository
 
 _CHAIN = "refs/segue/chain"
-"""The head of the chain of remote branches, in the user's repository but among nobody's branches."""
+"""The head of the chain of remote branches, kept in the user's repository outside its branches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class LocalBranches:
 
     repo: Repository
     prefix: str
-    """What the branches are called before the task's key: `segue/001-login`."""
+    """The part of a branch name before the task's key: `segue/001-login`."""
 
     @property
     def root(self) -> Path:
@@ -31,7 +31,7 @@ class LocalBranches:
         return self.repo.root
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:
-        """Switch to the task's branch; it is made from the head of the chain, or from where we stand."""
+        """Switch to the task's branch, which is created from the head of the chain or the current commit."""
         name = f"{self.prefix}/{_slug(key)}"
         now = await self.repo.snapshot()
         if now.branch != name:
@@ -46,7 +46,7 @@ class LocalBranches:
         return now
 
     async def _start(self, now: Snapshot, head_branch: str | None) -> str:
-        """The head of the chain; at its beginning, what the user stood on when it began."""
+        """Return the head of the chain; for the first task, the commit the user was on when it began."""
         if head_branch and await self.repo.has_branch(head_branch):
             return head_branch
         setting = f"segue.{self.prefix}.start"
@@ -56,20 +56,20 @@ class LocalBranches:
         return "HEAD"
 
     async def _leave(self, now: Snapshot) -> None:
-        """What an unfinished task has left uncommitted stays on its own branch."""
+        """Commit what an unfinished task left, so that it stays on that task's branch."""
         if now.dirty and now.branch.startswith(f"{self.prefix}/"):
             await self.repo.commit(f"Unfinished work of {now.branch.removeprefix(self.prefix + '/')}\n")
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002
-        """What a launch has left: the work tree as it is now."""
+        """Return what a launch left: a snapshot of the work tree."""
         return await self.repo.snapshot()
 
     async def snapshot(self) -> Snapshot:
-        """What the work tree looks like now."""
+        """Return a snapshot of the work tree."""
         return await self.repo.snapshot()
 
     async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
-        """The paths that differ between two snapshots."""
+        """Return the paths that differ between two snapshots."""
         return await self.repo.files_since(base, now)
 
     async def commit(self, message: str) -> str | None:
@@ -77,20 +77,20 @@ class LocalBranches:
         return await self.repo.commit(message)
 
     async def set_aside(self, message: str) -> str:
-        """Take all uncommitted changes out of the work tree, keep them, and say where."""
+        """Move all uncommitted changes out of the work tree and return where they are kept."""
         return await self.repo.set_aside(message)
 
     async def find_commit(self, base: str, mark: str) -> str | None:
-        """The commit after `base` whose message holds the mark."""
+        """Return the commit after `base` whose message contains the mark."""
         return await self.repo.find_commit(base, mark)
 
     async def diff(self, base: str, head: str) -> str:
-        """What changed between two commits."""
+        """Return the diff between two commits."""
         return await self.repo.diff(base, head)
 
     @asynccontextmanager
     async def checkout(self, head: str) -> AsyncIterator[Path]:
-        """A folder in which the commit can be tried out."""
+        """Yield a folder in which the commit can be tested."""
         async with self.repo.checkout(head) as folder:
             yield folder
 
@@ -102,7 +102,7 @@ class RemoteBranches:
     repo: Repository
     remote: str
     scratch: Path
-    """A folder of Segue's own for work trees that are looked at and thrown away."""
+    """A folder of Segue's own for temporary work trees."""
 
     @property
     def root(self) -> Path:
@@ -110,19 +110,19 @@ class RemoteBranches:
         return self.repo.root
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002
-        """The head of the chain on the remote; the remote's default branch at first."""
+        """Return the head of the chain on the remote; at first, its default branch."""
         branch = head_branch or await self._default_branch()
-        head = await self._fetched(branch)
+        head = await self._fetch(branch)
         if head is None:
             raise WorkspaceError(
-                f"Branch {branch} does not exist on {self.remote} (any more).",
+                f"Branch {branch} does not exist on {self.remote}.",
                 kept="Nothing was launched.",
-                hint="Push it again, or set head_branch in state.json to the branch to go on from",
+                hint="Push it again, or set head_branch in state.json to the branch to continue from",
             )
         return Snapshot(head, branch, "")
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:
-        """What a launch has pushed. None: nothing changed. Several: only one of them may be new."""
+        """Return what a launch pushed: nothing, or one new branch; raises if there are several."""
         if not branches:
             return before
         named = list(dict.fromkeys(branches))
@@ -131,44 +131,44 @@ class RemoteBranches:
             raise WorkspaceError(
                 f"The agent pushed several branches: {', '.join(fresh)}.",
                 kept="All of them are on the remote.",
-                hint="Set head_branch in state.json to the one to go on from, then: segue resume",
+                hint="Set head_branch in state.json to the one to continue from, then: segue resume",
             )
-        head = await self._fetched(fresh[0])
+        head = await self._fetch(fresh[0])
         if head is None:
             raise WorkspaceError(
                 f"The agent named branch {fresh[0]}, but it does not exist on {self.remote}.",
-                kept="What came before is on the remote.",
+                kept="Earlier work is on the remote.",
             )
         return Snapshot(head, fresh[0], "")
 
     async def snapshot(self) -> Snapshot:
-        """The user's own work tree, which nobody works in."""
+        """Return a snapshot of the user's work tree, in which no agent works."""
         return await self.repo.snapshot()
 
     async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
-        """The paths that differ between two commits."""
+        """Return the paths that differ between two commits."""
         clean = Snapshot(now.head, now.branch, "")
         return await self.repo.files_since(base, clean)
 
     async def commit(self, message: str) -> str | None:  # noqa: ARG002 - the agent has committed
-        """Nothing to commit here."""
+        """Do nothing: the agent has committed."""
         return None
 
-    async def set_aside(self, message: str) -> str:  # noqa: ARG002 - nothing of ours lies in a work tree
-        """Nothing to set aside here."""
+    async def set_aside(self, message: str) -> str:  # noqa: ARG002 - there is no work tree
+        """Do nothing: there is no work tree."""
         return ""
 
     async def find_commit(self, base: str, mark: str) -> str | None:  # noqa: ARG002
-        """No commit is ours."""
+        """Return None: Segue makes no commits here."""
         return None
 
     async def diff(self, base: str, head: str) -> str:
-        """What changed between two commits; on the remote branches may have moved apart."""
+        """Return the diff between two commits; branches on the remote may have diverged."""
         return await self.repo.diff(base, head)
 
     @asynccontextmanager
     async def checkout(self, head: str) -> AsyncIterator[Path]:
-        """A scratch work tree of the commit, thrown away afterwards."""
+        """Yield a temporary work tree of the commit."""
         self.scratch.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.scratch, ignore_cleanup_errors=True) as parent:
             folder = Path(parent) / "tree"
@@ -183,16 +183,16 @@ class RemoteBranches:
         found = re.search(r"^ref: refs/heads/(\S+)\tHEAD", said, re.MULTILINE)
         if not found:
             raise WorkspaceError(
-                f"The remote {self.remote} does not say which branch is its default.",
+                f"The remote {self.remote} has no default branch.",
                 hint="Push a first branch, or set head_branch in state.json",
             )
         return found[1]
 
-    async def _fetched(self, branch: str) -> str | None:
-        """The commit of a remote branch, brought here; None when there is no such branch."""
+    async def _fetch(self, branch: str) -> str | None:
+        """Fetch a remote branch and return its commit; None if there is no such branch."""
         ref = f"refs/heads/{branch}"
         try:
-            # Kept under a name of ours, so that the next fetch brings only what is new.
+            # Kept under a ref of ours, so that the next fetch only downloads what is new.
             await self.repo.git("fetch", "--quiet", "--no-tags", self.remote, f"+{ref}:{_CHAIN}")
         except WorkspaceError:
             if await self.repo.git("ls-remote", self.remote, ref):
@@ -202,5 +202,5 @@ class RemoteBranches:
 
 
 def _slug(key: str) -> str:
-    """A task's key as a part of a branch name."""
+    """Return a task's key as a part of a branch name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", key).strip("-.") or "task"

@@ -1,4 +1,4 @@
-"""Git as Segue uses it: snapshots for evidence, commits with trailers. Always the user's own `git`."""
+"""A git repository, through the user's own `git`: snapshots for evidence, commits with trailers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NOT_A_REPOSITORY = "Target path is not a git repository"
 _TIMEOUT = 300.0
 _FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
 _SMALL = 16 * 1024
-"""Bytes of a status that is read at once: a thread costs more than a hundred files."""
+"""Bytes of a status that is parsed at once: a thread costs more than a hundred files."""
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""What git calls the tree without files: the base in a repository without commits."""
+"""git's id of the tree without files: the base in a repository without commits."""
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
@@ -32,14 +32,14 @@ class Repository:
     root: Path
     git_dir: Path
     own: tuple[str, ...] = ()
-    """Files in which Segue keeps score: no evidence, never committed with an agent's work."""
+    """Segue's own state files: no evidence, never committed with an agent's work."""
     _identity: tuple[str, ...] | None = field(default=None, repr=False)
     _left: Snapshot | None = field(default=None, repr=False)
-    """What the last launch left, as long as nothing was done since."""
+    """What the last launch left, if nothing was done since."""
 
     @classmethod
     async def open(cls, path: Path) -> Repository:
-        """Find the work tree that holds the path."""
+        """Open the work tree that contains the path."""
         if shutil.which("git") is None:
             raise ToolMissing("git was not found on PATH.", hint="Install git: https://git-scm.com/downloads")
         if not path.is_dir():
@@ -51,12 +51,12 @@ class Repository:
             detail = why[0] if why and "not a git repository" not in why[0] else ""
             raise WorkspaceError(
                 f"{NOT_A_REPOSITORY}: {path}" + (f" ({detail})" if detail else ""),
-                hint=f"Make it one with: git init {path}   or name another with --repo",
+                hint=f"Create one with: git init {path}   or name another with --repo",
             )
         return cls(Path(lines[0]), Path(lines[1]))
 
     async def snapshot(self) -> Snapshot:
-        """What the work tree looks like now."""
+        """Return a snapshot of the work tree."""
         arguments = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]
         done = await self._run(*arguments, *self._without_own())
         if len(done.out) < _SMALL:
@@ -64,7 +64,7 @@ class Repository:
         return await asyncio.to_thread(_parse_status, self.root, done.out)
 
     async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
-        """The paths that differ between two snapshots."""
+        """Return the paths that differ between two snapshots."""
         committed: list[str] = []
         if base.head and now.head and base.head != now.head:
             done = await self._run("diff", "--name-only", "-z", base.head, now.head)
@@ -75,7 +75,7 @@ class Repository:
         """Commit everything and return the commit, or None when there was nothing to commit."""
         self._left = None
         added = await self._run("add", "--all", "--verbose", *self._without_own())
-        # Whatever was just added is there to commit, as a rule; one git less for every task.
+        # What was just added can be committed, as a rule: one git process less for every task.
         if not added.out and await self._nothing_staged():
             return None
         identity = await self._identity_options()
@@ -88,7 +88,7 @@ class Repository:
         return await self.head()
 
     def keep_out(self, files: Iterable[Path]) -> None:
-        """Leave these files out of snapshots and commits; files elsewhere are out anyway."""
+        """Exclude these files from snapshots and commits."""
         real = self.root.resolve()
         self.own = tuple(str(path.relative_to(real)) for path in files if path.is_relative_to(real))
 
@@ -96,39 +96,39 @@ class Repository:
         return ["--", ":/", *(f":(top,exclude,literal){path}" for path in self.own)] if self.own else []
 
     async def set_aside(self, message: str) -> str:
-        """Take all uncommitted changes out of the work tree, keep them, and say where."""
+        """Move all uncommitted changes out of the work tree and return where they are kept."""
         self._left = None
         identity = await self._identity_options()
         await self._run(*identity, "stash", "push", "--quiet", "--include-untracked", "--message", message)
         return f"git stash ({message!r})"
 
     async def head(self) -> str:
-        """The current commit; empty in a repository without commits."""
+        """Return the current commit; empty in a repository without commits."""
         done = await _git(self.root, "rev-parse", "--verify", "--quiet", "HEAD")
         return done.out.decode().strip()
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002 - works in place
-        """What a task begins with: what the one before has just left, else the work tree as it is."""
+        """Return what a task starts with: what the previous one just left, or a new snapshot."""
         left, self._left = self._left, None
         return left or await self.snapshot()
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002 - in place
-        """What a launch has left: the work tree as it is now."""
+        """Return what a launch left: a snapshot of the work tree."""
         self._left = await self.snapshot()
         return self._left
 
     async def diff(self, base: str, head: str) -> str:
-        """What changed between two commits, as a unified diff."""
+        """Return the unified diff between two commits."""
         done = await self._run("diff", "--no-color", "--no-ext-diff", base or EMPTY_TREE, head)
         return done.out.decode("utf-8", "replace")
 
     @asynccontextmanager
     async def checkout(self, head: str) -> AsyncIterator[Path]:  # noqa: ARG002 - the work tree is at its head
-        """A folder in which the commit can be looked at and tried out."""
+        """Yield a folder in which the commit can be inspected and tested."""
         yield self.root
 
     async def find_commit(self, base: str, mark: str) -> str | None:
-        """The commit after `base` whose message holds the mark."""
+        """Return the commit after `base` whose message contains the mark."""
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
@@ -137,21 +137,21 @@ class Repository:
         return found[0] if found else None
 
     async def has_branch(self, name: str) -> bool:
-        """Whether there is a local branch of this name."""
+        """Return whether there is a local branch of this name."""
         ref = f"refs/heads/{name}"
         return (await _git(self.root, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
 
     async def git(self, *args: str) -> str:
-        """Run any other git command and return what it says."""
+        """Run any other git command and return its output."""
         return (await self._run(*args)).out.decode("utf-8", "replace")
 
     async def setting(self, name: str) -> str:
-        """A value of the repository's configuration; empty when it is not set."""
+        """Return a value of the repository's configuration; empty if it is not set."""
         done = await _git(self.root, "config", "--get", name)
         return done.out.decode("utf-8", "replace").strip()
 
     async def remote_url(self, name: str = "origin") -> str | None:
-        """Where a remote lies; None when there is no such remote."""
+        """Return the URL of a remote; None if there is no such remote."""
         done = await _git(self.root, "remote", "get-url", name)
         return done.out.decode("utf-8", "replace").strip() or None
 
@@ -165,7 +165,7 @@ class Repository:
         return self._identity
 
     async def _run(self, *args: str, stdin: bytes = b"") -> Captured:
-        """Run git; wait for an index lock that another git holds for a moment."""
+        """Run git; retry for a moment while another git has the index lock."""
         for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, None):
             done = await _git(self.root, *args, stdin=stdin)
             if done.exit_code == 0:
@@ -176,19 +176,19 @@ class Repository:
         raise WorkspaceError(
             f"git {_verb(args)} failed in {self.root}: {_said(done)}",
             kept="The work tree is as git left it; nothing was deleted.",
-            hint="Mend what git complains about, then: segue resume",
+            hint="Fix what git reports, then: segue resume",
         )
 
 
 async def new_repository(folder: Path) -> bool:
-    """Make a folder that is missing or empty a repository with one empty commit; whether that was done."""
+    """Turn a missing or empty folder into a repository with one empty commit; return False for others."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         return False
     known = next(place for place in (folder, *folder.parents) if place.is_dir())
     if (await _git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
         raise WorkspaceError(
             "git does not know who you are, so nothing can be committed.",
-            kept="Nothing was made.",
+            kept="Nothing was created.",
             hint='git config --global user.name "Your Name"; git config --global user.email you@example.com',
         )
     folder.mkdir(parents=True, exist_ok=True)
@@ -206,7 +206,7 @@ async def _git(where: Path, *args: str, stdin: bytes = b"") -> Captured:
 
 
 def _git_variables() -> list[str]:
-    """Hooks and signing need what the user's own git has; but not a repository named from outside."""
+    """Return the variables that hooks and signing need, without those that name another repository."""
     foreign = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"}
     wanted = ("GIT_", "GPG_", "GNUPG", "SSH_", "VIRTUAL_ENV")
     return [name for name in os.environ if name.startswith(wanted) and name not in foreign]
@@ -240,7 +240,7 @@ def _parse_status(root: Path, raw: bytes) -> Snapshot:
 
 
 def _path_of(entry: bytes) -> bytes:
-    """The path is the last field: after 8 others for ordinary, 9 for renamed, 10 for unmerged entries."""
+    """Return the last field: after 8 others for ordinary, 9 for renamed, 10 for unmerged entries."""
     count = {b"1": 8, b"2": 9, b"u": 10, b"?": 1}[entry[:1]]
     return entry.split(b" ", count)[count]
 

@@ -1,6 +1,6 @@
-"""The only door to HTTP: bounded connections, times and sizes, and one policy for trying again.
+"""The HTTP client: bounded connections, times and sizes, and one policy for retries.
 
-Nothing that is raised or logged here holds a header, a body or an address with a password in it.
+Nothing that is raised or logged here contains a header, a body or a password.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import httpx2
 
 _IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-_PASSING = frozenset({502, 503, 504})
-"""Statuses of something between here and there; what was asked for may have been done all the same."""
+_GATEWAY_ERRORS = frozenset({502, 503, 504})
+"""Statuses of proxies and gateways; the request may have been served all the same."""
 
 _TOO_MANY = 429
 _CONNECT_SECONDS = 10.0
@@ -32,38 +32,38 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class HttpPolicy:
-    """How much is asked at once, how long is waited, and how often it is tried again."""
+    """Limits of a client: connections, times, sizes and retries."""
 
     connections: int = 20
     streams: int = 20
-    """Streams have connections of their own, so that they do not hold up everything else."""
+    """Streams have their own connections, so that they do not block everything else."""
     timeout: float = 30.0
     max_bytes: int = 16 * 1024 * 1024
     pause: float = 1.0
-    """Seconds before the second attempt; doubled up to sixteen times as long."""
+    """Seconds before the second attempt; doubled each time, up to sixteen times as long."""
     attempts: int = 6
     longest_wait: float = 300.0
-    """What a server may ask for with Retry-After; after that it is tried all the same."""
+    """The longest Retry-After that is respected."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What a server answered; header names are in lower case."""
+    """The response of a server; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes = b""
 
     def json(self) -> Any:
-        """The body as JSON; ValueError when it is none."""
+        """Return the body as JSON; raises ValueError if it is not JSON."""
         try:
-            # Numbers that are none, such as NaN, are refused by databases.
+            # Databases reject NaN and infinity.
             return json.loads(self.body, parse_constant=lambda _name: None)
         except RecursionError:
             raise ValueError("the body is nested too deeply") from None
 
     def retry_after(self) -> float | None:
-        """How many seconds the server wants to be left alone, if it says so."""
+        """Return how many seconds the server asks to wait, if it does."""
         said = self.headers.get("retry-after", "").strip()
         try:
             seconds = float(said)
@@ -78,7 +78,7 @@ class HttpResponse:
 
 
 class HttpError(Exception):
-    """There was no answer. `sent` is False only if the request certainly never arrived."""
+    """There was no response. `sent` is False only if the request certainly never arrived."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -86,13 +86,13 @@ class HttpError(Exception):
 
 
 class HttpClient:
-    """A client for one server; use it as a context."""
+    """A client for one server, used as a context manager."""
 
     def __init__(self, base_url: str, headers: Mapping[str, str], policy: HttpPolicy | None = None) -> None:
         self._base_url = base_url.rstrip("/")
         self._headers = dict(headers)
         self._policy = policy or HttpPolicy()
-        self._turns = asyncio.Semaphore(self._policy.connections)
+        self._slots = asyncio.Semaphore(self._policy.connections)
         self._client: httpx2.AsyncClient | None = None
         self._quiet_until = 0.0
         self._refusal: HttpResponse | None = None
@@ -106,7 +106,7 @@ class HttpClient:
             headers=self._headers,
             timeout=httpx2.Timeout(policy.timeout, connect=_CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(max_connections=every, max_keepalive_connections=policy.connections),
-            follow_redirects=False,  # the key must not travel to another server
+            follow_redirects=False,  # the key must not be sent to another server
             trust_env=urlsplit(self._base_url).hostname not in LOOPBACK,
         )
         return self
@@ -126,10 +126,10 @@ class HttpClient:
         repeatable: bool | None = None,
         deadline: float | None = None,
     ) -> HttpResponse:
-        """Ask until there is an answer that will not change, or until the deadline of the event loop's clock.
+        """Send a request and retry it until the response is final or the loop's clock reaches the deadline.
 
-        `repeatable`: asking twice does no more than asking once; known for every method but POST and PATCH.
-        Raises HttpError when there was no answer at all.
+        `repeatable`: the request may be sent twice; by default true for all methods but POST and PATCH.
+        Raises HttpError when there was no response at all.
         """
         again = method in _IDEMPOTENT if repeatable is None else repeatable
         content = None if body is None else json.dumps(body).encode()
@@ -148,10 +148,10 @@ class HttpClient:
     async def stream(
         self, path: str, headers: Mapping[str, str], silence: float
     ) -> AsyncIterator[tuple[HttpResponse, AsyncGenerator[bytes, None]]]:
-        """An answer that goes on and on: its head, and its pieces as they come.
+        """Open an endless response: yield its head and an iterator over its pieces.
 
-        The body of a refusal is in the head already. Raises HttpError, also from the pieces: when the
-        connection breaks, or when nothing comes for so many seconds.
+        The head of a refusal contains its body. Raises HttpError, also from the iterator, when the
+        connection breaks or nothing arrives for `silence` seconds.
         """
         import httpx2
 
@@ -164,7 +164,7 @@ class HttpClient:
             ) as response:
                 good = response.status_code == 200
                 body = b"" if good else await self._body(response)
-                yield _answer(response, body), _pieces(response, path)
+                yield _response(response, body), _pieces(response, path)
                 return
         except httpx2.HTTPError as error:
             problem = _problem("GET", path, error)
@@ -175,15 +175,15 @@ class HttpClient:
     ) -> HttpResponse | HttpError:
         import httpx2
 
-        if refused := await self._left_alone(deadline):
+        if refused := await self._wait_out_refusal(deadline):
             return refused
         sent = False
         try:
-            async with asyncio.timeout_at(deadline), self._turns, asyncio.timeout(self._policy.timeout):
+            async with asyncio.timeout_at(deadline), self._slots, asyncio.timeout(self._policy.timeout):
                 sent = True
                 return await self._exchange(method, path, parts)
         except TimeoutError:
-            return HttpError(f"{method} {path}: no answer in time", sent=sent)
+            return HttpError(f"{method} {path}: no response in time", sent=sent)
         except httpx2.HTTPError as error:
             return _problem(method, path, error)
         except HttpError as error:
@@ -192,10 +192,10 @@ class HttpClient:
     async def _exchange(self, method: str, path: str, parts: Mapping[str, Any]) -> HttpResponse:
         assert self._client is not None
         async with self._client.stream(method, self._base_url + path, **parts) as response:
-            return _answer(response, await self._body(response))
+            return _response(response, await self._body(response))
 
-    async def _left_alone(self, deadline: float | None) -> HttpResponse | None:
-        """Wait as long as the server has asked for; its refusal when that is longer than there is time."""
+    async def _wait_out_refusal(self, deadline: float | None) -> HttpResponse | None:
+        """Wait as long as the server asked for; return its refusal if the deadline comes first."""
         while (wait := self._quiet_until - _now()) > 0:
             if deadline is not None and _now() + wait > deadline:
                 return self._refusal
@@ -205,27 +205,27 @@ class HttpClient:
     def _wait(
         self, found: HttpResponse | HttpError, again: bool, pause: float, attempt: int, deadline: float | None
     ) -> float | None:
-        """Seconds until the next attempt; None when this was the last."""
+        """Return the seconds until the next attempt; None if this was the last."""
         wait: float | None = pause
         if isinstance(found, HttpError):
             wait = pause if again or not found.sent else None
         elif found.status == _TOO_MANY:
-            wait = self._asked_to_wait(found, pause)
-            # It costs nothing and may go on for minutes: as long as there is time.
+            wait = self._honour_retry_after(found, pause)
+            # Waiting costs nothing, so it continues until the deadline.
             attempt = 0 if deadline is not None else attempt
-        elif found.status not in _PASSING or not again:
+        elif found.status not in _GATEWAY_ERRORS or not again:
             wait = None
         if wait is None or attempt >= self._policy.attempts:
             return None
         return None if deadline is not None and _now() + wait > deadline else wait
 
-    def _asked_to_wait(self, refusal: HttpResponse, pause: float) -> float:
+    def _honour_retry_after(self, refusal: HttpResponse, pause: float) -> float:
         said = refusal.retry_after()
         if not said:
             return pause
         wait = min(said, self._policy.longest_wait)
         self._refusal, self._quiet_until = refusal, max(self._quiet_until, _now() + wait)
-        # Everybody waits for the same instant; a little spread keeps them from arriving together.
+        # All clients wait for the same moment; jitter keeps them from arriving together.
         return wait + random.uniform(0, self._policy.pause / 4)  # noqa: S311 - not for secrets
 
     def _pauses(self) -> Iterator[float]:
@@ -237,13 +237,13 @@ class HttpClient:
         async for piece in response.aiter_bytes():
             size += len(piece)
             if size > self._policy.max_bytes:
-                raise HttpError(f"an answer of more than {self._policy.max_bytes} bytes", sent=True)
+                raise HttpError(f"a response of more than {self._policy.max_bytes} bytes", sent=True)
             pieces.append(piece)
         return b"".join(pieces)
 
 
 def parse_date(text: str) -> float | None:
-    """An HTTP date as seconds since the epoch."""
+    """Return an HTTP date as seconds since the epoch; None if it is invalid."""
     try:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
@@ -254,7 +254,7 @@ def _headers(content: bytes | None, more: Mapping[str, str] | None) -> dict[str,
     return {**({"content-type": "application/json"} if content is not None else {}), **(more or {})}
 
 
-def _answer(response: httpx2.Response, body: bytes) -> HttpResponse:
+def _response(response: httpx2.Response, body: bytes) -> HttpResponse:
     return HttpResponse(
         response.status_code, {name.lower(): value for name, value in response.headers.items()}, body
     )
@@ -274,7 +274,7 @@ async def _pieces(response: httpx2.Response, path: str) -> AsyncGenerator[bytes,
 
 
 def _problem(method: str, path: str, error: httpx2.HTTPError) -> HttpError:
-    """The error without its own text, which may quote a header."""
+    """Return the error without its own message, which may quote a header."""
     import httpx2
 
     never_sent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)

@@ -1,7 +1,7 @@
-"""The guard before everything that listens: hosts, origins, a token, and bodies of bounded size and time.
+"""The guard of every server: it checks host, origin and token, and bounds the body's size and time.
 
-A page in a browser may reach a server on loopback under a name of its own (DNS rebinding): such a request
-names a foreign host or origin, and is refused before anything else is looked at.
+A web page may reach a server on loopback under a name of its own (DNS rebinding): such a request names a
+foreign host or origin, and is refused before anything else is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DRAIN_SECONDS = 1.0
 
 
 class RequestRefused(Exception):
-    """A request that does not reach the app."""
+    """A request that is refused before it reaches the app."""
 
     def __init__(self, status: int, error: str) -> None:
         super().__init__(error)
@@ -33,7 +33,7 @@ class RequestRefused(Exception):
 
 
 class RequestGuard:
-    """Wraps an ASGI app. Bodies are read whole, so that the app never waits for a slow client."""
+    """ASGI middleware that checks requests and reads their bodies, so that no client delays the app."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class RequestGuard:
         body_timeout: float = 10.0,
         same_origin: bool = False,
     ) -> None:
-        """`open_paths` need no token: they check a signature of their own, or tell nothing.
+        """Create the guard. `open_paths` need no token: they check a signature, or reveal nothing.
 
-        With `same_origin`, pages that came from the very host and port that is asked may ask, too.
+        With `same_origin`, pages from the server's own host and port are allowed, too.
         """
         self._app = app
         self._token = token
@@ -60,22 +60,22 @@ class RequestGuard:
         self._same_origin = same_origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or hand it on with its whole body."""
+        """Refuse the request, or pass it on with its whole body."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._guarded(scope, receive, send)
+            await self._handle(scope, receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008})
 
-    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             self._check(scope)
             body = await self._body(scope, receive)
         except RequestRefused as refused:
             if refused.status == 413:
-                await _drained(receive)
-            await answer(send, refused.status, str(refused))
+                await _drain(receive)
+            await send_error(send, refused.status, str(refused))
         else:
             await self._app(scope, _replay(body, receive), send)
 
@@ -115,8 +115,8 @@ class RequestGuard:
         return bytes(body)
 
 
-async def _drained(receive: Receive) -> None:
-    """Read a little more and forget it: who is cut off while sending would not hear why."""
+async def _drain(receive: Receive) -> None:
+    """Discard a little more input: a client that is cut off while sending would not see the response."""
     left = _DRAINED_BYTES
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
@@ -128,14 +128,14 @@ async def _drained(receive: Receive) -> None:
 
 
 def has_token(header: str, token: str) -> bool:
-    """Whether an Authorization header carries the token; takes as long for every wrong one."""
+    """Return whether an Authorization header contains the token, in constant time."""
     scheme, _, given = header.partition(" ")
     right = hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), token.encode())
     return right and scheme.lower() == "bearer"
 
 
-async def answer(send: Send, status: int, error: str) -> None:
-    """Answer with an error and close: what is left of the request is not read."""
+async def send_error(send: Send, status: int, error: str) -> None:
+    """Send an error and close the connection without reading the rest of the request."""
     headers = [
         (b"content-type", b"application/json"),
         (b"cache-control", b"no-store"),
@@ -157,7 +157,7 @@ def _without_port(host: str) -> str:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Gives the body once; after that only the end of the connection is to be heard."""
+    """Return a `receive` that yields the body once, and then only the end of the connection."""
     given = False
 
     async def again() -> Message:

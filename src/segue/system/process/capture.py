@@ -1,4 +1,4 @@
-"""Runs short local tools such as git and captures what they print."""
+"""Run short local tools such as git and capture their output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEPT_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """How a tool ended and the beginning of what it printed; a negative code is the signal that ended it."""
+    """How a tool ended, and the beginning of its output; a negative code is the signal that ended it."""
 
     exit_code: int
     out: bytes
@@ -28,13 +28,13 @@ class Captured:
 
 
 class Pump(Protocol):
-    """Feeds a tool and takes what it prints: `process_pump_posix`, `process_pump_threads`."""
+    """Feeds a tool and collects its output: see `pump_posix` and `pump_threads`."""
 
     kept: dict[str, bytearray]
     timed_out: bool
 
     def run(self, timeout: float) -> None:
-        """Work until the tool has exited; in a thread."""
+        """Work in a thread until the tool has exited."""
 
     def kill(self) -> None:
         """Kill the tool with all its children; harmless when it is gone."""
@@ -70,7 +70,7 @@ async def capture(
 def probe(
     argv: Sequence[str], timeout: float, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> Captured | None:
-    """What the program answered; None when it could not be started or did not end in time."""
+    """Ask a program a short question, such as its version, from synchronous code; None if it fails."""
     # In a thread with a loop of its own, because the caller's thread may already run one.
     with ThreadPoolExecutor(1) as thread:
         question = capture(argv, cwd or Path.cwd(), env, timeout, limit=_KEPT_BYTES)

@@ -1,4 +1,4 @@
-"""The environment a child process gets: an allow-list, so that keys stay where they are."""
+"""The environment of a child process: an allow-list, so that keys are not leaked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PREFIXES = ("LC_", "XDG_")
 
 
 def child_environment(passed: Iterable[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a child may know of our environment: the allow-list, the names passed, and what is added."""
+    """Return a child's environment: the allowed variables, those named in `passed`, and `extra`."""
     names, known = set(passed), dict(os.environ)
     kept = {name: known[name] for name in known if name in names or _allowed(name)}
     return {**kept, **(extra or {})}

@@ -22,31 +22,31 @@ Stream = Literal["out", "err"]
 
 @dataclass(frozen=True, slots=True)
 class JobFolder:
-    """What is on disk of one job: its prompt, its spooled output, who runs it, how it ended."""
+    """The files of one job: its prompt, its output, who runs it, how it ended."""
 
     path: Path
 
     def prepare(self, prompt: bytes) -> None:
-        """Make the folder and put the prompt there, whole."""
+        """Create the folder and write the prompt atomically."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = self.path / "prompt.new"
         new.write_bytes(prompt)
         replace(str(new), str(self.path / "prompt"))
 
     def claim(self) -> dict[str, Any] | None:
-        """What its supervisor wrote before it started the agent; None when no supervisor took the job."""
+        """Return what a supervisor wrote before it started the agent; None if none took the job."""
         return _load(self.path / "claim.json")
 
     def child(self) -> str | None:
-        """The name of the agent's process, if its supervisor lived long enough to write it down."""
+        """Return the name of the agent's process, if its supervisor lived long enough to record it."""
         return (_load(self.path / "job.json") or {}).get("child")
 
     def result(self) -> dict[str, Any] | None:
-        """How the job ended; None as long as nobody knows."""
+        """Return how the job ended; None while that is unknown."""
         return _load(self.path / "exit.json") or None
 
     def write_result(self, result: dict[str, Any]) -> None:
-        """Say how the job ended, in place of a supervisor that cannot."""
+        """Record how the job ended, in place of a dead supervisor."""
         write_whole(str(self.path / "exit.json"), result)
 
 
@@ -58,12 +58,12 @@ def _load(path: Path) -> dict[str, Any] | None:
     try:
         loaded: dict[str, Any] = json.loads(data)
     except ValueError:
-        return {}  # created but not filled: its writer is at it or was killed
+        return {}  # created but not filled: its writer is not done or was killed
     return loaded
 
 
 class OutputReader:
-    """Reads what a job has printed, from the beginning, in pieces that fit into memory."""
+    """Reads the output of a job from the beginning, in pieces that fit into memory."""
 
     def __init__(self, folder: JobFolder) -> None:
         self._folder = folder
@@ -80,7 +80,7 @@ class OutputReader:
         self._open.clear()
 
     def read(self) -> Iterator[tuple[Stream, bytes]]:
-        """What has been added since the last call."""
+        """Yield what was added since the last call."""
         streams: tuple[Stream, ...] = ("out", "err")
         for stream in streams:
             fd = self._descriptor(stream)
@@ -103,29 +103,29 @@ class RunFolder:
     path: Path
 
     def job(self, token: str) -> JobFolder:
-        """The folder of a job; the token becomes a file name, so it must look like one."""
+        """Return the folder of a job; the token becomes a file name, so it must look like one."""
         if not _TOKEN.fullmatch(token):
             raise ValueError(f"not a token: {token!r}")
         return JobFolder(self.path / "jobs" / token)
 
     def jobs(self) -> list[JobFolder]:
-        """All jobs that have not been forgotten."""
+        """Return all jobs that were not deleted."""
         return [JobFolder(path) for path in sorted((self.path / "jobs").glob("*"))]
 
     def prepare(self) -> None:
-        """Make the folder."""
+        """Create the folder."""
         (self.path / "jobs").mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.path / "supervisors").mkdir(mode=0o700, exist_ok=True)
 
     def note_supervisor(self, name: str) -> None:
-        """Remember a supervisor before it is asked for anything."""
+        """Record a supervisor before it is asked for anything."""
         note = self.path / "supervisors" / str(pid_of(name))
         new = note.with_name(f"new-{note.name}")
         new.write_text(name)
         replace(str(new), str(note))
 
     def living_supervisors(self) -> list[str]:
-        """The supervisors that may still start or run something here; notes about dead ones are removed."""
+        """Return the supervisors that are alive, and remove the notes of dead ones."""
         living = []
         for note in sorted((self.path / "supervisors").glob("[0-9]*")):
             name = note.read_text()
@@ -137,5 +137,5 @@ class RunFolder:
         return living
 
     def quit_note(self, name: str) -> Path:
-        """The file that asks a supervisor to end."""
+        """Return the file that asks a supervisor to quit."""
         return Path(quit_note(str(self.path), name))

@@ -1,6 +1,6 @@
-"""A process with all its children as one thing: start it so, interrupt it, end it, kill it.
+"""Start, interrupt, terminate and kill a process together with its children.
 
-POSIX has process groups; Windows has console groups for asking and job objects or `taskkill` for killing.
+POSIX has process groups; Windows has console groups for interrupts, job objects and `taskkill` for kills.
 """
 
 # The supervisor imports this, and pathlib would cost it start-up time.
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 PORTABLE = "SEGUE_PORTABLE"
-"""Set to 1, this variable has POSIX systems use the threads that Windows needs; for tests."""
+"""Setting this variable to 1 makes POSIX systems use the threads that Windows needs; for tests."""
 
 _BATCH = (".cmd", ".bat")
 _SPECIAL = frozenset('"%&|<>^!\r\n')
-"""What the interpreter of batch files would take for its own, whatever the quoting."""
+"""Characters that the interpreter of batch files treats specially, whatever the quoting."""
 
 
 def portable() -> bool:
-    """Whether pipes are read by threads: Windows cannot wait for several of them at once."""
+    """Return whether pipes are read by threads: Windows cannot wait for several at once."""
     return sys.platform == "win32" or os.environ.get(PORTABLE) == "1"
 
 
 def own_group(hidden: bool = False) -> dict[str, Any]:
-    """Arguments that start a process apart from ours; `hidden`: with an invisible console of its own."""
+    """Return Popen options for a process group of its own; `hidden`: also with an invisible console."""
     if sys.platform == "win32":
         flags = subprocess.CREATE_NEW_PROCESS_GROUP | (subprocess.CREATE_NO_WINDOW if hidden else 0)
         return {"creationflags": flags}
@@ -40,7 +40,7 @@ def own_group(hidden: bool = False) -> dict[str, Any]:
 
 
 def interrupt(pid: int) -> None:
-    """Ask a process to end, as Ctrl-C does."""
+    """Interrupt a process, as Ctrl-C does."""
     if sys.platform == "win32":
         with contextlib.suppress(OSError):
             os.kill(pid, signal.CTRL_BREAK_EVENT)
@@ -49,7 +49,7 @@ def interrupt(pid: int) -> None:
 
 
 def terminate_group(pid: int) -> None:
-    """Tell a whole group to end; Windows knows no way to tell, so there its tree is killed."""
+    """Terminate a whole group; Windows cannot ask, so there the tree is killed."""
     if sys.platform == "win32":
         kill(pid)
     else:
@@ -57,7 +57,7 @@ def terminate_group(pid: int) -> None:
 
 
 class Tree:
-    """A process that was started in a group of its own, with everything it has started since."""
+    """A process in a group of its own, with everything it has started."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._pid = process.pid
@@ -67,7 +67,7 @@ class Tree:
             self._job = JobObject(process)
 
     def kill(self) -> None:
-        """Kill all of it, also when the process itself has ended; harmless when nothing is left."""
+        """Kill all of it, also after the process itself has ended."""
         if sys.platform != "win32":
             _send(os.killpg, self._pid, signal.SIGKILL)
         elif self._job.holds:
@@ -86,7 +86,7 @@ def kill(pid: int) -> None:
 
 
 def terminate(pid: int) -> None:
-    """Ask a process that handles it to end in an orderly way; Windows has nothing that arrives."""
+    """Terminate a process that handles the signal; does nothing on Windows."""
     if sys.platform != "win32":
         _send(os.kill, pid, signal.SIGTERM)
 
@@ -97,14 +97,14 @@ def _send(send: Callable[[int, int], None], pid: int, number: int) -> None:
 
 
 def startable(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """The command in a form the system can start: on Windows a bare name may stand for a batch file."""
+    """Return a command that the system can start: on Windows a bare name may mean a batch file."""
     if sys.platform == "win32":
         return windows_argv(argv, env.get("PATH", ""), env.get("PATHEXT", ".COM;.EXE;.BAT;.CMD"))
     return list(argv)
 
 
 def windows_argv(argv: Sequence[str], path: str, extensions: str) -> list[str]:
-    """The command with its program's full name; one that a batch file would misread is refused."""
+    """Return the command with its program's full path; raises for arguments a batch file would misread."""
     folders = [""] if os.path.dirname(argv[0]) else path.split(os.pathsep)
     program = _find(argv[0], folders, extensions.lower().split(";")) or argv[0]
     if program.lower().endswith(_BATCH):
@@ -117,7 +117,7 @@ def windows_argv(argv: Sequence[str], path: str, extensions: str) -> list[str]:
 
 
 def _find(name: str, folders: list[str], extensions: list[str]) -> str | None:
-    # A package manager puts `agent` for POSIX shells beside `agent.cmd`: only the latter can be started.
+    # Package managers put `agent` for POSIX shells beside `agent.cmd`; only the latter can be started.
     endings = [""] if name.lower().endswith(tuple(extensions)) else extensions
     for folder in folders:
         for ending in endings:

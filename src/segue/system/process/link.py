@@ -1,4 +1,4 @@
-"""Segue's end of the pipes to the supervisor it started."""
+"""The connection to the supervisor that this process started."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REPLY_MAX = 1024**2
 
 @dataclass(slots=True)
 class Heard:
-    """What the supervisor has said about one job so far."""
+    """What the supervisor has reported about one job so far."""
 
     news: asyncio.Event = field(default_factory=asyncio.Event)
     taken: bool = False
@@ -32,7 +32,7 @@ class Heard:
 
 
 class Link:
-    """A running supervisor: ask it for things, and hear what becomes of the jobs."""
+    """A running supervisor: send it requests, and follow its jobs."""
 
     def __init__(self, process: Process, name: str) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class Link:
     async def open(cls, folder: RunFolder, hold_fds: Sequence[int], tied: bool = False) -> Link:
         """Start a supervisor for the folder."""
         folder.prepare()
-        # Windows can hand down no descriptors; see docs/platforms.md for what that means for the lock.
+        # Windows cannot inherit descriptors; docs/platforms.md says what that means for the lock.
         options = own_group(hidden=True)
         options |= {} if sys.platform == "win32" else {"pass_fds": tuple(hold_fds)}
         program, *arguments = part_command("--segue-supervisor", "segue.system.supervisor.main")
@@ -62,29 +62,29 @@ class Link:
                 **options,
             )
         name = identify(process.pid)
-        # Noted before it is asked for anything: whoever comes after a killed Segue can find it.
+        # Recorded before any request, so that it can be found if Segue is killed.
         folder.note_supervisor(name)
         link = cls(process, name)
         await link.ask(type="hello", name=name, tied=tied)
         return link
 
     def hear(self, token: str) -> Heard:
-        """Follow what is said about a job; ask for it only afterwards."""
+        """Follow what is reported about a job; call this before requesting it."""
         return self._heard.setdefault(token, Heard())
 
     def stop_hearing(self, token: str) -> None:
-        """Forget a job that nobody follows any more."""
+        """Stop following a job."""
         self._heard.pop(token, None)
 
     async def ask(self, **request: Any) -> None:
-        """Send a request; when the supervisor is gone, `gone` says so."""
+        """Send a request; if the supervisor is gone, `gone` is set."""
         assert self._process.stdin
         with contextlib.suppress(ConnectionError):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             await self._process.stdin.drain()
 
     async def close(self, patience: float) -> None:
-        """Have it end every job and then itself; kill it when it does not obey in time."""
+        """Have it end every job and quit; kill it if that takes too long."""
         await self.ask(type="quit")
         try:
             await asyncio.wait_for(asyncio.shield(self._listener), patience)
@@ -93,7 +93,7 @@ class Link:
             await self._listener
 
     def kill(self) -> None:
-        """Kill the supervisor itself; its agents are the caller's to end."""
+        """Kill the supervisor itself; the caller must end its agents."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 

@@ -1,4 +1,4 @@
-"""Small JSON files that Segue and its supervisors leave for each other: there in full, or not at all."""
+"""Small JSON files that Segue and its supervisors leave for each other, complete or not at all."""
 
 # The supervisor imports this, and pathlib would cost it start-up time.
 # ruff: noqa: PTH105
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 BINARY: int = getattr(os, "O_BINARY", 0)
-"""Without it, Windows changes line ends."""
+"""Without this flag, Windows changes line ends."""
 
 _PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -38,7 +38,7 @@ def write_whole(path: str, data: dict[str, Any]) -> None:
 
 
 def replace(new: str, path: str) -> None:
-    """Put a file in another's place; Windows refuses as long as somebody reads the old one."""
+    """Replace a file by another; retry on Windows, which refuses while the old one is open."""
     for pause in _PAUSES if sys.platform == "win32" else ():
         try:
             os.replace(new, path)
@@ -50,5 +50,5 @@ def replace(new: str, path: str) -> None:
 
 
 def quit_note(folder: str, name: str) -> str:
-    """The file that asks the named supervisor to end, where no signal can: see `supervisor_threads`."""
+    """Return the file that asks the named supervisor to quit, where no signal can: see `threads.py`."""
     return f"{folder}/supervisors/quit-{name.split('/')[2] if name else ''}"

@@ -1,4 +1,4 @@
-"""Ends what a dead Segue or a dead supervisor left running."""
+"""End what a dead Segue or a dead supervisor left running."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _CLEAN_LOOKS = 2
 
 
 def patience(grace: float) -> float:
-    """How long a supervisor may take to end its jobs: two waits on the ladder, and the killing."""
+    """Return how long a supervisor may take to end its jobs: two grace periods, and the killing."""
     return 2 * grace + _GIVE_UP + 5.0
 
 
 async def end_orphans(folder: Path) -> int:
-    """End whatever an old supervisor still runs in the folder, and itself; how many jobs that were."""
+    """End old supervisors of the folder and everything they run; return the number of jobs."""
     run = RunFolder(folder.resolve())
     running = [job for job in run.jobs() if job.claim() is not None and job.result() is None]
     await end_supervisors(run, run.living_supervisors(), _longest_grace(running))
@@ -41,7 +41,7 @@ def _longest_grace(jobs: list[JobFolder]) -> float:
 
 
 async def end_supervisors(folder: RunFolder, names: list[str], grace: float) -> None:
-    """Have supervisors end their jobs and then themselves; kill those that do not obey in time."""
+    """Have supervisors end their jobs and quit; kill those that take too long."""
     for name in names:
         _ask_to_quit(folder, name)
     deadline = time.monotonic() + patience(grace)
@@ -62,7 +62,7 @@ def _ask_to_quit(folder: RunFolder, name: str) -> None:
 
 
 async def end_lost(job: JobFolder) -> dict[str, Any]:
-    """Kill every process of a job whose supervisor is dead, and write down that its end was not seen."""
+    """Kill every process of a job whose supervisor is dead, and record that its end was not seen."""
     claim = job.claim() or {}
     child = job.child()
     started = claim.get("started", time.time())
@@ -88,7 +88,7 @@ async def _end_survivors(job: JobFolder, claim: dict[str, Any]) -> None:
     deadline = time.monotonic() + _GIVE_UP
     clean = 0
     while clean < _CLEAN_LOOKS and time.monotonic() < deadline:
-        # The group may be trusted only as long as its leader lives: a pid can be given to somebody else.
+        # The group is reliable only while its leader lives: pids are reused.
         found = find_survivors(markers, pid_of(child) if child and not is_dead(child) else None)
         for pid in found:
             kill(pid)

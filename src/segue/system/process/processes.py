@@ -1,4 +1,4 @@
-"""Runs agents under a supervisor that outlives Segue, and adopts those that a killed Segue left at work."""
+"""Run agents under a supervisor that outlives Segue, and adopt those that a killed Segue left running."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of what the program printed."""
+    """A piece of the program's output."""
 
     stream: Stream
     data: bytes
@@ -41,7 +41,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How the program ended. `reason` is None when it ended by itself; see `supervisor.py` for the others."""
+    """How the program ended. `reason` is None if it ended by itself; see `supervisor/main.py`."""
 
     code: int | None
     signal: int | None
@@ -53,7 +53,7 @@ class Exit:
 
 
 class Processes:
-    """The agents of one run. Leaving the context ends every one of them, and the supervisor."""
+    """The agents of one run. Leaving the context ends all of them, and the supervisor."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class Processes:
         before_first: Callable[[], Awaitable[None]] | None = None,
         tied: bool = False,
     ) -> None:
-        """The supervisor inherits `hold_fds`; `before_first` is awaited before it is started.
+        """Use a folder. The supervisor inherits `hold_fds`; `before_first` is awaited before its start.
 
-        A supervisor that is `tied` ends its agents when this process dies: nobody will adopt them.
+        A supervisor that is `tied` ends its agents when this process dies; they are never adopted.
         """
         self._folder = RunFolder(folder.resolve())
         self._hold_fds = hold_fds
@@ -76,7 +76,7 @@ class Processes:
         self._grace = 0.0
 
     def warm(self) -> None:
-        """Start the supervisor while other things are made ready; the first launch waits for it."""
+        """Start the supervisor in advance; the first launch waits for it."""
         self._warming = asyncio.create_task(self._supervisor())
 
     async def __aenter__(self) -> Processes:
@@ -89,7 +89,7 @@ class Processes:
             self._warming.cancel()
             await asyncio.wait({self._warming})
             if not self._warming.cancelled():
-                self._warming.exception()  # seen: a launch would have raised it
+                self._warming.exception()  # retrieved, so that asyncio does not complain
         if self._link is not None:
             await self._link.close(patience(self._grace))
         await end_orphans(self._folder.path)
@@ -104,13 +104,13 @@ class Processes:
         watch: JobWatch = AdoptedWatch(job) if adopted else OwnWatch(job, await self._supervisor())
         self._grace = max(self._grace, command.limits.grace)
         try:
-            result = await _begin(watch, command)
+            result = await _start(watch, command)
             with OutputReader(job) as output:
                 while result is None:
                     result = await self._result(job, watch)
                     for stream, data in output.read():
                         yield Chunk(stream, data)
-                        await asyncio.sleep(0)  # a long replay must not hold up everybody else
+                        await asyncio.sleep(0)  # a long replay must not block everything else
                     if result is None and watch.taken():
                         adopted, watch = True, AdoptedWatch(job)
                     elif result is None:
@@ -128,43 +128,43 @@ class Processes:
         return self._link
 
     async def _result(self, job: JobFolder, watch: JobWatch) -> dict[str, Any] | None:
-        gone = watch.gone()  # asked first: a supervisor writes its last word before it dies
+        gone = watch.gone()  # first: a supervisor writes the result before it dies
         result = watch.result()
         if result is not None or not gone:
             return result
         if job.claim() is not None:
             return await end_lost(job)
         log = self._folder.path / "supervisor.log"
-        return _unlaunched("not_started", f"the supervisor ended before it started the agent; see {log}")
+        return _not_launched("not_started", f"the supervisor ended before it started the agent; see {log}")
 
     def printed(self, token: str) -> Iterator[tuple[Stream, bytes]]:
-        """All that a job has printed so far, as it came, secrets included."""
+        """Yield the raw output of a job so far, secrets included."""
         with OutputReader(self._folder.job(token)) as output:
             yield from output.read()
 
     def scratch(self, token: str) -> Path:
-        """A private folder for files that a job needs; it goes when the job is forgotten."""
+        """Return a private folder for files of a job; it is deleted with the job."""
         return private_folder(self._folder.job(token).path / "scratch")
 
     def shared(self, name: str) -> Path:
-        """A private folder for files that launches of an agent hand on; it stays as long as the run's."""
+        """Return a private folder that launches of an agent share; it lasts as long as the run's."""
         return private_folder(self._folder.path / "agents" / name)
 
     def forget(self, token: str) -> None:
-        """Delete what is kept of a job, once its outcome is written down elsewhere."""
+        """Delete the files of a job, once its outcome is stored elsewhere."""
         shutil.rmtree(self._folder.job(token).path, ignore_errors=True)
 
 
-async def _begin(watch: JobWatch, command: Command) -> dict[str, Any] | None:
+async def _start(watch: JobWatch, command: Command) -> dict[str, Any] | None:
     try:
         await watch.begin(command)
     except OSError as error:
         reason = "disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not_started"
-        return _unlaunched(reason, f"{type(error).__name__}: {error}")
+        return _not_launched(reason, f"{type(error).__name__}: {error}")
     return None
 
 
-def _unlaunched(reason: str, message: str) -> dict[str, Any]:
+def _not_launched(reason: str, message: str) -> dict[str, Any]:
     return {
         "exit_code": None,
         "signal": None,

@@ -1,4 +1,4 @@
-"""Feeds a short tool and takes what it prints until it exits, with one selector for all its pipes."""
+"""Feed a short tool and collect its output, with one selector for all pipes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POLL = 0.02
 
 
 class SelectorPump:
-    """A running tool, its pipes, and what it printed so far. Its `run` works in a thread."""
+    """A running tool, its pipes and its output so far."""
 
     def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> None:
         self.process = process
@@ -33,7 +33,7 @@ class SelectorPump:
         self._selector = selectors.DefaultSelector()
 
     def run(self, timeout: float) -> None:
-        """Feed and empty the pipes until the tool exits, also when a grandchild holds them open."""
+        """Feed and empty the pipes until the tool exits, even if a grandchild keeps them open."""
         process = self.process
         assert process.stdin
         assert process.stdout
@@ -99,14 +99,14 @@ class SelectorPump:
     def _drain(self) -> None:
         for key in list(self._selector.get_map().values()):
             moved = 0
-            # A pipe holds no more than this, so more was written after the tool's exit.
+            # A pipe cannot contain more than this, so more was written after the tool's exit.
             while key.data in self.kept and moved < _PIPE_MAX and (count := self._take(key.fd, key.data)):
                 moved += count
 
 
 @contextlib.contextmanager
 def _exit_watch(pid: int) -> Iterator[int | None]:
-    """A descriptor that becomes readable when the process exits, where the system has such a thing."""
+    """Yield a descriptor that becomes readable when the process exits; None if the system has none."""
     fd = None
     if sys.platform == "linux":
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Feeds a short tool and takes what it prints until it exits, with a thread for each pipe.
+"""Feed a short tool and collect its output, with a thread for each pipe.
 
 Windows needs it, because it cannot wait for several pipes at once; it works on every system.
 """
@@ -20,7 +20,7 @@ _LAST_WORDS = 2.0
 
 
 class ThreadPump:
-    """A running tool and what it printed so far. Its `run` works in a thread."""
+    """A running tool and its output so far."""
 
     def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> None:
         self.process = process
@@ -31,7 +31,7 @@ class ThreadPump:
         self._limit = limit
 
     def run(self, timeout: float) -> None:
-        """Have the pipes fed and emptied until the tool exits; an end that is held open is not awaited."""
+        """Feed and empty the pipes until the tool exits, even if a grandchild keeps them open."""
         pipes = {"in": self.process.stdin, "out": self.process.stdout, "err": self.process.stderr}
         threads = [
             threading.Thread(

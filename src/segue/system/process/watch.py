@@ -1,4 +1,4 @@
-"""Two ways to watch a job: one that our own supervisor runs, and one that an earlier supervisor runs."""
+"""Two ways to watch a job: run by our own supervisor, or by an earlier one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program to run: never through a shell, its input given whole."""
+    """A program to run, without a shell, with its whole input."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -30,29 +30,29 @@ class Command:
 
 
 class JobWatch(Protocol):
-    """What following a job needs to know."""
+    """Follows a job."""
 
     async def begin(self, command: Command) -> None:
-        """Have the job started, unless it is already."""
+        """Start the job, unless it was started before."""
 
     async def news(self) -> None:
         """Wait until there may be something new."""
 
     def gone(self) -> bool:
-        """Whether the supervisor of the job is dead."""
+        """Return whether the supervisor of the job is dead."""
 
     def taken(self) -> bool:
-        """Whether the job turned out to be in the hands of an earlier supervisor."""
+        """Return whether an earlier supervisor already runs the job."""
 
     def result(self) -> dict[str, Any] | None:
-        """How the job ended; None as long as it runs."""
+        """Return how the job ended; None while it runs."""
 
     async def end(self) -> None:
-        """End the agent with all its children; nothing to do when it has ended."""
+        """End the agent with all its children, unless it has ended."""
 
 
 class OwnWatch:
-    """Watches a job of the supervisor that this process started: it tells when there is something new."""
+    """Watches a job of the supervisor that this process started, which reports news."""
 
     def __init__(self, job: JobFolder, link: Link) -> None:
         self._job = job
@@ -62,7 +62,7 @@ class OwnWatch:
         self._grace: float | None = None
 
     async def begin(self, command: Command) -> None:
-        """Ask the supervisor to start the job; from here on it may run."""
+        """Ask the supervisor to start the job."""
         self._job.prepare(command.stdin)
         limits = command.limits
         self._grace = limits.grace
@@ -79,32 +79,32 @@ class OwnWatch:
         )
 
     async def news(self) -> None:
-        """Wait for the supervisor to say something about the job."""
+        """Wait for the supervisor to report something about the job."""
         await self._heard.news.wait()
         self._heard.news.clear()
 
     def gone(self) -> bool:
-        """Whether the supervisor is dead."""
+        """Return whether the supervisor is dead."""
         return self._link.gone
 
     def taken(self) -> bool:
-        """Whether an earlier supervisor was quicker."""
+        """Return whether an earlier supervisor already runs the job."""
         return self._heard.taken
 
     def result(self) -> dict[str, Any] | None:
-        """What the supervisor said, or wrote before it died."""
+        """Return what the supervisor reported, or wrote before it died."""
         return self._heard.result or (self._job.result() if self._link.gone else None)
 
     async def end(self) -> None:
-        """Have the supervisor end the agent, and kill both when that takes too long."""
+        """Have the supervisor end the agent; kill both if that takes too long."""
         if self._grace is not None and self.result() is None and not self._link.gone:
             await self._link.ask(type="end", token=self._token)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._settled(), patience(self._grace))
+                await asyncio.wait_for(self._wait_for_end(), patience(self._grace))
         await self._make_sure()
         self._link.stop_hearing(self._token)
 
-    async def _settled(self) -> None:
+    async def _wait_for_end(self) -> None:
         while self.result() is None and not self._link.gone and not self._heard.taken:
             await self.news()
 
@@ -122,33 +122,33 @@ class OwnWatch:
 
 
 class AdoptedWatch:
-    """Watches a job of an earlier supervisor by its files, which are all that is left of the connection."""
+    """Watches a job of an earlier supervisor through its files; its pipes are gone."""
 
     def __init__(self, job: JobFolder) -> None:
         self._job = job
         self._run = RunFolder(job.path.parent.parent)
 
     async def begin(self, command: Command) -> None:
-        """Nothing: it was started before."""
+        """Do nothing: the job was started before."""
 
     async def news(self) -> None:
         """Wait a moment."""
         await asyncio.sleep(_POLL)
 
     def gone(self) -> bool:
-        """Whether the supervisor is dead; a nameless one lives as long as any does in this run's folder."""
+        """Return whether the supervisor is dead; an unnamed one may be any living one of the run."""
         return all(is_dead(name) for name in self._supervisors())
 
     def taken(self) -> bool:
-        """It is known who has the job."""
+        """Return False: this is the supervisor that runs the job."""
         return False
 
     def result(self) -> dict[str, Any] | None:
-        """What the supervisor wrote at the end."""
+        """Return what the supervisor wrote at the end."""
         return self._job.result()
 
     async def end(self) -> None:
-        """Have the supervisor end its jobs and itself, and kill both when that takes too long."""
+        """Have the supervisor end its jobs and quit; kill both if that takes too long."""
         if self.result() is not None:
             return
         grace = (self._job.claim() or {}).get("grace", 0.0)

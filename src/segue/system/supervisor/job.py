@@ -1,4 +1,4 @@
-"""One agent under a supervisor: its process, its spool, its limits, and how far up the ladder it is."""
+"""One agent under a supervisor: its process, output, limits, and how far its ending has got."""
 
 # Importing pathlib would cost a third of the supervisor's start-up time.
 # ruff: noqa: PTH123
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 LAST_RUNG = 2
 PIPE_MAX = 1024 * 1024
-"""A pipe holds no more than this, so what comes beyond it was written after the agent's exit."""
+"""A pipe cannot contain more than this, so the rest was written after the agent's exit."""
 
 
 class SupervisedJob:
-    """One agent."""
+    """One agent and the state of its ending."""
 
     def __init__(self, request: dict[str, Any], folder: str) -> None:
         self.token: str = request["token"]
@@ -73,9 +73,9 @@ class SupervisedJob:
         self.tree = Tree(self.process)
 
     def keep(self, name: str, data: bytes) -> None:
-        """Put what the agent printed into the spool."""
+        """Write the agent's output to its file."""
         self.heard = time.monotonic()
-        # Beyond a limit the pipe is still emptied: an agent that blocks on it could not obey the ladder.
+        # Beyond a limit the pipe is still emptied: an agent that blocks on it could not end itself.
         rest = b"" if self.full or not self.spools else data[: self.room]
         try:
             while rest:
@@ -91,26 +91,26 @@ class SupervisedJob:
             self.end("output", f"it printed more than {sum(self.sizes.values())} bytes")
 
     def end(self, reason: str, message: str) -> None:
-        """Begin to climb the ladder, unless it is being climbed."""
+        """Start ending the agent: ask, terminate, kill."""
         if self.reason is None:
             self.reason, self.message = reason, message
             self.due_at = time.monotonic() if self.exit is None else self.due_at
 
     def due(self) -> float:
-        """When this job wants to be looked at next."""
+        """Return when this job must be looked at next."""
         if self.exit is not None or self.reason is not None:
             return self.due_at
         return min(self.began + self.wall, self.heard + self.idle)
 
     def check_limits(self, now: float) -> None:
-        """Begin to end an agent that has had its time."""
+        """Start ending an agent that has reached a time limit."""
         if now >= self.began + self.wall:
             self.end("wall", f"it ran longer than {self.wall:g} s")
         elif now >= self.heard + self.idle:
             self.end("idle", f"it printed nothing for {self.idle:g} s")
 
     def climb(self) -> None:
-        """Ask the agent, then its whole group, with a wait after each; what follows is being killed."""
+        """Interrupt the agent, then terminate its group, each followed by a grace period before the kill."""
         assert self.pid is not None
         self.rung += 1
         if self.rung == 1:
@@ -119,8 +119,8 @@ class SupervisedJob:
             terminate_group(self.pid)
         self.due_at = time.monotonic() + self.grace
 
-    def exited(self, code: int) -> None:
-        """Note the exit code and kill the group at once."""
+    def note_exit(self, code: int) -> None:
+        """Record the exit code and kill the group at once."""
         assert self.tree is not None
         assert self.process is not None
         self.exit = self.process.returncode = code
@@ -128,7 +128,7 @@ class SupervisedJob:
         self.tree.kill()
 
     def result(self) -> dict[str, Any]:
-        """What exit.json says."""
+        """Return the content of exit.json."""
         code = self.exit
         return {
             "exit_code": code if code is not None and code >= 0 else None,
@@ -143,7 +143,7 @@ class SupervisedJob:
         }
 
     def close(self) -> None:
-        """Give back every descriptor."""
+        """Close every descriptor."""
         for pipe in self.pipes.values():
             pipe.close()
         for fd in self.spools.values():

@@ -1,7 +1,7 @@
-"""Outlives Segue: starts agents, keeps what they print and how they end, holds their limits, ends them all.
+"""The supervisor, which outlives Segue: it starts agents, stores their output, enforces limits, ends them.
 
-Segue starts it once per run, so it and what it imports use little. Pipes carry signals (JSON lines on stdin
-and stdout), files carry data (FOLDER/jobs/TOKEN). Requests are `hello`, `start`, `end` and `quit`; replies
+Segue starts it once per run, so it imports little. Pipes are for signals (JSON lines on stdin and stdout),
+files for data (FOLDER/jobs/TOKEN). Requests are `hello`, `start`, `end` and `quit`; replies
 are `started`, `taken`, `output` and `ended`. The `reason` of an end is null (by itself), `wall`, `idle`,
 `output`, `disk`, `ended` (asked to) or `not_started`.
 """
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class IOBackend(AbstractContextManager[None], Protocol):
-        """How a supervisor hears: `supervisor_posix` with a selector, `supervisor_threads` with threads."""
+        """Waits for events: `posix.py` with a selector, `threads.py` with threads."""
 
         def wait(self, timeout: float | None) -> None:
-            """Wait for something to happen, and have it dealt with."""
+            """Wait for events and handle them."""
 
         def follow(self, job: SupervisedJob) -> None:
-            """Hear what the job prints, and its end."""
+            """Watch the job's output and its end."""
 
         def leave(self, job: SupervisedJob) -> None:
-            """The agent has exited: take what is left in its pipes."""
+            """Read what is left in the pipes of an agent that has exited."""
 
         def quiet(self, job: SupervisedJob) -> bool:
-            """Whether all that an agent printed has been taken."""
+            """Return whether all output of the agent has been read."""
 
         def reap(self) -> None:
             """Look for children that have exited."""
 
         def tell(self) -> None:
-            """Write to Segue what waits for it, without ever waiting for Segue."""
+            """Write the queued replies to Segue without ever waiting for it."""
 
 
 _GIVE_UP = 10.0
@@ -56,7 +56,7 @@ _LONGEST_NAP = 3600.0
 
 
 class Client:
-    """Segue at the other end of two pipes: what it asks, and what waits to be told."""
+    """Segue at the other end of two pipes: its requests, and the replies that wait for it."""
 
     def __init__(self) -> None:
         self.attached = True
@@ -64,19 +64,19 @@ class Client:
         self._asked = b""
 
     def requests(self, data: bytes) -> list[dict[str, Any]]:
-        """The requests that have arrived in full; a cut one at the end of the stream was never made."""
+        """Return the complete requests; one that is cut off at the end of the stream does not count."""
         self.attached = bool(data)
         *lines, self._asked = (self._asked + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
     def tell(self, **reply: Any) -> None:
-        """Put a reply in line."""
+        """Queue a reply."""
         if self.attached:
             self.waiting += json.dumps(reply).encode() + b"\n"
 
 
 class Supervisor:
-    """The loop: listens to Segue, to the agents and to signals, and looks at each job when it is due."""
+    """The loop: handles requests, output and signals, and looks at each job when it is due."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -90,7 +90,7 @@ class Supervisor:
         self.io = _open_backend(self)
 
     def run(self) -> None:
-        """Work until there is nothing left to do and nobody left to ask for more."""
+        """Work until no job is left and no more requests can come."""
         with self.io:
             while self.jobs or (self.client.attached and not self.quitting):
                 due = min((job.due() for job in self.jobs.values()), default=None)
@@ -101,14 +101,14 @@ class Supervisor:
                     self._look_after(job, now)
                 self._report()
 
-    def asked(self, data: bytes) -> None:
-        """Segue has sent this; nothing means that it is gone."""
+    def handle_input(self, data: bytes) -> None:
+        """Handle what Segue has sent; no data means that it is gone."""
         for request in self.client.requests(data):
-            self._obey(request)
+            self._handle(request)
         if self.tied and not self.client.attached:
-            self.quit()  # nobody will come back for these agents
+            self.quit()  # these agents are never adopted
 
-    def _obey(self, request: dict[str, Any]) -> None:
+    def _handle(self, request: dict[str, Any]) -> None:
         kind = request["type"]
         if kind == "hello":
             self.name = request["name"]
@@ -127,10 +127,10 @@ class Supervisor:
         for job in self.jobs.values():
             job.end("ended", "it was asked to end")
 
-    def exited(self, pid: int, code: int) -> None:
-        """A child has ended; most often it is an agent."""
+    def handle_exit(self, pid: int, code: int) -> None:
+        """Handle the end of a child, which usually is an agent."""
         for job in [job for job in self.jobs.values() if job.pid == pid]:
-            job.exited(code)
+            job.note_exit(code)
             self.io.leave(job)
 
     def _start(self, request: dict[str, Any]) -> None:
@@ -141,7 +141,7 @@ class Supervisor:
             # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
             write_new(f"{job.folder}/claim.json", facts)
             job.spawn(request)
-            write_whole(f"{job.folder}/job.json", {**facts, "child": self._name_of(job.pid)})
+            write_whole(f"{job.folder}/job.json", {**facts, "child": self._identify(job.pid)})
         except FileExistsError:
             self.client.tell(type="taken", token=token)
             return
@@ -163,7 +163,7 @@ class Supervisor:
         self.io.follow(job)
         self.client.tell(type="started", token=job.token, pid=job.pid)
 
-    def _name_of(self, pid: int | None) -> str:
+    def _identify(self, pid: int | None) -> str:
         start = start_time(pid) if pid is not None else None
         return "/".join((*self.name.split("/")[:2], str(pid), start or "-"))
 
@@ -176,7 +176,7 @@ class Supervisor:
             job.check_limits(now)
 
     def _kill(self, job: SupervisedJob, now: float) -> None:
-        """Kill what is left of a job, again and again until there is nothing left."""
+        """Kill what is left of a job, repeatedly until nothing is left."""
         self.io.reap()
         left = self._survivors(job)
         for pid in left:
@@ -193,8 +193,8 @@ class Supervisor:
         others = {other.pid for other in self.jobs.values() if other is not job}
         heirs = own_children() - others if self.subreaper else set()
         if self.subreaper and job.exit is not None and not heirs:
-            return set()  # every orphan of this job would have become a child of ours
-        # An orphan without a marker belongs to this job for sure only when there is no other one.
+            return set()  # every orphan of this job would be our child
+        # An orphan without a marker certainly belongs to this job only if there is no other one.
         return find_survivors({JOB_MARKER: job.folder}, job.pid, () if others else heirs) - others
 
     def _finish(self, job: SupervisedJob) -> None:
@@ -202,12 +202,12 @@ class Supervisor:
         job.close()
         self.jobs.pop(job.token, None)
         result = job.result()
-        with contextlib.suppress(OSError):  # Segue hears it all the same
+        with contextlib.suppress(OSError):  # Segue is told all the same
             write_whole(f"{job.folder}/exit.json", result)
         self.client.tell(type="ended", token=job.token, exit=result)
 
     def _report(self) -> None:
-        # Sizes are told only when all else is written: a slow Segue gets one line per job, not a flood.
+        # Sizes are sent only when all else is written: a slow Segue gets one line per job, not a flood.
         for job in () if self.client.waiting else self.jobs.values():
             if job.told != job.sizes:
                 job.told = dict(job.sizes)
@@ -226,7 +226,7 @@ def _open_backend(supervisor: Supervisor) -> IOBackend:
 
 
 def become_subreaper() -> bool:
-    """Have orphaned descendants come back to this process (Linux only), so that they are easily found."""
+    """Become the parent of orphaned descendants (Linux only), so that they are easily found."""
     if sys.platform != "linux" or portable():
         return False
     try:

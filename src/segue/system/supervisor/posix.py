@@ -1,4 +1,4 @@
-"""How a supervisor hears on POSIX systems: one selector for Segue, the agents and signals."""
+"""The supervisor's events on POSIX systems: one selector for Segue, the agents and signals."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _CHUNK = 64 * 1024
 
 
 class SelectorBackend:
-    """Hears everything in one thread, and never waits for anybody to read."""
+    """Handles everything in one thread, and never waits for a reader."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
         self._selector = selectors.DefaultSelector()
         os.set_blocking(0, False)
         os.set_blocking(1, False)
-        self._selector.register(0, selectors.EVENT_READ, self._hear_client)
+        self._selector.register(0, selectors.EVENT_READ, self._read_requests)
         wake, wakeup = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(wakeup, False)
@@ -38,10 +38,10 @@ class SelectorBackend:
         # Handlers and not SIG_IGN, which the agents would inherit.
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: None)
-        self._selector.register(wake, selectors.EVENT_READ, lambda: self._hear_signals(wake))
+        self._selector.register(wake, selectors.EVENT_READ, lambda: self._read_signals(wake))
 
     def __enter__(self) -> None:
-        """Nothing to hold: there is one thread."""
+        """Do nothing: there is one thread."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -49,18 +49,20 @@ class SelectorBackend:
         pass
 
     def wait(self, timeout: float | None) -> None:
-        """Wait for something to happen, and have it dealt with."""
+        """Wait for events and handle them."""
         for key, _ in self._selector.select(timeout):
             key.data()
 
     def follow(self, job: SupervisedJob) -> None:
-        """Hear what the job prints."""
+        """Watch the job's output."""
         for name, pipe in job.pipes.items():
             os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ, lambda name=name: self._hear_job(job, name))
+            self._selector.register(
+                pipe, selectors.EVENT_READ, lambda name=name: self._read_output(job, name)
+            )
 
     def leave(self, job: SupervisedJob) -> None:
-        """Take what the agent left in its pipes; never wait for an end that a grandchild holds open."""
+        """Read what the agent left in its pipes, without waiting for a grandchild that keeps them open."""
         for name, pipe in job.pipes.items():
             self._selector.unregister(pipe)
             moved = 0
@@ -69,20 +71,20 @@ class SelectorBackend:
         job.close()
 
     def quiet(self, _job: SupervisedJob) -> bool:
-        """Everything the job printed was taken when it was left."""
+        """Return True: `leave` has read everything."""
         return True
 
     def reap(self) -> None:
-        """Note the exit of every child that has ended, also of those that only became ours."""
+        """Handle the exit of every child that has ended, including adopted orphans."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                self._supervisor.exited(pid, os.waitstatus_to_exitcode(status))
+                self._supervisor.handle_exit(pid, os.waitstatus_to_exitcode(status))
 
     def tell(self) -> None:
-        """Write to Segue what the pipe takes now, and the rest when it can."""
+        """Write what the pipe takes now, and the rest later."""
         client = self._supervisor.client
         try:
             while client.waiting:
@@ -97,22 +99,22 @@ class SelectorBackend:
         elif watched and not client.waiting:
             self._selector.unregister(1)
 
-    def _hear_client(self) -> None:
+    def _read_requests(self) -> None:
         try:
             data = os.read(0, _CHUNK)
         except BlockingIOError:
             return
-        self._supervisor.asked(data)
+        self._supervisor.handle_input(data)
         if not data:
             self._selector.unregister(0)
 
-    def _hear_signals(self, wake: int) -> None:
+    def _read_signals(self, wake: int) -> None:
         numbers = os.read(wake, _CHUNK)
         if signal.SIGTERM in numbers or signal.SIGINT in numbers:
             self._supervisor.quit()
         self.reap()
 
-    def _hear_job(self, job: SupervisedJob, name: str) -> None:
+    def _read_output(self, job: SupervisedJob, name: str) -> None:
         if name in job.pipes and _take(job, name) == 0:
             pipe = job.pipes.pop(name)
             self._selector.unregister(pipe)
@@ -120,7 +122,7 @@ class SelectorBackend:
 
 
 def _take(job: SupervisedJob, name: str) -> int | None:
-    """Move what is readable now from the pipe to the spool: bytes moved, 0 at its end, None for later."""
+    """Move what is readable from the pipe to the file; return its size, 0 at the end, None for later."""
     try:
         data = os.read(job.pipes[name].fileno(), _CHUNK)
     except BlockingIOError:

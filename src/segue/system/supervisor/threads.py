@@ -1,6 +1,6 @@
-"""How a supervisor hears where pipes cannot be waited for together: a thread for each, one lock for all.
+"""The supervisor's events where pipes cannot be selected: a thread for each pipe, one lock for all.
 
-Windows needs it; it works on every system, so that tests run it on Linux too.
+Windows needs it, but it works on every system, so that tests can run it on Linux.
 """
 
 # Importing pathlib would cost a third of the supervisor's start-up time.
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _CHUNK = 64 * 1024
 _NAP = 0.1
-"""How late a signal or a note may be seen."""
+"""How late a signal or a note may be noticed."""
 _LAST_WORDS = 2.0
-"""Seconds that what is left in a pipe may take after the agent's exit, and Segue to read the last reply."""
+"""Seconds for reading the rest of a pipe after the agent's exit, and for Segue to read the last reply."""
 
 
 class ThreadBackend:
-    """Whoever has the lock may change anything; the main thread gives it away only while it waits."""
+    """Every thread changes state under one lock; the main thread releases it only while it waits."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
@@ -42,12 +42,12 @@ class ThreadBackend:
         self._asked_to_quit = False
         for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
             if hasattr(signal, name):
-                signal.signal(getattr(signal, name), self._hear_signal)
+                signal.signal(getattr(signal, name), self._note_signal)
 
     def __enter__(self) -> None:
-        """Hold the lock, and begin to hear Segue."""
+        """Take the lock and start to read requests."""
         self._changed.acquire()
-        self._start(self._hear_client)
+        self._start(self._read_requests)
         self._start(self._write)
 
     def __exit__(
@@ -59,48 +59,48 @@ class ThreadBackend:
         self._changed.release()
 
     def wait(self, timeout: float | None) -> None:
-        """Let the other threads work until one of them has done something."""
+        """Release the lock until another thread has done something."""
         self._changed.wait(_NAP if timeout is None else min(_NAP, timeout))
         if self._asked_to_quit or os.path.exists(quit_note(self._supervisor.folder, self._supervisor.name)):
             self._supervisor.quit()
 
     def follow(self, job: SupervisedJob) -> None:
-        """Hear what the job prints, and its end. From now on its pipes belong to their threads."""
+        """Watch the job's output and its end. From now on its pipes belong to their threads."""
         assert job.process
         pipes, job.pipes = job.pipes, {}
         self._reading[job.token] = len(pipes)
         for name, pipe in pipes.items():
-            self._start(self._hear_job, job, name, pipe)
-        self._start(self._hear_exit, job)
+            self._start(self._read_output, job, name, pipe)
+        self._start(self._wait_for_exit, job)
 
     def leave(self, job: SupervisedJob) -> None:
-        """Nothing: the threads end by themselves, and keep nothing once the job is closed."""
+        """Do nothing: the threads end by themselves, and store nothing once the job is closed."""
 
     def quiet(self, job: SupervisedJob) -> bool:
-        """Whether all that the job printed has been taken; an end that somebody holds open is not awaited."""
+        """Return whether all output has been read, or a grandchild has kept a pipe open for too long."""
         late = job.ended_at is not None and time.monotonic() > job.ended_at + _LAST_WORDS
         return late or not self._reading.get(job.token)
 
     def reap(self) -> None:
-        """Nothing: a thread waits for each agent."""
+        """Do nothing: a thread waits for each agent."""
 
     def tell(self) -> None:
-        """Have the writer look."""
+        """Wake the writer."""
         self._changed.notify_all()
 
     def _start(self, work: object, *arguments: object) -> None:
         threading.Thread(target=work, args=arguments, daemon=True).start()  # type: ignore[arg-type]
 
-    def _hear_signal(self, number: int, _frame: FrameType | None) -> None:
+    def _note_signal(self, number: int, _frame: FrameType | None) -> None:
         # A handler interrupts this very thread wherever it is, so it changes nothing but this.
         self._asked_to_quit = self._asked_to_quit or number != getattr(signal, "SIGHUP", None)
 
-    def _hear_client(self) -> None:
+    def _read_requests(self) -> None:
         data = b"?"
         while data:
             data = _read(0)
             with self._changed:
-                self._supervisor.asked(data)
+                self._supervisor.handle_input(data)
                 self._changed.notify_all()
 
     def _write(self) -> None:
@@ -116,7 +116,7 @@ class ThreadBackend:
                 self._writing = False
                 self._changed.notify_all()
 
-    def _hear_job(self, job: SupervisedJob, name: str, pipe: IO[bytes]) -> None:
+    def _read_output(self, job: SupervisedJob, name: str, pipe: IO[bytes]) -> None:
         late = 0
         while (data := _read(pipe.fileno())) and late < PIPE_MAX:
             with self._changed:
@@ -128,11 +128,11 @@ class ThreadBackend:
             self._reading[job.token] -= 1
             self._changed.notify_all()
 
-    def _hear_exit(self, job: SupervisedJob) -> None:
+    def _wait_for_exit(self, job: SupervisedJob) -> None:
         assert job.process
         code = job.process.wait()
         with self._changed:
-            self._supervisor.exited(job.process.pid, code)
+            self._supervisor.handle_exit(job.process.pid, code)
             self._changed.notify_all()
 
 
