@@ -65,15 +65,27 @@ def _many_tasks(connection: sqlite3.Connection) -> None:
     spec = {"source_kind": "planfile", "source": "plan.md", "repo": "/r", "flow": "execute", "titles": titles}
     text = json.dumps({**spec, "agent": "claude", "model": None})
     began = 1_790_000_000_000
-    connection.execute(RUN, ("many-tasks", "plan.md", text, "done", began, began + TASKS * 1000))
+    connection.execute(RUN, ("many-tasks", "plan.md", "plan", text, "done", began, began + TASKS * 1000))
     output = json.dumps({"verdict": {"result": "PASS", "action": "PROCEED", "reason": "changed"}})
     seq = 0
     for key in titles:
-        for phase in ("base", "execute", "commit", "end"):
+        step = f"task/{key}/execute/1"
+        facts = {"gen": 1, "token": "t", "task": key, "phase": "execute", "agent": "claude"}
+        for place, kind, data in (
+            (None, "task.started", {"task": key, "title": titles[key]}),
+            (step, "step.started", facts),
+            (step, "prompt", {"digest": "d", "length": 1}),
+            (step, "agent.ended", {"ok": True, "usage": {"input_tokens": 5, "output_tokens": 5}}),
+            (step, "step.ended", {"gen": 1, "ok": True}),
+            (None, "commit", {"task": key, "commit": "c" * 40}),
+            (None, "task.ended", {"task": key, "done": True}),
+        ):
             seq += 1
-            row = ("many-tasks", f"task/{key}/{phase}/1", seq, key, phase, 1, "claude", None, "done", output)
-            connection.execute(STEP, (*row, began + seq * 250, began + seq * 250 + 200, None))
-            connection.execute(EVENT, ("many-tasks", seq, began, f"task/{key}/{phase}/1", "notice", "{}"))
+            at = began + seq * 250
+            connection.execute(EVENT, ("many-tasks", seq, at, place, kind, json.dumps(data)))
+            if kind == "step.started":
+                row = ("many-tasks", step, seq, key, "execute", 1, "claude", None, "done", output)
+                connection.execute(STEP, (*row, at, at + 1000, None))
 
 
 @contextmanager

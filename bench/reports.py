@@ -48,7 +48,8 @@ WORDS = (
 AGENTS = (("claude", "opus"), ("claude", "sonnet"), ("cursor", "auto"), ("codex", "gpt-5"))
 CODE = "const { data } = await supabase.from('todos').select('*') " * 4
 RUN = (
-    "INSERT INTO orchestrator_runs (id, source_key, spec, state, created, updated) VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT INTO orchestrator_runs (id, source_key, kind, spec, state, created, updated)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 STEP = (
     "INSERT INTO orchestrator_steps (run_id, key, gen, seq, task, phase, attempt, agent, model, state, token,"
@@ -129,7 +130,10 @@ class MadeUpRun:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Make it up and write it."""
-        carried = [self.carry(str(n), *step) for n, step in enumerate(STEPS, 1)]
+        facts = {"source": self.source, "repo": "/r", "agent": self.agent, "flow": "build"}
+        self.event(None, "run.started", **facts)
+        done = [self.run_task(str(n), *step) for n, step in enumerate(STEPS, 1)]
+        self.event(None, "run.ended", state="done")
         while self.seq < self.size:
             self.event(None, "agent.text", text=CODE)
         titles = {str(n): title for n, (_, title) in enumerate(STEPS, 1)}
@@ -141,8 +145,8 @@ class MadeUpRun:
             "titles": titles,
         }
         text = json.dumps({**spec, "agent": self.agent, "model": self.model})
-        state = "done" if all(carried) else "needs_human"
-        connection.execute(RUN, (self.name, self.source, text, state, self.began, self.clock))
+        state = "done" if all(done) else "needs_human"
+        connection.execute(RUN, (self.name, self.source, "build", text, state, self.began, self.clock))
         connection.executemany(STEP, self.steps)
         connection.executemany(EVENT, self.events)
 
@@ -152,8 +156,9 @@ class MadeUpRun:
         self.clock += 100
         self.events.append((self.name, self.seq, self.clock, step, kind, json.dumps(data)))
 
-    def carry(self, task: str, build_phase: str, title: str) -> bool:
-        """Carry one task through up to three verdicts."""
+    def run_task(self, task: str, build_phase: str, title: str) -> bool:
+        """Run one task through up to three verdicts."""
+        self.event(None, "task.started", task=task, title=title)
         self.launch(task, "execute", 1, build_phase)
         likely = 0.35 if title == "Row level security" else 0.7
         for number in (1, 2, 3):
@@ -164,12 +169,14 @@ class MadeUpRun:
                 "action": action,
                 "reason": f"Missing: {title}",
             }
+            self.begin(task, "verify", number)
+            self.event(f"task/{task}/verify/{number}", "verdict", task=task, **verdict)
             self.step(task, "verify", number, build_phase, passed, {"verdict": verdict, "failure": None})
             if passed:
                 break
             self.fail(task, number, build_phase, action)
             self.launch(task, "resolve", number, build_phase)
-        self.step(task, "end", 1, build_phase, passed, {"done": passed, "reason": "done"})
+        self.event(None, "task.ended", task=task, done=passed, reason="done")
         return passed
 
     def fail(self, task: str, number: int, build_phase: str, action: str) -> None:
@@ -193,15 +200,24 @@ class MadeUpRun:
     def launch(self, task: str, phase: str, attempt: int, build_phase: str) -> None:
         """Add one launch with all its tool calls."""
         key = f"task/{task}/{phase}/{attempt}"
+        usage = {"input_tokens": self.chance.randrange(50_000), "output_tokens": 900, "cost_usd": 0.25}
+        verdict = {"result": "PASS", "action": "PROCEED", "reason": "done"}
+        output = {"verdict": verdict, "failure": None, "usage": usage, "text": CODE * 20}
+        self.begin(task, phase, attempt)
+        self.event(key, "prompt", digest="0" * 64, length=1000)
         for n in range(self.size // 32):
             given = {"file_path": f"/repo/src/file{n}.ts", "old_string": CODE}
             call = {"name": self.chance.choice(TOOLS), "id": f"toolu_{n:020}", "input": given}
             self.event(key, "agent.tool", **call, state="started")
             self.event(key, "agent.tool", **call, state="completed", status="success")
-        usage = {"input_tokens": self.chance.randrange(50_000), "output_tokens": 900, "cost_usd": 0.25}
-        verdict = {"result": "PASS", "action": "PROCEED", "reason": "done"}
-        output = {"verdict": verdict, "failure": None, "usage": usage, "text": CODE * 20}
+        self.event(key, "agent.ended", ok=True, exit_code=0, duration=5.0, usage=usage)
         self.step(task, phase, attempt, build_phase, True, output)
+
+    def begin(self, task: str, phase: str, attempt: int) -> None:
+        """Begin one step."""
+        facts = {"gen": 1, "token": "t", "task": task, "phase": phase, "attempt": attempt}
+        key = f"task/{task}/{phase}/{attempt}"
+        self.event(key, "step.started", **facts, agent=self.agent, model=self.model)
 
     def step(
         self, task: str, phase: str, attempt: int, build_phase: str, ok: bool, output: dict[str, Any]
@@ -209,7 +225,7 @@ class MadeUpRun:
         """Add one step of five seconds."""
         key, began = f"task/{task}/{phase}/{attempt}", self.clock
         self.clock += 5000
-        self.event(key, "step.ended", ok=ok)
+        self.event(key, "step.ended", gen=1, ok=ok, ms=5000)
         row = (
             self.name,
             key,

@@ -63,10 +63,9 @@ class NotebookAgent:
         """Return where it was found, in which version, and how it is logged in."""
         return Installation(version="1.0")
 
-    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
+    def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Launch or adopt the program; the last item is the outcome."""
-        async for item in run_program(self._services, job, ["tee", "-a", self._options.file]):
-            yield item
+        return run_program(self._services, job, ["tee", "-a", self._options.file])
 
     def forget(self, token: str) -> None:
         """Delete what was kept for an adoption: the outcome is recorded."""

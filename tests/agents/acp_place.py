@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from segue.domain.event import Event
 
 from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpAgent, AcpKind, AcpOptions
@@ -23,8 +22,9 @@ from segue.domain.prompt import Prompt
 from segue.ports import Agent
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
-from tests.agents.stand_in import LIMITS, PROMPT, outcome
+from segue.system.services import Services
+from tests.agents.items import Items, lend, outcome
+from tests.agents.stand_in import LIMITS, PROMPT
 
 KINDS = {kind.name: kind for kind in (acp.GEMINI, acp.COPILOT, acp.OPENCODE, acp.QWEN, acp.VIBE, acp.CURSOR)}
 
@@ -54,14 +54,14 @@ class Stage:
         lines = [json.loads(line) for log in logs if log.exists() for line in log.read_text().splitlines()]
         return [line for line in lines if line["type"] == kind]
 
-    def making(self, kind: AcpKind, **options: Any) -> Callable[[Processes], Agent]:
-        return lambda processes: self.agent(kind, processes, **options)
+    def making(self, kind: AcpKind, **options: Any) -> Callable[[Services], Agent]:
+        return lambda services: self.agent(kind, services, **options)
 
-    def agent(self, kind: AcpKind, processes: Processes, **options: Any) -> AcpAgent:
+    def agent(self, kind: AcpKind, services: Services, **options: Any) -> AcpAgent:
         given = read_options(AcpOptions, {"end_grace": 0.2, **options})
         # The stand-ins do not lose what the real Gemini would, so nobody has to wait.
         profile = structs.replace(kind.profile, one_launch_a_minute=self.waits)
-        return AcpKind(kind.name, profile)(given, processes, Redactor([]))
+        return AcpKind(kind.name, profile)(given, services)
 
     def run(
         self,
@@ -73,13 +73,13 @@ class Stage:
         model: str | None = None,
         session: str | None = None,
         **options: Any,
-    ) -> list[Event]:
+    ) -> Items:
         labels = {"run": "r", "task": "1", "phase": "execute", "attempt": "1"}
         job = Job(token, prompt, self.repo, mode, model, session, limits=limits, labels=labels)
 
-        async def collect() -> list[Event]:
+        async def collect() -> Items:
             async with Processes(self.root / "run") as processes:
-                return [event async for event in self.agent(kind, processes, **options).run(job)]
+                return [event async for event in self.agent(kind, lend(processes), **options).run(job)]
 
         return asyncio.run(collect())
 
@@ -118,6 +118,6 @@ def make_stage(root: Path, environ: pytest.MonkeyPatch) -> Stage:
     return Stage(root, environ)
 
 
-def failure(events: list[Event]) -> FailureKind | None:
+def failure(events: Items) -> FailureKind | None:
     found = outcome(events).failure
     return found.kind if found else None

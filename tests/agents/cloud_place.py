@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segue.domain.event import Event, EventType
-
 from segue.agents.cursor_cloud.agent import CursorCloudAgent, CursorCloudOptions
+from segue.domain.events import AgentText
 from segue.domain.job import Job, Limits
 from segue.domain.options import read_options
 from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
+from tests.agents.items import Items, T, lend, of, outcome, run_to_end
 from tests.sim.cloud_desk import DEADLINE, REPO, Desk, open_desk
 
 KEY = "crsr_0123456789abcdef0123456789abcdef"
@@ -32,15 +31,13 @@ CANCEL = "POST /v1/agents/*/runs/*/cancel"
 
 @dataclass(frozen=True)
 class Ended:
-    """All events of a job."""
+    """Everything a job yielded."""
 
-    events: list[Event]
+    items: Items
 
     @property
     def outcome(self) -> Outcome:
-        found = self.events[-1].outcome
-        assert found is not None
-        return found
+        return outcome(self.items)
 
     @property
     def kind(self) -> str | None:
@@ -53,15 +50,15 @@ class Ended:
         return failure.message if failure else ""
 
     @property
-    def last(self) -> Any:
-        return self.events[-1].data
+    def facts(self) -> Any:
+        return self.outcome.facts
 
-    def of(self, kind: EventType) -> list[Any]:
-        return [event.data for event in self.events if event.type is kind]
+    def of(self, kind: type[T]) -> list[T]:
+        return of(self.items, kind)
 
     @property
     def said(self) -> str:
-        return "".join(data["text"] for data in self.of(EventType.AGENT_TEXT))
+        return "".join(event.text for event in self.of(AgentText))
 
 
 @dataclass(frozen=True)
@@ -78,14 +75,14 @@ class CloudPlace:
     @asynccontextmanager
     async def agent(self, **options: Any) -> AsyncIterator[CursorCloudAgent]:
         async with Processes(self.folder / "run") as processes:
-            yield CursorCloudAgent(self.options(**options), processes, Redactor([KEY]))
+            yield CursorCloudAgent(self.options(**options), lend(processes, KEY))
 
     def run(self, job: Job, **options: Any) -> Ended:
         """Carry the job in an event loop of its own, as a Segue that was started anew would."""
 
         async def carried() -> Ended:
             async with self.agent(**options) as agent, asyncio.timeout(DEADLINE):
-                return Ended([event async for event in agent.run(job)])
+                return Ended(await run_to_end(agent, job))
 
         return asyncio.run(carried())
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from segue.domain.event import Event, EventType
 
 from segue.agents.local.launch import ProcessEnd
 from segue.domain.job import Job, Limits, Mode
-from segue.domain.outcome import Outcome
 from segue.domain.task import Task
 from segue.ports import Agent
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Exit, Processes
+from segue.system.services import Services
+from tests.agents.items import Items, lend, run_to_end
 
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
 LIMITS = Limits(wall=60, idle=60, grace=0.3)
@@ -98,17 +98,17 @@ class StandIn:
 
     def run(
         self,
-        make: Callable[[Processes], Agent],
+        make: Callable[[Services], Agent],
         mode: Mode = Mode.EDIT,
         token: str = "token",
         model: str | None = None,
         session: str | None = None,
-    ) -> list[Event]:
+    ) -> Items:
         job = Job(token, PROMPT, self.root / "repo", mode, model, session, limits=LIMITS)
 
-        async def collect() -> list[Event]:
+        async def collect() -> Items:
             async with Processes(self.root / "run") as processes:
-                return [event async for event in make(processes).run(job)]
+                return await run_to_end(make(lend(processes)), job)
 
         return asyncio.run(collect())
 
@@ -117,12 +117,3 @@ def ended(
     code: int | None = 0, signal: int | None = None, reason: str | None = None, err: str = ""
 ) -> ProcessEnd:
     return ProcessEnd(Exit(code, signal, reason, "", 1.0, False, 7), "", err)
-
-
-def outcome(events: list[Event]) -> Outcome:
-    assert events[-1].outcome is not None
-    return events[-1].outcome
-
-
-def of(events: list[Event], kind: EventType) -> list[Any]:
-    return [event.data for event in events if event.type is kind]

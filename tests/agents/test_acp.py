@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
-from segue.domain.event import EventType
 
 from segue.agents.acp import agent as acp
 from segue.agents.acp import profiles as acp_profiles
 from segue.agents.acp.agent import AcpKind
 from segue.agents.acp.profiles import Profile
 from segue.conformance.agent import check_agent
+from segue.domain.events import AgentRaw, AgentText, AgentTool, event_data
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.options import read_options
@@ -29,7 +29,9 @@ from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from tests.agents.acp_place import KINDS, Stage, failure, make_stage
-from tests.agents.stand_in import LIMITS, PROMPT, of, outcome
+from tests.agents.items import events as events_of
+from tests.agents.items import lend, of, outcome
+from tests.agents.stand_in import LIMITS, PROMPT
 from tests.system.process_driver import left_behind, supervisor_pids, wait_for
 
 COPILOT_PLAN = "https://agentclientprotocol.com/protocol/session-modes#plan"
@@ -74,8 +76,8 @@ class TestSocket:
         with_key = {"gemini": "GEMINI_API_KEY", "cursor-acp": "CURSOR_API_KEY"}
         for name in with_key.values():
             stage.environ.setenv(name, "k-0123456789")
-        processes = Processes(stage.root / "run")
-        found = {name: stage.agent(kind, processes).installation() for name, kind in KINDS.items()}
+        services = lend(Processes(stage.root / "run"))
+        found = {name: stage.agent(kind, services).installation() for name, kind in KINDS.items()}
         assert {name: one.version for name, one in found.items()} == {
             "gemini": "0.61.0",
             "copilot": "1.0.102",
@@ -90,10 +92,10 @@ class TestSocket:
         }
 
     def test_a_missing_and_a_wrong_program_are_problems(self, stage: Stage) -> None:
-        processes = Processes(stage.root / "run")
-        (missing,) = stage.agent(acp.QWEN, processes, agent_cmd="/nowhere/qwen").check()
+        services = lend(Processes(stage.root / "run"))
+        (missing,) = stage.agent(acp.QWEN, services, agent_cmd="/nowhere/qwen").check()
         assert (missing.exit_code, "npm install -g @qwen-code/qwen-code" in missing.fix) == (5, True)
-        (wrong,) = stage.agent(acp.GEMINI, processes, agent_cmd="git").check()
+        (wrong,) = stage.agent(acp.GEMINI, services, agent_cmd="git").check()
         assert "is not Gemini CLI" in wrong.message
 
 
@@ -105,18 +107,16 @@ class TestPermissions:
         events = stage.run()
         assert [line["outcome"]["optionId"] for line in stage.log("permission")] == ["once", "once"]
         assert (stage.repo / "a.txt").read_text() == "x"
-        assert "permission_denials" not in events[-1].data
+        assert "permission_denials" not in outcome(events).facts
 
     def test_some_things_are_denied_and_told(self, stage: Stage) -> None:
         stage.script('[[on]]\nshell = ["rm -rf x"]\nwrite = { "a.txt" = "x" }\n')
         events = stage.run(permissions="edits")
         assert [line["outcome"]["optionId"] for line in stage.log("permission")] == ["no", "once"]
         assert outcome(events).failure is None
-        assert events[-1].data["permission_denials"] == 1
-        assert "agents.gemini.permissions" in events[-1].data["note"]
-        ended = {
-            tool["name"]: tool["status"] for tool in of(events, EventType.AGENT_TOOL) if "status" in tool
-        }
+        assert outcome(events).facts["permission_denials"] == 1
+        assert "agents.gemini.permissions" in outcome(events).facts["note"]
+        ended = {tool.name: tool.status for tool in of(events, AgentTool) if tool.status}
         assert ended == {"Bash": "rejected", "Write": "success"}
 
     def test_an_editing_job_that_was_denied_everything_was_refused(self, stage: Stage) -> None:
@@ -132,7 +132,7 @@ class TestPermissions:
         stage.faults("plan_asks")
         events = stage.run(acp.OPENCODE, mode)
         assert outcome(events).failure is None
-        assert events[-1].data["permission_denials"] == 1
+        assert outcome(events).facts["permission_denials"] == 1
         assert list(stage.repo.iterdir()) == []
 
     def test_a_turn_that_ends_because_of_a_denial_was_refused(self, stage: Stage) -> None:
@@ -148,34 +148,34 @@ class TestTalk:
             '[[on]]\nread = ["a"]\nshell = ["make test"]\nwrite = { "b.txt" = "y" }\nsay = "All is done."\n'
         )
         events = stage.run(acp.COPILOT)
-        tools = of(events, EventType.AGENT_TOOL)
-        assert [(tool["name"], tool["state"]) for tool in tools] == [
+        tools = of(events, AgentTool)
+        assert [(tool.name, tool.state) for tool in tools] == [
             (name, state) for name in ("Read", "Bash", "Write") for state in ("started", "completed")
         ]
-        assert tools[3]["input"] == {"command": "make test"}
-        assert (tools[3]["status"], tools[3]["kind"]) == ("success", "execute")
-        assert of(events, EventType.AGENT_TEXT) == [{"text": "All is done."}]
-        assert {"type": "thinking", "chars": 18} in of(events, EventType.AGENT_RAW)
+        assert tools[3].input == {"command": "make test"}
+        assert (tools[3].status, tools[3].details["kind"]) == ("success", "execute")
+        assert of(events, AgentText) == [AgentText("All is done.")]
+        assert AgentRaw("thinking", chars=18) in of(events, AgentRaw)
         assert outcome(events).text == "All is done."
-        assert events[-1].data["tools_success"] == 3
+        assert outcome(events).facts["tools_success"] == 3
 
     @pytest.mark.parametrize("kind", [acp.GEMINI, acp.COPILOT])
     def test_each_call_starts_once_whether_it_is_told_before_it_is_asked_or_not(
         self, stage: Stage, kind: AcpKind
     ) -> None:
-        tools = of(stage.run(kind), EventType.AGENT_TOOL)
-        assert [tool["state"] for tool in tools] == ["started", "completed"]
-        assert tools[0]["name"] == tools[1]["name"] == "Write"
+        tools = of(stage.run(kind), AgentTool)
+        assert [tool.state for tool in tools] == ["started", "completed"]
+        assert tools[0].name == tools[1].name == "Write"
 
     def test_a_call_that_is_told_of_at_its_end_has_both_events(self, stage: Stage) -> None:
         stage.script('[[on]]\nread = ["a"]\nwrite = {}\nfaults = ["late_tool"]\n')
-        assert [tool["state"] for tool in of(stage.run(), EventType.AGENT_TOOL)] == ["started", "completed"]
+        assert [tool.state for tool in of(stage.run(), AgentTool)] == ["started", "completed"]
 
     def test_requests_nobody_knows_and_noise_do_no_harm(self, stage: Stage) -> None:
         stage.faults("unknown_request", "unknown_update", "noise")
         events = stage.run()
         assert outcome(events).failure is None
-        lines = json.dumps(of(events, EventType.AGENT_RAW))
+        lines = str(of(events, AgentRaw))
         assert "sim/made_up" in lines
         assert "weather_update" in lines
         assert "this line is no JSON" in lines
@@ -184,7 +184,7 @@ class TestTalk:
         stage.faults("long_line")
         events = stage.run()
         assert outcome(events).failure is None
-        assert all(len(json.dumps(dict(event.data))) < 100_000 for event in events)
+        assert all(len(json.dumps(event_data(event))) < 100_000 for event in events_of(events))
 
     def test_a_prompt_of_ten_megabytes_arrives(self, stage: Stage) -> None:
         prompt = execute_prompt(Task("1", "Much", "ü'\"\n" * 2_000_000), "", nonce="test")
@@ -263,12 +263,10 @@ class TestTalk:
         (noted,) = stage.root.glob("run/**/launched")
         os.utime(noted, (time.time() - 120,) * 2)
         later = stage.run(token="later", session=session)
-        assert [raw for raw in of(later, EventType.AGENT_RAW) if raw["type"] == "wait"] == []
+        assert [raw for raw in of(later, AgentRaw) if raw.kind == "wait"] == []
         os.utime(noted, (time.time() + 60,) * 2)
         soon = stage.run(token="soon", session=session, limits=replace(LIMITS, wall=3))
-        assert [raw["line"]["seconds"] for raw in of(soon, EventType.AGENT_RAW) if raw["type"] == "wait"] == [
-            60
-        ]
+        assert [raw.line["seconds"] for raw in of(soon, AgentRaw) if raw.kind == "wait"] == [60]
         assert failure(soon) is FailureKind.TIMEOUT
 
     def test_a_session_nobody_knows_is_not_begun_anew(self, stage: Stage) -> None:
@@ -283,7 +281,7 @@ class TestTalk:
         events = stage.run(token="b", session=first.session, permissions="read")
         assert failure(events) is FailureKind.REFUSED
         assert outcome(events).text == first.text
-        assert [tool["title"] for tool in of(events, EventType.AGENT_TOOL)] != ["Old"]
+        assert [tool.details["title"] for tool in of(events, AgentTool)] != ["Old"]
 
     def test_a_plan_that_comes_as_a_request_is_the_plan(self, stage: Stage) -> None:
         """Cursor's way; the other side of the wire is a few lines here."""
@@ -382,7 +380,7 @@ class TestFailures:
         assert found.kind is FailureKind.TRUNCATED
         assert "ended with 1" in found.message
         assert "Segmentation fault" in found.stderr_tail
-        assert of(events, EventType.AGENT_TEXT) == [{"text": "I will now"}]
+        assert of(events, AgentText) == [AgentText("I will now")]
 
     def test_an_agent_that_closes_its_output_is_ended(self, stage: Stage) -> None:
         stage.faults("close_stdout")
@@ -428,7 +426,7 @@ class TestFailures:
         stage.script(f"[[on]]\nstderr = '''{line}\n{line}\nThird.'''\n")
         events = stage.run(acp.OPENCODE, retry_grace=60)
         assert outcome(events).failure is None
-        told = [raw["line"] for raw in of(events, EventType.AGENT_RAW) if raw["type"] == "retry"]
+        told = [raw.line for raw in of(events, AgentRaw) if raw.kind == "retry"]
         assert told == [{"type": "retry", "text": "slow down"}] * 2
 
     def test_a_plan_without_words_is_none(self, stage: Stage) -> None:
@@ -460,7 +458,7 @@ class TestProfiles:
         assert [line["outcome"]["optionId"] for line in stage.log("permission")] == ["no", "once"]
         assert "OWN_FILE" in stage.log("launch")[0]["env"]
         assert list((stage.root / "run").rglob("deep/own.json"))
-        made = stage.agent(kind, Processes(stage.root / "other"))
+        made = stage.agent(kind, lend(Processes(stage.root / "other")))
         assert (made.can.plan_mode, made.can.ask_mode) == (True, False)
         assert made.check() == []
 
@@ -490,11 +488,12 @@ from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
+from segue.system.services import Services
 
 async def main():
     root = Path(sys.argv[1])
     async with Processes(root / "run") as processes:
-        agent = acp.GEMINI(AcpOptions(end_grace=0.2), processes, Redactor([]))
+        agent = acp.GEMINI(AcpOptions(end_grace=0.2), Services(root, root, processes, Redactor([])))
         prompt = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
         async for event in agent.run(Job("token", prompt, root / "repo", limits=Limits(60, 60, 0.3))):
             pass
@@ -512,7 +511,7 @@ def test_an_agent_at_work_is_adopted_when_segue_was_killed(stage: Stage) -> None
     events = stage.run()
     assert outcome(events).text == "Still here."
     assert outcome(events).failure is None
-    assert events[-1].data["adopted"] is True
+    assert outcome(events).facts["adopted"] is True
     assert (len(stage.log("launch")), len(stage.log("prompt"))) == (1, 1)
     assert len(list(stage.repo.iterdir())) == 1
     wait_for(lambda: supervisor_pids(stage.root / "run") == [], "the supervisor to end")
@@ -525,9 +524,9 @@ def test_a_launch_that_is_closed_is_cancelled_and_leaves_nothing(stage: Stage) -
     async def main() -> None:
         async with Processes(stage.root / "run") as processes:
             job = Job("token", PROMPT, stage.repo, limits=LIMITS)
-            run = stage.agent(acp.COPILOT, processes).run(job)
+            run = stage.agent(acp.COPILOT, lend(processes)).run(job)
             async for event in run:
-                if event.type is EventType.AGENT_RAW and event.data["type"] == "session":
+                if isinstance(event, AgentRaw) and event.kind == "session":
                     break
             await run.aclose()
             assert not stage.at_work()

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from segue.domain.event import EventType
 
 from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import COPILOT, GEMINI
 from segue.agents.acp.tools import AcpToolCall, choose_option, is_allowed
+from segue.domain.events import AgentText, AgentUsage, Event, event_data
 from segue.domain.failure import FailureKind
 from segue.domain.job import Mode
 from tests.agents.stand_in import VALUES, ended
@@ -52,9 +52,9 @@ def test_any_lines_are_read(lines: list[dict[str, Any]], mode: Mode, cut: int) -
     text = "\n".join(json.dumps(line) for line in lines)
     for line in text[: len(text) - cut].split("\n"):
         for event in reader.read(line) or []:
-            json.dumps(dict(event.data), allow_nan=False)
-    json.dumps(reader.facts(), allow_nan=False)
+            json.dumps(event_data(event), allow_nan=False)
     found = reader.outcome(ended(), 0.0)
+    json.dumps(found.facts, allow_nan=False)
     if not any(isinstance(line["type"], str) and line["type"] == "result" for line in lines):
         assert found.failure is not None
 
@@ -62,12 +62,12 @@ def test_any_lines_are_read(lines: list[dict[str, Any]], mode: Mode, cut: int) -
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=10))
 def test_pieces_become_one_message(pieces: list[str]) -> None:
     reader = AcpLines("gemini", GEMINI, Mode.ASK)
-    events = []
+    events: list[Event] = []
     for piece in pieces:
         events += reader.read(json.dumps({"type": "text", "text": piece, "message": ""})) or []
     events += reader.read(json.dumps(END)) or []
     whole = "".join(pieces)
-    assert [event.data["text"] for event in events] == ([whole] if whole.strip() else [])
+    assert events == ([AgentText(whole)] if whole.strip() else [])
     assert reader.outcome(ended(), 0.0).text == (whole if whole.strip() else "")
 
 
@@ -114,7 +114,7 @@ def test_tokens_in_the_place_where_gemini_puts_them() -> None:
     quota = {"_meta": {"quota": {"token_count": {"input_tokens": 9, "output_tokens": 2}}}}
     reader = AcpLines("gemini", GEMINI, Mode.EDIT)
     (event,) = reader.read(json.dumps({**END, "answer": quota})) or []
-    assert event.type is EventType.AGENT_USAGE
+    assert isinstance(event, AgentUsage)
     usage = reader.outcome(ended(), 0.0).usage
     assert usage
     assert (usage.input_tokens, usage.output_tokens) == (9, 2)

@@ -13,25 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from segue.domain.event import Event, EventType
 
 from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.agents.command import CommandAgent, CommandOptions
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
+from segue.domain.events import AgentRaw
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job
 from segue.domain.prompt import Prompt
 from segue.ports import Agent
 from segue.prompts.task import try_prompt
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
-from tests.agents.stand_in import LIMITS, PROMPT, StandIn, of, outcome
+from segue.system.services import Services
+from tests.agents.items import Items, lend, of, outcome, run_to_end
+from tests.agents.stand_in import LIMITS, PROMPT, StandIn
 from tests.cli.place import DEADLINE, Place
 
 NASTY = 'it\'s a "wörk" folder; $HOME `x` 雪'
-NONE = Redactor([])
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Kind:
 
     name: str
     version: str
-    make: Callable[[Processes, str | None], Agent]
+    make: Callable[[Services, str | None], Agent]
     lines: tuple[dict[str, Any], ...] = ()
     key: str = ""
     unknown_option: str = "error: unknown option '--new'"
@@ -53,14 +53,14 @@ KINDS = [
     Kind(
         "claude",
         "2.1.325 (Claude Code)",
-        lambda processes, program: ClaudeAgent(ClaudeOptions(agent_cmd=program), processes, NONE),
+        lambda services, program: ClaudeAgent(ClaudeOptions(agent_cmd=program), services),
         ({"type": "result", "subtype": "success", "is_error": False, "result": "All done."},),
         "ANTHROPIC_API_KEY",
     ),
     Kind(
         "codex",
         "codex-cli 0.166.0",
-        lambda processes, program: CodexAgent(CodexOptions(agent_cmd=program), processes, NONE),
+        lambda services, program: CodexAgent(CodexOptions(agent_cmd=program), services),
         (
             {"type": "item.completed", "item": {"id": "1", "type": "agent_message", "text": "All done."}},
             {"type": "turn.completed", "usage": {}},
@@ -71,16 +71,14 @@ KINDS = [
     Kind(
         "cursor-agent",
         "2026.07.01-abcdef0",
-        lambda processes, program: CursorAgent(CursorOptions(agent_cmd=program), processes, NONE),
+        lambda services, program: CursorAgent(CursorOptions(agent_cmd=program), services),
         ({"type": "result", "subtype": "success", "is_error": False, "result": "All done."},),
         "CURSOR_API_KEY",
     ),
     Kind(
         "my-agent",
         "any",
-        lambda processes, program: CommandAgent(
-            CommandOptions(argv=[program or "my-agent"]), processes, NONE
-        ),
+        lambda services, program: CommandAgent(CommandOptions(argv=[program or "my-agent"]), services),
     ),
 ]
 READERS = [kind for kind in KINDS if kind.lines]
@@ -93,16 +91,16 @@ class Bench:
     kind: Kind
     stand_in: StandIn
 
-    def agent(self, processes: Processes, program: str | None = None) -> Agent:
-        return self.kind.make(processes, program)
+    def agent(self, services: Services, program: str | None = None) -> Agent:
+        return self.kind.make(services, program)
 
-    def run(self, prompt: Prompt = PROMPT, program: str | None = None) -> list[Event]:
+    def run(self, prompt: Prompt = PROMPT, program: str | None = None) -> Items:
         root = self.stand_in.root
         job = Job("token", prompt, root / "repo", limits=LIMITS)
 
-        async def collect() -> list[Event]:
+        async def collect() -> Items:
             async with Processes(root / "run") as processes:
-                return [event async for event in self.agent(processes, program).run(job)]
+                return await run_to_end(self.agent(lend(processes), program), job)
 
         return asyncio.run(collect())
 
@@ -112,7 +110,7 @@ class Bench:
         return found
 
     def problem(self, program: str | None = None) -> str:
-        (problem,) = self.agent(Processes(self.stand_in.root / "run"), program).check()
+        (problem,) = self.agent(lend(Processes(self.stand_in.root / "run")), program).check()
         assert problem.exit_code == 5
         assert problem.fix
         return problem.message
@@ -188,8 +186,8 @@ def test_events_of_new_shapes_are_kept_and_counted(reader: Bench) -> None:
     events = reader.run()
     found = outcome(events)
     assert (found.failure, found.text) == (None, "All done.")
-    assert events[-1].data["unknown_lines"] == len(reader.kind.news)
-    kept = [data["line"] for data in of(events, EventType.AGENT_RAW) if "line" in data]
+    assert outcome(events).facts["unknown_lines"] == len(reader.kind.news)
+    kept = [raw.line for raw in of(events, AgentRaw) if raw.line]
     assert [line for line in reader.kind.news if line not in kept] == []
 
 
@@ -225,7 +223,7 @@ def test_paths_with_spaces_quotes_and_other_letters(
 
 def test_no_home(any_agent: Bench) -> None:
     any_agent.stand_in.environ.delenv("HOME")
-    assert any_agent.agent(Processes(any_agent.stand_in.root / "run")).check() == []
+    assert any_agent.agent(lend(Processes(any_agent.stand_in.root / "run"))).check() == []
     assert outcome(any_agent.run()).failure is None
     (call,) = any_agent.stand_in.calls()
     assert "HOME" not in call["env"]
@@ -237,11 +235,10 @@ def test_the_scripted_agent_meets_the_same(tmp_path: Path, monkeypatch: pytest.M
     workspace.mkdir()
     job = Job("token", try_prompt("x" * 10_000_000), workspace, limits=LIMITS, labels={"task": "1"})
 
-    async def collect() -> list[Event]:
+    async def collect() -> Items:
         async with Processes(tmp_path / "run") as processes:
-            return [
-                event async for event in ScriptedAgent(ScriptedOptions(script=None), processes, NONE).run(job)
-            ]
+            agent = ScriptedAgent(ScriptedOptions(), lend(processes))
+            return await run_to_end(agent, job)
 
     assert outcome(asyncio.run(collect())).failure is None
     assert [path.name for path in workspace.rglob("*.md")] == ["task-1.md"]

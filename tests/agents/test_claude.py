@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from segue.domain.event import Event, EventType
 
 from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.claude.lines import ClaudeLines
 from segue.agents.local.launch import SessionUsage
 from segue.conformance.agent import check_agent
+from segue.domain.events import AgentRaw, AgentText, AgentTool, Event, event_data
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
-from tests.agents.stand_in import PROMPT, VALUES, StandIn, ended, of, outcome
+from segue.system.services import Services
+from tests.agents.items import lend, of, outcome
+from tests.agents.stand_in import PROMPT, VALUES, StandIn, ended
 
 SESSION = "6e97d3f2-38b4-4fdd-bd64-1592f00c183c"
 NOW = 1_800_000_000.0
@@ -92,18 +93,18 @@ def test_a_launch_that_went_well() -> None:
         assistant({"type": "text", "text": "All done."}),
         OK,
     )
-    tools = of(events, EventType.AGENT_TOOL)
-    assert [(tool["name"], tool["state"], tool["input"]) for tool in tools] == [
+    tools = of(events, AgentTool)
+    assert [(tool.name, tool.state, tool.input) for tool in tools] == [
         ("Write", "started", {"file_path": "a.txt"}),
         ("Write", "completed", {"file_path": "a.txt"}),
     ]
-    assert tools[1]["status"] == "success"
-    assert of(events, EventType.AGENT_TEXT) == [{"text": "All done."}]
-    assert {"type": "thinking", "chars": 3} in of(events, EventType.AGENT_RAW)
+    assert tools[1].status == "success"
+    assert of(events, AgentText) == [AgentText("All done.")]
+    assert AgentRaw("thinking", chars=3) in of(events, AgentRaw)
     found = lines.outcome(ended(), NOW)
     assert (found.failure, found.text, found.session) == (None, "All done.", SESSION)
     assert (found.model, found.usage) == ("claude-opus-5-5", Usage(108, 20, 0.25))
-    assert lines.facts() == {
+    assert lines.outcome(ended(), NOW).facts == {
         "num_turns": 2,
         "results": 1,
         "terminal_reason": "completed",
@@ -194,21 +195,21 @@ def test_denied_tools() -> None:
     lines = ClaudeLines(Mode.EDIT)
     printed = [INIT, used("Bash"), denial, gave("denied", error=True, decision="reject")]
     events = read(lines, *printed, {**OK, "permission_denials": [DENIED]})
-    assert of(events, EventType.AGENT_TOOL)[1]["status"] == "rejected"
+    assert of(events, AgentTool)[1].status == "rejected"
     failure = lines.outcome(ended(), NOW).failure
     assert failure is not None
     assert failure.kind is FailureKind.REFUSED
-    assert lines.facts()["permission_denials"] == 1
+    assert lines.outcome(ended(), NOW).facts["permission_denials"] == 1
     read(lines, used("Write", "call_2"), gave("done", "call_2"), OK)
     assert lines.outcome(ended(), NOW).failure is None
-    assert "denied 1 uses" in lines.facts()["note"]
+    assert "denied 1 uses" in lines.outcome(ended(), NOW).facts["note"]
     # Where nothing may be changed, denials are as it should be.
     assert concluded(*printed, {**OK, "permission_denials": [DENIED]}, mode=Mode.PLAN).failure is None
 
 
 def test_a_failing_command_is_no_denial() -> None:
     events = read(ClaudeLines(Mode.EDIT), used("Bash"), gave("exit 1", error=True))
-    assert of(events, EventType.AGENT_TOOL)[1]["status"] == "failure"
+    assert of(events, AgentTool)[1].status == "failure"
 
 
 def test_subagents_and_words_put_into_the_models_mouth_are_not_the_answer() -> None:
@@ -224,7 +225,7 @@ def test_subagents_and_words_put_into_the_models_mouth_are_not_the_answer() -> N
 def test_the_structured_answer_is_kept() -> None:
     lines = ClaudeLines(Mode.ASK)
     read(lines, INIT, {**OK, "structured_output": {"ok": True}})
-    assert lines.facts()["structured_output"] == {"ok": True}
+    assert lines.outcome(ended(), NOW).facts["structured_output"] == {"ok": True}
 
 
 def test_what_earlier_launches_have_used_is_not_counted_again() -> None:
@@ -259,11 +260,11 @@ def test_unknown_lines_are_kept_and_counted() -> None:
     events = read(
         lines, {"type": "news", "x": 1}, {"type": "system", "subtype": "new"}, {"type": "stream_event"}
     )
-    assert len(of(events, EventType.AGENT_RAW)) == 2
-    assert lines.facts()["unknown_lines"] == 2
+    assert len(of(events, AgentRaw)) == 2
+    assert lines.outcome(ended(), NOW).facts["unknown_lines"] == 2
     retry = {"type": "system", "subtype": "api_retry", "attempt": 1, "error_status": 529}
-    assert of(read(lines, retry), EventType.AGENT_RAW)[0]["line"]["error_status"] == 529
-    assert lines.facts()["api_retries"] == 1
+    assert of(read(lines, retry), AgentRaw)[0].line["error_status"] == 529
+    assert lines.outcome(ended(), NOW).facts["api_retries"] == 1
 
 
 KINDS = st.sampled_from(["system", "assistant", "user", "result", "stream_event", "x"])
@@ -310,8 +311,8 @@ def test_no_line_is_fatal(printed: list[str], mode: Mode) -> None:
     lines = ClaudeLines(mode)
     for text in printed:
         for event in lines.read(text) or []:
-            json.dumps(dict(event.data), allow_nan=False)
-    json.dumps(lines.facts(), allow_nan=False)
+            json.dumps(event_data(event), allow_nan=False)
+    json.dumps(lines.outcome(ended(), NOW).facts, allow_nan=False)
     lines.outcome(ended(), NOW)
 
 
@@ -323,8 +324,8 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return found
 
 
-def agent(processes: Processes, **options: Any) -> ClaudeAgent:
-    return ClaudeAgent(ClaudeOptions(**options), processes, Redactor([]))
+def agent(services: Services, **options: Any) -> ClaudeAgent:
+    return ClaudeAgent(ClaudeOptions(**options), services)
 
 
 ALWAYS = ["-p", "--output-format", "stream-json", "--verbose"]
@@ -349,7 +350,7 @@ ALWAYS = ["-p", "--output-format", "stream-json", "--verbose"]
     ],
 )
 def test_flags(claude: StandIn, mode: Mode, options: dict[str, Any], flags: list[str]) -> None:
-    claude.run(lambda processes: agent(processes, **options), mode)
+    claude.run(lambda services: agent(services, **options), mode)
     call = claude.calls()[0]
     assert call["argv"] == [*ALWAYS, *flags]
     assert call["stdin"] == PROMPT.text
@@ -359,7 +360,7 @@ def test_flags(claude: StandIn, mode: Mode, options: dict[str, Any], flags: list
 
 def test_model_session_and_environment(claude: StandIn) -> None:
     claude.environ.setenv("SOME_SECRET", "x")
-    claude.run(lambda processes: agent(processes, max_retries=2), model="opus", session=SESSION)
+    claude.run(lambda services: agent(services, max_retries=2), model="opus", session=SESSION)
     call = claude.calls()[0]
     assert call["argv"][-4:] == ["--model", "opus", "--resume", SESSION]
     env = call["env"]
@@ -372,7 +373,7 @@ def test_model_session_and_environment(claude: StandIn) -> None:
 
 def test_the_users_folder_is_used_where_the_login_is(claude: StandIn) -> None:
     claude.environ.setenv("CLAUDE_CONFIG_DIR", "/their/folder")
-    claude.run(lambda processes: agent(processes, own_config_dir=False), token="a")
+    claude.run(lambda services: agent(services, own_config_dir=False), token="a")
     claude.environ.delenv("ANTHROPIC_API_KEY")
     claude.run(agent, token="b")
     assert [call["env"]["CLAUDE_CONFIG_DIR"] for call in claude.calls()] == ["/their/folder"] * 2
@@ -390,7 +391,7 @@ def test_a_follow_up_counts_only_what_it_used_itself(claude: StandIn) -> None:
 
 def test_it_is_not_waited_for_for_ever_after_its_result(claude: StandIn) -> None:
     claude.says([INIT, OK], stay=600)
-    found = outcome(claude.run(lambda processes: agent(processes, result_grace=0.2)))
+    found = outcome(claude.run(lambda services: agent(services, result_grace=0.2)))
     assert (found.failure, found.text) == (None, "All done.")
 
 
@@ -401,26 +402,26 @@ def test_the_promises_of_the_socket(claude: StandIn) -> None:
     hanging.says([INIT], stay=600)
     claude.environ.setenv("ANTHROPIC_API_KEY", "sk-0123456789abcdef")
     check_agent(
-        lambda processes: agent(processes, agent_cmd=claude.program),
+        lambda services: agent(services, agent_cmd=claude.program),
         PROMPT,
-        hangs=lambda processes: agent(processes, agent_cmd=hanging.program),
+        hangs=lambda services: agent(services, agent_cmd=hanging.program),
         limits=Limits(wall=60, idle=60, grace=0.3),
     )
 
 
 def test_what_is_missing(claude: StandIn, tmp_path: Path) -> None:
-    processes = Processes(tmp_path / "run")
-    assert agent(processes).check() == []
+    services = lend(Processes(tmp_path / "run"))
+    assert agent(services).check() == []
     claude.environ.delenv("ANTHROPIC_API_KEY")
     claude.says([], status=json.dumps({"loggedIn": False}))
-    (problem,) = agent(processes).check()
+    (problem,) = agent(services).check()
     assert (problem.exit_code, "claude auth login" in problem.fix) == (4, True)
     claude.says([], status="something else")
-    assert agent(processes).check() == []
+    assert agent(services).check() == []
     claude.says([], version="claude 0.1")
-    (problem,) = agent(processes).check()
+    (problem,) = agent(services).check()
     assert problem.exit_code == 5
     assert "is not Claude Code" in problem.message
-    (problem,) = agent(processes, agent_cmd="claude-9").check()
+    (problem,) = agent(services, agent_cmd="claude-9").check()
     assert problem.exit_code == 5
     assert "npm install -g @anthropic-ai/claude-code" in problem.fix

@@ -11,16 +11,15 @@ from segue.conformance.agent import check_agent
 from segue.domain.task import Task
 from segue.ports import Agent
 from segue.prompts.task import execute_prompt
-from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
+from segue.system.services import Services
 from tests.agents.cloud_place import CloudPlace, open_place
 
 PROMPT = execute_prompt(Task("1", "Write a file", ""), "")
 
 
-def made(cloud: CloudPlace, version: str) -> Callable[[Processes], Agent]:
+def made(cloud: CloudPlace, version: str) -> Callable[[Services], Agent]:
     options = cloud.options(api_version=version)
-    return lambda processes: CursorCloudAgent(options, processes, Redactor([]))
+    return lambda services: CursorCloudAgent(options, services)
 
 
 @pytest.mark.parametrize("version", ["v1", "v0"])

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from segue.domain.event import EventType
 
 from segue.agents.cursor_cloud.agent import CursorCloudAgent, CursorCloudOptions
 from segue.agents.cursor_cloud.api import Status, make_agent_id, parse_status
 from segue.agents.cursor_cloud.errors import read_refusal, read_stream_error
+from segue.domain.events import AgentStarted, AgentUsage
 from segue.domain.options import OptionError, read_options
-from segue.runtime.wiring import agent_class
+from segue.runtime import registry
 from segue.system.http.client import HttpResponse
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace
+from tests.agents.items import lend
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -112,7 +112,7 @@ def test_without_a_key_nothing_is_asked(
     monkeypatch.delenv("CURSOR_API_KEY")
     if key is not None:
         monkeypatch.setenv("CURSOR_API_KEY", key)
-    agent = CursorCloudAgent(cloud.options(), Processes(cloud.folder), Redactor([]))
+    agent = CursorCloudAgent(cloud.options(), lend(Processes(cloud.folder)))
     [problem] = agent.check()
     assert problem.exit_code == 4
     assert "CURSOR_API_KEY" in problem.message
@@ -154,7 +154,7 @@ def test_too_many_requests_are_waited_out(cloud: CloudPlace, retry_after: str | 
     ended = cloud.run(cloud.job())
     assert ended.outcome.failure is None
     assert ended.outcome.usage is not None
-    assert len(ended.of(EventType.AGENT_STARTED)) == 1
+    assert len(ended.of(AgentStarted)) == 1
 
 
 def test_a_limit_that_outlasts_the_deadline_says_until_when(cloud: CloudPlace) -> None:
@@ -179,7 +179,7 @@ def test_a_server_that_is_not_there_was_not_asked_for_anything(cloud: CloudPlace
     ended = cloud.run(cloud.job(), base_url="http://127.0.0.1:1")
     assert ended.kind == "outage"
     assert "did not say whether" not in ended.message
-    assert KEY not in str(ended.events)
+    assert KEY not in str(ended.items)
 
 
 def test_usage_is_no_condition(cloud: CloudPlace) -> None:
@@ -187,13 +187,13 @@ def test_usage_is_no_condition(cloud: CloudPlace) -> None:
     ended = cloud.run(cloud.job())
     assert ended.outcome.failure is None
     assert ended.outcome.usage is None
-    assert ended.of(EventType.AGENT_USAGE) == []
+    assert ended.of(AgentUsage) == []
 
 
 def test_cancelling_is_tried_again_after_an_internal_error(cloud: CloudPlace) -> None:
     cloud.desk.plays(faults=["hang"])
     cloud.desk.breaks("internal", CANCEL, times=2)
-    assert cloud.run(cloud.job(wall=2.0)).last["status"] == "CANCELLED"
+    assert cloud.run(cloud.job(wall=2.0)).facts["status"] == "CANCELLED"
 
 
 @pytest.mark.parametrize(
@@ -215,6 +215,6 @@ def test_options_that_cannot_work_are_refused(options: dict[str, Any]) -> None:
 
 
 def test_it_is_called_cursor_cloud() -> None:
-    assert agent_class("cursor-cloud") is CursorCloudAgent
+    assert registry.load("agents", "cursor-cloud") is CursorCloudAgent
     options = CursorCloudOptions(repository="git@github.com:o/r.git", base_url="https://api.cursor.com/")
     assert (options.repository, options.base_url) == ("https://github.com/o/r", "https://api.cursor.com")

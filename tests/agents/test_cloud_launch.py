@@ -11,11 +11,12 @@ from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
-from segue.domain.event import EventType
 
 from segue.agents.cursor_cloud.api import RunRef, make_agent_id
+from segue.domain.events import AgentStarted, AgentTool, AgentUsage
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import FOLLOW_UP, KEY, LAUNCH, LOOK, CloudPlace
+from tests.agents.items import outcome
 from tests.sim.cloud_desk import DEADLINE, REPO, git, wait_for
 
 
@@ -41,15 +42,15 @@ def test_a_launch_is_watched_to_its_branch(cloud: CloudPlace) -> None:
     assert cloud.desk.git("show", f"{branch}:poem.txt") == "x"
     assert outcome.usage is not None
     assert (outcome.usage.input_tokens, outcome.usage.output_tokens, outcome.usage.cost_usd) == (150, 7, 0.1)
-    [started] = ended.of(EventType.AGENT_STARTED)
-    assert ended.events[0].type is EventType.AGENT_STARTED
-    assert started["agent_id"] == make_agent_id(job.token)
-    assert started["url"] == f"https://cursor.com/agents/{started['agent_id']}"
-    assert outcome.session == f"{started['agent_id']}/{started['run_id']}"
-    tools = [(d["name"], d["state"], d.get("status")) for d in ended.of(EventType.AGENT_TOOL)]
-    assert tools[:2] == [("Bash", "started", None), ("Bash", "completed", "success")]
+    [started] = ended.of(AgentStarted)
+    assert isinstance(ended.items[0], AgentStarted)
+    assert started.agent_id == make_agent_id(job.token)
+    assert started.url == f"https://cursor.com/agents/{started.agent_id}"
+    assert outcome.session == f"{started.agent_id}/{started.run_id}"
+    tools = [(d.name, d.state, d.status) for d in ended.of(AgentTool)]
+    assert tools[:2] == [("Bash", "started", ""), ("Bash", "completed", "success")]
     assert len(tools) == 4, "the twins of simple events are not told twice"
-    assert ended.of(EventType.AGENT_USAGE)[0]["cost_usd"] == 0.1
+    assert ended.of(AgentUsage)[0].cost_usd == 0.1
     [request] = cloud.asked(LAUNCH)
     assert request["auth"] == "Bearer"
     assert request["body"]["repos"] == [{"url": REPO, "startingRef": "main"}]
@@ -91,15 +92,15 @@ def test_a_workspace_without_a_hosted_repository_is_not_launched(
     ended = cloud.run(cloud.job(workspace=work), repository=None)
     assert ended.kind == "not_started"
     assert "agents.cursor-cloud.repository" in ended.message
-    assert "hunter2" not in str(ended.last)
+    assert "hunter2" not in str(ended.facts)
     assert launches(cloud) == 0
 
 
 def test_the_same_token_gives_the_same_outcome_without_a_second_launch(cloud: CloudPlace) -> None:
     job = cloud.job()
     first, second = cloud.run(job), cloud.run(job)
-    assert replace(first.outcome, duration=0) == replace(second.outcome, duration=0)
-    assert (first.last["adopted"], second.last["adopted"]) == (False, True)
+    assert replace(first.outcome, duration=0, facts={}) == replace(second.outcome, duration=0, facts={})
+    assert (first.facts["adopted"], second.facts["adopted"]) == (False, True)
     assert launches(cloud) == 1
 
 
@@ -121,7 +122,7 @@ def test_a_launch_whose_answer_is_lost_is_found_again(cloud: CloudPlace, fault: 
         return
     assert ended.outcome.failure is None
     assert launches(cloud) == 1
-    assert ended.last["adopted"] is (fault == "reset_after")
+    assert ended.facts["adopted"] is (fault == "reset_after")
 
 
 def test_an_answer_that_cannot_be_read_is_no_reason_to_launch_again(cloud: CloudPlace) -> None:
@@ -131,7 +132,7 @@ def test_an_answer_that_cannot_be_read_is_no_reason_to_launch_again(cloud: Cloud
     cloud.desk.breaks("not_json", LAUNCH)
     ended = cloud.run(job)
     assert ended.outcome.failure is None
-    assert ended.last["adopted"] is True
+    assert ended.facts["adopted"] is True
     assert launches(cloud) == 1
 
 
@@ -183,11 +184,10 @@ def test_killed_in_the_middle_of_a_launch_there_is_exactly_one_agent(cloud: Clou
 
     async def resumed() -> None:
         async with cloud.agent() as agent, aclosing(agent.run(job)) as events:
-            assert (await anext(events)).type is EventType.AGENT_STARTED
+            assert isinstance(await anext(events), AgentStarted)
             await asyncio.to_thread(cloud.desk.post, f"/_sim/agents/{make_agent_id(job.token)}/release", {})
             rest = [event async for event in events]
-        assert rest[-1].outcome is not None
-        assert rest[-1].outcome.failure is None
+        assert outcome(rest).failure is None
 
     asyncio.run(resumed())
     assert launches(cloud) == 1
@@ -204,7 +204,7 @@ def test_a_follow_up_goes_on_in_the_same_agent(cloud: CloudPlace) -> None:
     assert second.outcome.branches == first.outcome.branches
     assert second.outcome.session != first.outcome.session
     assert again.outcome.session == second.outcome.session, "the run that is there is adopted"
-    assert again.last["adopted"] is True
+    assert again.facts["adopted"] is True
     [request] = cloud.asked(FOLLOW_UP)
     assert request["headers"]["idempotency-key"] == job.token
     assert launches(cloud) == 1

@@ -6,14 +6,14 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from segue.domain.event import EventType
 
 from segue.agents.cursor_cloud.agent import CursorCloudAgent
 from segue.agents.cursor_cloud.api import RunRef
+from segue.domain.events import AgentStarted
 from segue.domain.job import Job, Mode
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
 from tests.agents.cloud_place import CloudPlace, Ended
+from tests.agents.items import lend
 from tests.sim.cloud_desk import DEADLINE
 
 LAUNCH = "POST /v0/agents"
@@ -48,7 +48,7 @@ def test_a_launch_is_watched_to_the_branch_we_have_named(cloud: CloudPlace) -> N
 
 
 def test_what_v0_cannot_do_is_not_promised(cloud: CloudPlace) -> None:
-    agent = CursorCloudAgent(cloud.options(api_version="v0"), Processes(cloud.folder), Redactor([]))
+    agent = CursorCloudAgent(cloud.options(api_version="v0"), lend(Processes(cloud.folder)))
     can = agent.can
     assert (can.plan_mode, can.streams, can.reports_usage, can.reports_cost) == (False,) * 4
     assert (can.edits, can.cloud, can.follow_up) == (True,) * 3
@@ -65,7 +65,7 @@ def test_the_same_token_is_found_again_also_on_a_later_page(cloud: CloudPlace, o
         cloud.desk.post("/v1/agents", body, 201)
     second = run(cloud, job)
     assert second.outcome.session == first.outcome.session
-    assert (first.last["adopted"], second.last["adopted"]) == (False, True)
+    assert (first.facts["adopted"], second.facts["adopted"]) == (False, True)
     assert launches(cloud) == 1 + others
 
 
@@ -77,7 +77,7 @@ def test_a_launch_whose_answer_is_lost_is_found_also_before_it_has_pushed(
     cloud.desk.breaks("reset_after", LAUNCH)
     ended = run(cloud, cloud.job())
     assert ended.outcome.failure is None
-    assert ended.last["adopted"] is True
+    assert ended.facts["adopted"] is True
     assert launches(cloud) == 1
     assert len(cloud.asked(LAUNCH)) == 1, "it is never sent twice"
 
@@ -96,7 +96,7 @@ def test_a_follow_up_is_another_turn(cloud: CloudPlace) -> None:
     job = cloud.job("Two", session=first.outcome.session)
     second, again = run(cloud, job), run(cloud, job)
     assert [e.outcome.text for e in (first, second, again)] == ["Turn 1", "Turn 2", "Turn 2"]
-    assert (second.last["adopted"], again.last["adopted"]) == (False, True)
+    assert (second.facts["adopted"], again.facts["adopted"]) == (False, True)
     assert (first.outcome.session or "").endswith("/turn-1")
     assert (again.outcome.session or "").endswith("/turn-2")
     assert len(cloud.asked(FOLLOW_UP)) == 1
@@ -148,7 +148,7 @@ def test_closing_stops(cloud: CloudPlace) -> None:
     async def closed() -> None:
         async with cloud.agent(api_version="v0") as agent, aclosing(agent.run(job)) as events:
             async with asyncio.timeout(DEADLINE):
-                assert (await anext(events)).type is EventType.AGENT_STARTED
+                assert isinstance(await anext(events), AgentStarted)
 
     asyncio.run(closed())
     assert len(cloud.asked(STOP)) == 1

@@ -8,11 +8,12 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from segue.domain.event import EventType
 
 from segue.agents.cursor_cloud.api import make_agent_id
+from segue.domain.events import AgentOutput, AgentRaw, AgentStarted, AgentTool
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace, Ended
+from tests.agents.items import size
 from tests.sim.cloud_desk import DEADLINE, wait_for
 
 LONG = " ".join(f"word{number}" for number in range(60))
@@ -27,7 +28,7 @@ def test_a_stream_that_is_cut_is_taken_up_without_a_gap_or_a_repetition(
     ended = cloud.run(cloud.job())
     assert ended.outcome.failure is None
     assert ended.said == LONG
-    assert len(ended.of(EventType.AGENT_TOOL)) == 2
+    assert len(ended.of(AgentTool)) == 2
 
 
 def test_a_stream_that_always_breaks_is_given_up_for_asking(cloud: CloudPlace) -> None:
@@ -132,8 +133,8 @@ def test_an_unknown_status_is_told_once_and_watched_to_the_deadline(cloud: Cloud
     cloud.desk.plays(faults=["unknown_status"])
     ended = cloud.run(cloud.job(wall=2.0))
     assert ended.kind == "timeout"
-    told = [data for data in ended.of(EventType.AGENT_RAW) if data["type"] == "unknown_status"]
-    assert [data["data"]["status"] for data in told] == ["HIBERNATING"]
+    told = [data for data in ended.of(AgentRaw) if data.kind == "unknown_status"]
+    assert [data.data["status"] for data in told] == ["HIBERNATING"]
     assert len(cloud.asked(CANCEL)) == 1
 
 
@@ -144,7 +145,7 @@ def test_the_deadline_cancels(cloud: CloudPlace, fault: str, stream: bool) -> No
     job = cloud.job(wall=2.0)
     ended = cloud.run(job, stream=stream)
     assert ended.kind == "timeout"
-    assert ended.last["status"] == "CANCELLED", "a last look shows what the cancellation did"
+    assert ended.facts["status"] == "CANCELLED", "a last look shows what the cancellation did"
     assert cloud.run(job).kind == "timeout", "who resumes is told the same"
 
 
@@ -168,7 +169,7 @@ def test_a_cancellation_that_fails_does_not_keep_us(cloud: CloudPlace) -> None:
     cloud.desk.breaks("internal", CANCEL, times=0)
     ended = cloud.run(cloud.job(wall=2.0))
     assert ended.kind == "timeout"
-    assert ended.last["status"] == "RUNNING"
+    assert ended.facts["status"] == "RUNNING"
     assert len(cloud.asked(CANCEL)) == 3
 
 
@@ -212,7 +213,7 @@ def test_closing_the_iterator_cancels_and_the_next_try_knows(cloud: CloudPlace) 
 
     async def closed() -> None:
         async with cloud.agent() as agent, aclosing(agent.run(job)) as events:
-            assert (await anext(events)).type is EventType.AGENT_STARTED
+            assert isinstance(await anext(events), AgentStarted)
 
     asyncio.run(closed())
     assert len(cloud.asked(CANCEL)) == 1
@@ -248,8 +249,7 @@ def test_secrets_stay_out_of_what_is_told_also_where_pieces_meet(cloud: CloudPla
     tool = {"type": "shell", "args": {"command": f"echo {KEY}"}, "result": {"stdout": KEY}}
     cloud.desk.plays(say=f"The key is {KEY}, as you know. " * 3, tools=[tool], faults=["error"], error=KEY)
     ended = cloud.run(cloud.job())
-    told = str([event.data for event in ended.events]) + str(ended.outcome)
-    assert KEY not in told
+    assert KEY not in str(ended.items)
     assert "The key is [redacted], as you know." in ended.said
 
 
@@ -259,9 +259,9 @@ def test_what_does_not_fit_is_counted(cloud: CloudPlace) -> None:
     job = cloud.job()
     small = Job(**{**fields_of(job), "limits": type(job.limits)(wall=50, idle=50, kept_bytes=5000)})
     ended = cloud.run(small)
-    [cut] = ended.of(EventType.AGENT_OUTPUT)
-    assert cut["cut_bytes"] > 10_000
-    assert len(str([event.data for event in ended.events])) < 20_000
+    [cut] = ended.of(AgentOutput)
+    assert cut.cut_bytes > 10_000
+    assert size(ended.items) < 20_000
     assert ended.outcome.text == LONG
 
 
@@ -315,9 +315,9 @@ def meanwhile(cloud: CloudPlace, job: Job, act: Callable[[str, str], None], **op
         async with cloud.agent(**options) as agent, aclosing(agent.run(job)) as events:
             async with asyncio.timeout(DEADLINE):
                 first = await anext(events)
-                acting = asyncio.create_task(
-                    asyncio.to_thread(act, first.data["agent_id"], first.data["run_id"])
-                )
+                assert isinstance(first, AgentStarted)
+                ids = first.agent_id or "", first.run_id or ""
+                acting = asyncio.create_task(asyncio.to_thread(act, *ids))
                 rest = [event async for event in events]
                 await acting
         return Ended([first, *rest])

@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from segue.domain.event import Event, EventType
 
 from segue.agents.codex.agent import CodexAgent, CodexOptions
 from segue.agents.codex.lines import CodexLines
 from segue.conformance.agent import check_agent
+from segue.domain.events import AgentRaw, AgentTool, AgentUsage, Event, event_data
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
-from tests.agents.stand_in import PROMPT, VALUES, StandIn, ended, of, outcome
+from segue.system.services import Services
+from tests.agents.items import lend, of, outcome
+from tests.agents.stand_in import PROMPT, VALUES, StandIn, ended
 
 ADD = {"path": "a", "kind": "add"}
 THREAD = "01a1dd54-b14d-76f3-acf5-07336d12c0d2"
@@ -71,20 +72,15 @@ def test_a_launch_that_went_well() -> None:
         SAID,
         DONE,
     )
-    started, completed = of(events, EventType.AGENT_TOOL)
-    assert started == {
-        "name": "Bash",
-        "id": "item_0",
-        "state": "started",
-        "input": {"command": "/bin/bash -lc 'make test'"},
-    }
-    assert (completed["status"], completed["result"]) == ("success", {"output": "ok\n", "exit_code": 0})
-    assert {"type": "thinking", "chars": 3} in of(events, EventType.AGENT_RAW)
-    assert of(events, EventType.AGENT_USAGE) == [USAGE]
+    started, completed = of(events, AgentTool)
+    assert started == AgentTool("Bash", {"command": "/bin/bash -lc 'make test'"}, "item_0", "started")
+    assert (completed.status, completed.result) == ("success", {"output": "ok\n", "exit_code": 0})
+    assert AgentRaw("thinking", chars=3) in of(events, AgentRaw)
+    assert of(events, AgentUsage) == [AgentUsage(100, 12, cache_read_tokens=40, reasoning_tokens=3)]
     found = lines.outcome(ended(), NOW)
     assert (found.failure, found.text, found.session) == (None, "All done.", THREAD)
     assert found.usage == Usage(100, 12)
-    assert lines.facts() == {"tools": 1, "tools_success": 1}
+    assert lines.outcome(ended(), NOW).facts == {"tools": 1, "tools_success": 1}
 
 
 @pytest.mark.parametrize(
@@ -100,16 +96,16 @@ def test_a_launch_that_went_well() -> None:
 def test_tools_have_the_names_all_agents_share(
     kind: str, more: dict[str, Any], name: str, given: dict[str, Any] | None
 ) -> None:
-    (tool,) = of(read(CodexLines(Mode.EDIT), item("completed", kind, **more)), EventType.AGENT_TOOL)
-    assert (tool["name"], tool["status"]) == (name, "success")
-    assert given is None or tool["input"] == given
+    (tool,) = of(read(CodexLines(Mode.EDIT), item("completed", kind, **more)), AgentTool)
+    assert (tool.name, tool.status) == (name, "success")
+    assert given is None or tool.input == given
 
 
 def test_commands_that_failed_or_were_declined() -> None:
     lines = CodexLines(Mode.EDIT)
     for status in ("failed", "declined"):
         read(lines, item("completed", "command_execution", command="x", status=status))
-    assert lines.facts() == {"tools": 2, "tools_failure": 1, "tools_rejected": 1}
+    assert lines.outcome(ended(), NOW).facts == {"tools": 2, "tools_failure": 1, "tools_rejected": 1}
 
 
 @pytest.mark.parametrize(
@@ -151,8 +147,8 @@ def test_errors_on_the_way_are_not_the_end() -> None:
     lines = CodexLines(Mode.EDIT)
     events = read(lines, STARTED, warning, retried, SAID, DONE)
     assert lines.outcome(ended(), NOW).failure is None
-    assert lines.facts()["reconnects"] == 1
-    assert [data["type"] for data in of(events, EventType.AGENT_RAW)] == ["thread.started", "error", "error"]
+    assert lines.outcome(ended(), NOW).facts["reconnects"] == 1
+    assert [data.kind for data in of(events, AgentRaw)] == ["thread.started", "error", "error"]
 
 
 def test_waiting_for_the_network_begins_with_the_first_complaint() -> None:
@@ -208,8 +204,8 @@ def test_an_answer_without_text_is_none(mode: Mode) -> None:
 def test_unknown_lines_are_kept_and_counted() -> None:
     lines = CodexLines(Mode.EDIT)
     events = read(lines, {"type": "news"}, item("completed", "collab_call"), item("updated", "todo_list"))
-    assert len(of(events, EventType.AGENT_RAW)) == 2
-    assert lines.facts() == {"unknown_lines": 2}
+    assert len(of(events, AgentRaw)) == 2
+    assert lines.outcome(ended(), NOW).facts == {"unknown_lines": 2}
 
 
 ITEMS = ["agent_message", "reasoning", "command_execution", "file_change", "mcp_tool_call", "error", "x"]
@@ -241,8 +237,8 @@ def test_no_line_is_fatal(printed: list[str], mode: Mode) -> None:
     lines = CodexLines(mode)
     for text in printed:
         for event in lines.read(text) or []:
-            json.dumps(dict(event.data), allow_nan=False)
-    json.dumps(lines.facts(), allow_nan=False)
+            json.dumps(event_data(event), allow_nan=False)
+    json.dumps(lines.outcome(ended(), NOW).facts, allow_nan=False)
     lines.outcome(ended(), NOW)
 
 
@@ -254,8 +250,8 @@ def codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return found
 
 
-def agent(processes: Processes, **options: Any) -> CodexAgent:
-    return CodexAgent(CodexOptions(**options), processes, Redactor([]))
+def agent(services: Services, **options: Any) -> CodexAgent:
+    return CodexAgent(CodexOptions(**options), services)
 
 
 QUIET = ["--json", "-c", "analytics.enabled=false", "--disable", "plugins", "--skip-git-repo-check"]
@@ -286,7 +282,7 @@ RESUMED = ["exec", "--color", "never", "resume", *QUIET]
 def test_flags(
     codex: StandIn, mode: Mode, session: str | None, options: dict[str, Any], flags: list[str]
 ) -> None:
-    codex.run(lambda processes: agent(processes, **options), mode, session=session)
+    codex.run(lambda services: agent(services, **options), mode, session=session)
     (call,) = codex.calls()
     assert call["argv"] == flags
     assert call["stdin"] == PROMPT.text
@@ -304,7 +300,7 @@ def test_model_and_environment(codex: StandIn) -> None:
 
 def test_the_users_folder_is_used_where_the_login_is(codex: StandIn) -> None:
     codex.environ.setenv("CODEX_HOME", "/their/folder")
-    codex.run(lambda processes: agent(processes, own_config_dir=False), token="a")
+    codex.run(lambda services: agent(services, own_config_dir=False), token="a")
     codex.environ.delenv("CODEX_API_KEY")
     codex.run(agent, token="b")
     assert [call["env"]["CODEX_HOME"] for call in codex.calls()] == ["/their/folder"] * 2
@@ -322,7 +318,7 @@ def test_a_follow_up_counts_only_what_it_used_itself(codex: StandIn) -> None:
 
 def test_a_service_that_cannot_be_reached_is_not_waited_for(codex: StandIn) -> None:
     codex.says([STARTED, TURN, WAITS], stay=600)
-    first = outcome(codex.run(lambda processes: agent(processes, offline_grace=0.2)))
+    first = outcome(codex.run(lambda services: agent(services, offline_grace=0.2)))
     again = outcome(codex.run(agent))
     assert first.failure is not None
     assert first.failure.kind is FailureKind.OUTAGE
@@ -357,27 +353,27 @@ def test_the_promises_of_the_socket(codex: StandIn) -> None:
     hanging.says([STARTED, TURN], stay=600)
     codex.environ.setenv("CODEX_API_KEY", "sk-0123456789abcdef")
     check_agent(
-        lambda processes: agent(processes, agent_cmd=codex.program),
+        lambda services: agent(services, agent_cmd=codex.program),
         PROMPT,
-        hangs=lambda processes: agent(processes, agent_cmd=hanging.program),
+        hangs=lambda services: agent(services, agent_cmd=hanging.program),
         limits=Limits(wall=60, idle=60, grace=0.3),
     )
 
 
 def test_what_is_missing(codex: StandIn, tmp_path: Path) -> None:
-    processes = Processes(tmp_path / "run")
-    assert agent(processes).check() == []
+    services = lend(Processes(tmp_path / "run"))
+    assert agent(services).check() == []
     codex.environ.delenv("CODEX_API_KEY")
     codex.says([], status="Not logged in")
-    (problem,) = agent(processes).check()
+    (problem,) = agent(services).check()
     assert (problem.exit_code, "codex login" in problem.fix) == (4, True)
-    assert agent(processes, config=['model_provider="local"']).check() == []
+    assert agent(services, config=['model_provider="local"']).check() == []
     codex.says([], status="Logged in using ChatGPT")
-    assert agent(processes).check() == []
+    assert agent(services).check() == []
     codex.says([], version="codex 1")
-    (problem,) = agent(processes).check()
+    (problem,) = agent(services).check()
     assert problem.exit_code == 5
     assert "is not Codex" in problem.message
-    (problem,) = agent(processes, agent_cmd="codex-9").check()
+    (problem,) = agent(services, agent_cmd="codex-9").check()
     assert problem.exit_code == 5
     assert "npm install -g @openai/codex" in problem.fix

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
-from segue.domain.event import Event, EventType
 
 from segue.agents.command import CommandAgent, CommandOptions
 from segue.domain.argv import fill
+from segue.domain.events import AgentOutput, AgentStarted
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.options import OptionError, read_options
@@ -24,7 +24,7 @@ from segue.domain.task import Task
 from segue.ports import Problem
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
+from tests.agents.items import Items, lend, of, outcome
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 PROMPT = execute_prompt(Task("1", "Say ‘hello’", ""), "", nonce="test")
@@ -42,7 +42,7 @@ def python(code: str, *arguments: str) -> CommandOptions:
 
 def run(
     tmp_path: Path, chosen: CommandOptions, limits: Limits | None = None, model: str | None = None
-) -> list[Event]:
+) -> Items:
     job = Job(
         token="token",
         prompt=PROMPT,
@@ -53,26 +53,20 @@ def run(
         labels={"run": "r7", "task": "T 1", "phase": "execute", "attempt": "2"},
     )
 
-    async def collect() -> list[Event]:
+    async def collect() -> Items:
         async with Processes(tmp_path / ".run") as processes:
-            agent = CommandAgent(chosen, processes, Redactor([SECRET]))
+            agent = CommandAgent(chosen, lend(processes, SECRET))
             return [event async for event in agent.run(job)]
 
     return asyncio.run(collect())
 
 
-def outcome(events: list[Event]) -> Outcome:
-    assert events[-1].outcome is not None
-    return events[-1].outcome
-
-
-def output(events: list[Event], stream: str = "out") -> str:
-    kept = [e.data for e in events if e.type is EventType.AGENT_OUTPUT and e.data["stream"] == stream]
-    return "".join(data.get("text", "") for data in kept)
+def output(events: Items, stream: str = "out") -> str:
+    return "".join(event.text for event in of(events, AgentOutput) if event.stream == stream)
 
 
 def check(tmp_path: Path, chosen: CommandOptions) -> list[Problem]:
-    return CommandAgent(chosen, Processes(tmp_path), Redactor([])).check()
+    return CommandAgent(chosen, lend(Processes(tmp_path))).check()
 
 
 def test_the_prompt_comes_on_stdin_and_the_work_happens_in_the_workspace(tmp_path: Path) -> None:
@@ -82,10 +76,10 @@ def test_the_prompt_comes_on_stdin_and_the_work_happens_in_the_workspace(tmp_pat
     assert outcome(events).failure is None
     assert outcome(events).text == "I did it."
     assert outcome(events).usage is None
-    assert [event.type for event in events] == [
-        EventType.AGENT_STARTED,
-        EventType.AGENT_OUTPUT,
-        EventType.AGENT_ENDED,
+    assert [type(item) for item in events] == [
+        AgentStarted,
+        AgentOutput,
+        Outcome,
     ]
 
 
@@ -213,7 +207,7 @@ def test_lines_are_batched_and_nothing_is_lost_within_the_limit(tmp_path: Path) 
     events = run(tmp_path, python(code))
     assert output(events) == "".join(f"line {n}\n" for n in range(20_000))
     assert len(events) < 200
-    assert all(len(event.data.get("text", "")) <= 32 * 1024 for event in events)
+    assert all(len(event.text) <= 32 * 1024 for event in of(events, AgentOutput))
 
 
 def test_the_streams_have_separate_limits_and_cuts_are_counted(tmp_path: Path) -> None:
@@ -221,8 +215,8 @@ def test_the_streams_have_separate_limits_and_cuts_are_counted(tmp_path: Path) -
     events = run(tmp_path, python(code), Limits(wall=60, idle=60, kept_bytes=30_001))
     assert output(events) == "o" * 30_001
     assert output(events, "err") == "é" * 10_000 + "\n"
-    cuts = [event.data for event in events if "cut_bytes" in event.data]
-    assert cuts == [{"stream": "out", "cut_bytes": 19_999}]
+    cuts = [event for event in of(events, AgentOutput) if event.cut_bytes]
+    assert cuts == [AgentOutput("out", cut_bytes=19_999)]
 
 
 def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path) -> None:

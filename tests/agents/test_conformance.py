@@ -1,4 +1,4 @@
-"""Both agents keep the promises of their socket, and the suite sees when one does not."""
+"""The scripted and the command agent keep their promises, and the suite notices when an agent does not."""
 
 from __future__ import annotations
 
@@ -6,42 +6,38 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from segue.domain.event import Event, EventType
 
 from segue.agents.command import CommandAgent, CommandOptions
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
 from segue.conformance.agent import check_agent
+from segue.domain.events import AgentEnded, AgentStarted, AgentText, AgentTool, Event
 from segue.domain.job import Job, Limits
 from segue.domain.outcome import Outcome
-from segue.domain.task import Task
 from segue.ports import Agent, Capabilities, Installation, Problem
-from segue.prompts.task import execute_prompt
-from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
-
-PROMPT = execute_prompt(Task("1", "Write a file", ""), "")
+from segue.system.services import Services
 
 
-def command(code: str) -> Callable[[Processes], Agent]:
+def command(code: str) -> Callable[[Services], Agent]:
     options = CommandOptions(argv=[sys.executable, "-c", code])
-    return lambda processes: CommandAgent(options, processes, Redactor([]))
+    return lambda services: CommandAgent(options, services)
 
 
-def scripted(script: Path | None) -> Callable[[Processes], Agent]:
-    return lambda processes: ScriptedAgent(ScriptedOptions(script=script), processes, Redactor([]))
+def scripted(script: Path | None) -> Callable[[Services], Agent]:
+    return lambda services: ScriptedAgent(ScriptedOptions(script=script), services)
 
 
 def test_the_scripted_agent_conforms(tmp_path: Path) -> None:
     hang = tmp_path / "hang.toml"
     hang.write_text("[[on]]\norphan = true\nhang = true\n")
-    check_agent(scripted(None), PROMPT, hangs=scripted(hang))
+    check_agent(scripted(None), hangs=scripted(hang))
 
 
 def test_the_command_agent_conforms() -> None:
     work = "open('made', 'a').write('x'); print('made it')"
-    check_agent(command(work), PROMPT, hangs=command("import time; time.sleep(600)"))
+    check_agent(command(work), hangs=command("import time; time.sleep(600)"))
 
 
 class Broken:
@@ -62,20 +58,31 @@ class Broken:
     def installation(self) -> Installation:
         return Installation(version=3) if self._flaw == "version" else Installation()  # type: ignore[arg-type]
 
-    async def run(self, job: Job) -> AsyncGenerator[Event, None]:
+    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         self._launches += 1
         if self._flaw == "relaunches":
             job = replace(job, token=f"{job.token}-{self._launches}")
-        async for event in self._agent.run(job):
-            if self._flaw == "no start" and event.type is EventType.AGENT_STARTED:
+        async for item in self._agent.run(job):
+            if self._flaw == "no start" and isinstance(item, AgentStarted):
                 continue
-            if self._flaw == "no outcome" and event.outcome:
-                event = replace(event, outcome=None)
-            if self._flaw == "two outcomes":
-                event = replace(event, outcome=Outcome())
-            if self._flaw == "no JSON":
-                event = replace(event, data={"when": object()})
-            yield event
+            if isinstance(item, Outcome):
+                for other in self._instead(item):
+                    yield other
+            else:
+                yield item
+
+    def _instead(self, outcome: Outcome) -> list[Any]:
+        """What it yields in place of its outcome."""
+        flaws: dict[str, list[Any]] = {
+            "no outcome": [],
+            "two outcomes": [outcome, outcome],
+            "early outcome": [outcome, AgentText("And another thing.")],
+            "no JSON": [AgentTool("Bash", object()), outcome],
+            "facts": [replace(outcome, facts={"when": object()})],
+            "ends itself": [AgentEnded.of(outcome), outcome],
+            "odd item": ["Hello", outcome],
+        }
+        return flaws.get(self._flaw, [outcome])
 
     def forget(self, token: str) -> None:
         self._agent.forget(token)
@@ -88,9 +95,13 @@ class Broken:
         ("check", "it is broken"),
         ("version", "version is 3, not a string"),
         ("no start", "its first event is"),
-        ("no outcome", "has no outcome"),
-        ("two outcomes", "3 events have an outcome"),
-        ("no JSON", "is not JSON"),
+        ("no outcome", "it yielded 0 outcomes"),
+        ("two outcomes", "it yielded 2 outcomes"),
+        ("early outcome", "its outcome is not the last item"),
+        ("no JSON", "the data of agent.tool is not JSON"),
+        ("facts", "the data of facts is not JSON"),
+        ("ends itself", "agent.ended is not an event for agents to yield"),
+        ("odd item", "neither an event nor an outcome"),
         ("relaunches", "worked a second time"),
         ("declared plan", "plan mode changed the repository"),
     ],
@@ -98,15 +109,15 @@ class Broken:
 def test_a_broken_agent_is_found_out(flaw: str, complaint: str) -> None:
     good = command("open('made', 'a').write('x'); print('made it')")
     with pytest.raises(AssertionError, match=complaint):
-        check_agent(lambda processes: Broken(good(processes), flaw), PROMPT)
+        check_agent(lambda services: Broken(good(services), flaw))
 
 
 def test_an_agent_that_does_nothing_does_not_edit() -> None:
     with pytest.raises(AssertionError, match="nothing has changed"):
-        check_agent(command("print('done')"), PROMPT)
+        check_agent(command("print('done')"))
 
 
 def test_an_agent_that_ends_by_itself_does_not_time_out() -> None:
     good = command("open('made', 'a').write('x'); print('made it')")
-    with pytest.raises(AssertionError, match="reports success"):
-        check_agent(good, PROMPT, hangs=command("import time; time.sleep(0.3)"), limits=Limits(grace=0.2))
+    with pytest.raises(AssertionError, match="it reports success"):
+        check_agent(good, hangs=command("import time; time.sleep(0.3)"), limits=Limits(grace=0.2))

@@ -15,21 +15,22 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from segue.domain.event import Event, EventType
 
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.local.launch import ProcessEnd
 from segue.conformance.agent import check_agent
+from segue.domain.events import AgentOutput, AgentRaw, AgentText, AgentTool, AgentUsage, event_data
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Usage
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes
-from segue.system.redact import Redactor
+from segue.system.services import Services
+from tests.agents.items import Items, lend, of, outcome
 
 KEY = "crsr_0123456789abcdef0123456789abcdef"
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
@@ -62,8 +63,8 @@ class Rehearsal:
     def launches(self) -> list[dict[str, Any]]:
         return [line for line in self.log() if "argv" in line]
 
-    def agent(self, processes: Processes, **options: Any) -> CursorAgent:
-        return CursorAgent(CursorOptions(**options), processes, Redactor([KEY]))
+    def agent(self, services: Services, **options: Any) -> CursorAgent:
+        return CursorAgent(CursorOptions(**options), services)
 
     def run(
         self,
@@ -75,13 +76,13 @@ class Rehearsal:
         session: str | None = None,
         forget: bool = False,
         **options: Any,
-    ) -> list[Event]:
+    ) -> Items:
         labels = {"run": "r", "task": "1", "phase": "execute", "attempt": "1"}
         job = Job(token, prompt, self.repo, mode, model, session, limits=limits, labels=labels)
 
-        async def collect() -> list[Event]:
+        async def collect() -> Items:
             async with Processes(self.root / "run") as processes:
-                agent = self.agent(processes, **options)
+                agent = self.agent(lend(processes, KEY), **options)
                 events = [event async for event in agent.run(job)]
                 if forget:
                     agent.forget(token)
@@ -102,18 +103,9 @@ def rehearsal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
     return Rehearsal(tmp_path, monkeypatch)
 
 
-def outcome(events: list[Event]) -> Outcome:
-    assert events[-1].outcome is not None
-    return events[-1].outcome
-
-
-def failure(events: list[Event]) -> FailureKind | None:
+def failure(events: Items) -> FailureKind | None:
     found = outcome(events).failure
     return found.kind if found else None
-
-
-def of(events: list[Event], kind: EventType) -> list[Any]:
-    return [event.data for event in events if event.type is kind]
 
 
 def at_work(rehearsal: Rehearsal) -> bool:
@@ -196,22 +188,21 @@ class TestEvents:
         events = rehearsal.run()
         assert failure(events) is None
         assert (rehearsal.repo / "a" / "b.txt").read_text() == "hello"
-        tools = of(events, EventType.AGENT_TOOL)
-        assert [(tool["name"], tool["state"], tool.get("status")) for tool in tools] == [
-            ("Bash", "started", None),
+        tools = of(events, AgentTool)
+        assert [(tool.name, tool.state, tool.status) for tool in tools] == [
+            ("Bash", "started", ""),
             ("Bash", "completed", "success"),
-            ("Write", "started", None),
+            ("Write", "started", ""),
             ("Write", "completed", "success"),
         ]
-        assert tools[0]["input"]["command"] == "pytest -q"
-        assert tools[0]["id"] == tools[1]["id"] != tools[2]["id"]
-        assert tools[1]["result"]["exitCode"] == 0
-        assert [data["text"] for data in of(events, EventType.AGENT_TEXT)] == [
+        assert tools[0].input["command"] == "pytest -q"
+        assert tools[0].id == tools[1].id != tools[2].id
+        assert tools[1].result["exitCode"] == 0
+        assert [data.text for data in of(events, AgentText)] == [
             "I will do it now.",
             "All done.",
         ]
-        used = {"input_tokens": 10, "output_tokens": 5, "cache_read_tokens": 100, "cache_write_tokens": 7}
-        assert of(events, EventType.AGENT_USAGE) == [used]
+        assert of(events, AgentUsage) == [AgentUsage(10, 5, cache_read_tokens=100, cache_write_tokens=7)]
         done = outcome(events)
         assert (done.text, done.model, done.usage) == ("All done.", "Auto", Usage(117, 5))
         assert done.exit_code == 0
@@ -219,50 +210,50 @@ class TestEvents:
     @pytest.mark.parametrize("shape", ["function", "case"])
     def test_older_shapes_of_tools_are_read(self, rehearsal: Rehearsal, shape: str) -> None:
         rehearsal.script(f'logged_in = true\n[[on]]\nshape = "{shape}"\nshell = ["make"]\n')
-        bash = [data for data in of(rehearsal.run(), EventType.AGENT_TOOL) if data["name"] == "Bash"]
-        assert [data["input"]["command"] for data in bash] == ["make", "make"]
-        assert bash[1]["status"] == "success"
+        bash = [data for data in of(rehearsal.run(), AgentTool) if data.name == "Bash"]
+        assert [data.input["command"] for data in bash] == ["make", "make"]
+        assert bash[1].status == "success"
         plan = rehearsal.run(Mode.PLAN, token="plan")
         assert outcome(plan).text.startswith("# Plan")
 
     def test_thoughts_are_counted_not_kept(self, rehearsal: Rehearsal) -> None:
         rehearsal.script("logged_in = true\n[[on]]\nthinking = 500\n")
         events = rehearsal.run()
-        thoughts = [data for data in of(events, EventType.AGENT_RAW) if data["type"] == "thinking"]
-        assert [thought["deltas"] for thought in thoughts] == [500]
+        thoughts = [data for data in of(events, AgentRaw) if data.kind == "thinking"]
+        assert len(thoughts) == 1
         assert len(events) < 20
 
     def test_partial_output_is_not_told_twice(self, rehearsal: Rehearsal) -> None:
         rehearsal.script('logged_in = true\n[[on]]\nsay = "A last message of some length."\n')
         whole = rehearsal.run(token="whole")
         pieces = rehearsal.run(token="pieces", extra_args=["--stream-partial-output"])
-        assert of(pieces, EventType.AGENT_TEXT) == of(whole, EventType.AGENT_TEXT)
+        assert of(pieces, AgentText) == of(whole, AgentText)
         assert outcome(pieces).text == outcome(whole).text == "A last message of some length."
 
     def test_odd_lines_are_kept_and_hurt_nobody(self, rehearsal: Rehearsal) -> None:
         rehearsal.faults("not_json", "unknown_event", "bad_utf8")
         events = rehearsal.run()
         assert failure(events) is None
-        assert "no JSON" in of(events, EventType.AGENT_OUTPUT)[0]["text"]
-        raw = [data for data in of(events, EventType.AGENT_RAW) if data["type"] == "telemetry"]
-        assert raw[0]["line"]["payload"] == {"deep": [1, 2, 3]}
-        assert events[-1].data["unknown_lines"] == 1
-        assert any("caf" in data["text"] for data in of(events, EventType.AGENT_TEXT))
+        assert "no JSON" in of(events, AgentOutput)[0].text
+        raw = [data for data in of(events, AgentRaw) if data.kind == "telemetry"]
+        assert raw[0].line["payload"] == {"deep": [1, 2, 3]}
+        assert outcome(events).facts["unknown_lines"] == 1
+        assert any("caf" in data.text for data in of(events, AgentText))
 
     def test_rejected_tools_are_counted_and_mentioned(self, rehearsal: Rehearsal) -> None:
         rehearsal.script('logged_in = true\n[[on]]\nshell = ["ls", "pytest", "git status"]\n')
         events = rehearsal.run(force=False)
         assert failure(events) is None, "Cursor ends well with rejected tools; evidence decides"
-        assert events[-1].data["tools_rejected"] == 2
-        assert "rejected 2 of 4" in events[-1].data["note"]
-        assert "note" not in rehearsal.run(token="forced")[-1].data
+        assert outcome(events).facts["tools_rejected"] == 2
+        assert "rejected 2 of 4" in outcome(events).facts["note"]
+        assert "note" not in outcome(rehearsal.run(token="forced")).facts
 
     def test_a_failing_command_is_no_failure_of_the_agent(self, rehearsal: Rehearsal) -> None:
         rehearsal.script('logged_in = true\n[[on]]\nshell = [{ command = "make", exit_code = 2 }]\n')
         events = rehearsal.run()
         assert failure(events) is None
-        assert of(events, EventType.AGENT_TOOL)[1]["status"] == "failure"
-        assert events[-1].data["tools_failure"] == 1
+        assert of(events, AgentTool)[1].status == "failure"
+        assert outcome(events).facts["tools_failure"] == 1
 
     def test_the_key_is_never_seen(self, rehearsal: Rehearsal) -> None:
         rehearsal.environ.setenv("CURSOR_API_KEY", KEY)
@@ -319,7 +310,9 @@ class TestDefects:
         assert outcome(events).text.startswith("Done")
         assert not at_work(rehearsal)
         again = rehearsal.run(result_grace=0.1)
-        assert replace(outcome(again), duration=0.0) == replace(outcome(events), duration=0.0)
+        assert replace(outcome(again), duration=0.0, facts={}) == replace(
+            outcome(events), duration=0.0, facts={}
+        )
         assert len(rehearsal.launches()) == 1
 
     def test_a_result_that_is_an_error_stays_one_when_the_process_stays(self, rehearsal: Rehearsal) -> None:
@@ -357,8 +350,8 @@ class TestDefects:
         rehearsal.script('logged_in = true\n[[on]]\nshell = ["rm -rf /", "make"]\n')
         before = config.read_bytes()
         events = rehearsal.run()
-        bash = [data for data in of(events, EventType.AGENT_TOOL) if data.get("status")]
-        assert [data["status"] for data in bash[:2]] == ["rejected", "success"]
+        bash = [data for data in of(events, AgentTool) if data.status]
+        assert [data.status for data in bash[:2]] == ["rejected", "success"]
         own = Path(rehearsal.launches()[0]["config_dir"])
         assert (own / "auth.json").readlink() == config.parent / "auth.json", "linked, never copied"
         assert config.read_bytes() == before
@@ -380,7 +373,7 @@ class TestDefects:
         events = rehearsal.run()
         assert failure(events) is None
         assert len(repr(events)) < 50_000
-        assert any(data["name"] == "Write" for data in of(events, EventType.AGENT_TOOL))
+        assert any(data.name == "Write" for data in of(events, AgentTool))
 
     @pytest.mark.parametrize("fault", ["hang_before_init", "hang"])
     def test_silence_is_ended(self, rehearsal: Rehearsal, fault: str) -> None:
@@ -461,7 +454,7 @@ class TestCheck:
     """What keeps it from working is found before anything starts."""
 
     def problems(self, rehearsal: Rehearsal, **options: Any) -> list[tuple[int, str]]:
-        agent = rehearsal.agent(Processes(rehearsal.root), **options)
+        agent = rehearsal.agent(lend(Processes(rehearsal.root)), **options)
         return [(problem.exit_code, problem.message + problem.fix) for problem in agent.check()]
 
     def test_all_is_well(self, rehearsal: Rehearsal) -> None:
@@ -509,14 +502,14 @@ class TestCheck:
 
 
 def test_the_cursor_agent_conforms(rehearsal: Rehearsal) -> None:
-    def make(faults: str) -> Callable[[Processes], CursorAgent]:
+    def make(faults: str) -> Callable[[Services], CursorAgent]:
         script = rehearsal.root / f"{faults or 'none'}.json"
         script.write_text(json.dumps({"logged_in": True, "faults": faults.split()}))
         program = rehearsal.root / "bin" / f"agent-{faults or 'none'}"
         call = f'SEGUE_SIM_AGENT="{script}" exec "{rehearsal.root / "bin" / "agent"}" "$@"'
         program.write_text(f"#!/bin/sh\n{call}\n")
         program.chmod(0o755)
-        return lambda processes: rehearsal.agent(processes, agent_cmd=str(program))
+        return lambda services: rehearsal.agent(services, agent_cmd=str(program))
 
     check_agent(make(""), PROMPT, hangs=make("hang"))
 
@@ -555,11 +548,11 @@ def test_no_line_whatsoever_is_fatal(lines: list[str]) -> None:
         reader = CursorLines(mode)
         for line in lines:
             for event in reader.read(line) or []:
-                json.dumps(dict(event.data), allow_nan=False)
+                json.dumps(event_data(event), allow_nan=False)
         end = Exit(0, None, None, "", 1.0, False, 1)
         done = reader.outcome(ProcessEnd(end, "", ""), now=0.0)
         assert done.failure is not None or reader.is_finished
-        json.dumps(reader.facts(), allow_nan=False)
+        json.dumps(done.facts, allow_nan=False)
 
 
 @pytest.mark.parametrize("place", ["args", "result"])
@@ -569,7 +562,7 @@ def test_events_stay_small(place: str, value: object) -> None:
     body[place] = {"success": {str(n): value for n in range(50)}}
     line = {"type": "tool_call", "subtype": "completed", "tool_call": {"readToolCall": body}}
     (event,) = CursorLines(Mode.EDIT).read(json.dumps(line)) or []
-    assert len(json.dumps(dict(event.data), ensure_ascii=False)) < 40_000
+    assert len(json.dumps(event_data(event), ensure_ascii=False)) < 40_000
 
 
 def test_git_is_untouched_by_plan_mode(rehearsal: Rehearsal) -> None:

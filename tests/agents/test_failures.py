@@ -24,7 +24,7 @@ from segue.agents.cursor_cloud.failures import BY_US, judge_end, judge_refusal
 from segue.agents.local.launch import ProcessEnd
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.runtime.wiring import AGENTS
+from segue.runtime.registry import BUILT_IN
 from segue.system.http.client import HttpError, HttpResponse
 from tests.agents.stand_in import ended
 
@@ -316,7 +316,7 @@ def test_a_usage_limit_says_when_it_ends(agent: str) -> None:
 
 def test_no_agent_and_no_kind_is_left_out() -> None:
     acp = "segue.agents.acp.agent"
-    own = {name for name, where in AGENTS.items() if not where.startswith(acp)} - {"scripted"}
+    own = {name for name, where in BUILT_IN["agents"].items() if not where.startswith(acp)} - {"scripted"}
     assert set(TABLE) == own
     for agent, rows in TABLE.items():
         assert set(rows) == set(KINDS), agent

@@ -256,7 +256,7 @@ def test_every_round_is_committed_for_the_judge_to_see(place: Place, commit: str
     )
     place.more_config(f'commit = "{commit}"\n')
     place.segue("run", GOAL)
-    assert place.subjects() == ["Task 1: Make a", "Task 1: mend what was missing, round 1"]
+    assert place.subjects() == ["Task 1: Make a", "Task 1: fix 1"]
     assert place.git("status", "--porcelain") == ""
 
 

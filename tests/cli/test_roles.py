@@ -110,7 +110,7 @@ def test_a_role_without_anybody_who_can_work_is_refused(place: Place) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--agent", "cook=scripted"], "is no role"),
+        (["--agent", "cook=scripted"], "is not a role"),
         (["--agent", "scripted,"], "names no agent"),
         (["--agent", "nobody"], "There is no agent 'nobody'"),
         (["--agent", "scripted", "--agent", "plan=nobody", "--flow", "plan"], "There is no agent 'nobody'"),

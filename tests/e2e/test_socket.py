@@ -22,7 +22,8 @@ from segue.domain.task import Task
 from segue.ports import Agent
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
+from segue.system.services import Services
+from tests.agents.items import lend, outcome, run_to_end
 from tests.e2e.conftest import Model, Real, provider
 
 pytestmark = pytest.mark.parametrize("real", ["claude", "codex"], indirect=True)
@@ -40,14 +41,14 @@ def here(real: Real, monkeypatch: pytest.MonkeyPatch) -> Real:
     return real
 
 
-def agent(name: str, model: Model, processes: Processes, model_name: str = "", **options: Any) -> Agent:
+def agent(name: str, model: Model, services: Services, model_name: str = "", **options: Any) -> Agent:
     if name == "claude":
         chosen = ["--model", model_name] if model_name else []
         claude = ClaudeOptions(extra_args=chosen, max_retries=1, **options)
-        return ClaudeAgent(claude, processes, Redactor([]))
+        return ClaudeAgent(claude, services)
     config = [*provider(model.url), f'model="{model_name or "gpt-5.5"}"']
     codex = CodexOptions(config=config, pass_env=["SIM_KEY"], offline_grace=5, **options)
-    return CodexAgent(codex, processes, Redactor([]))
+    return CodexAgent(codex, services)
 
 
 def test_the_promises_of_the_socket(here: Real) -> None:
@@ -55,9 +56,9 @@ def test_the_promises_of_the_socket(here: Real) -> None:
     turns = [{"times": 1, "tool_calls": [shell]}, {"times": 1, "reply": "Made it."}] * 40
     here.model.plays({"model": "hangs", "delay": 600, "reply": "never"}, *turns)
     check_agent(
-        lambda processes: agent(here.name, here.model, processes),
+        lambda services: agent(here.name, here.model, services),
         PROMPT,
-        hangs=lambda processes: agent(here.name, here.model, processes, HANGING[here.name]),
+        hangs=lambda services: agent(here.name, here.model, services, HANGING[here.name]),
     )
 
 
@@ -69,14 +70,12 @@ def test_a_follow_up_goes_on_with_the_session(here: Real, tmp_path: Path) -> Non
 
     async def both() -> tuple[Outcome, Outcome, Outcome]:
         async with Processes(tmp_path / "run") as processes:
-            asked = agent(here.name, here.model, processes)
+            asked = agent(here.name, here.model, lend(processes))
 
             async def launch(token: str, session: str | None, mode: Mode) -> Outcome:
                 limits = Limits(wall=60, idle=60, grace=0.5)
                 job = Job(token, PROMPT, here.place.repo, mode, session=session, limits=limits)
-                events = [event async for event in asked.run(job)]
-                assert events[-1].outcome is not None
-                return events[-1].outcome
+                return outcome(await run_to_end(asked, job))
 
             first = await launch("first", None, Mode.ASK)
             second = await launch("second", first.session, Mode.EDIT)
@@ -104,10 +103,8 @@ def test_a_command_in_the_background_does_not_hold_the_result_up(here: Real, tmp
         async with Processes(tmp_path / "run") as processes:
             limits = Limits(wall=60, idle=60, grace=0.5)
             job = Job("token", PROMPT, here.place.repo, limits=limits)
-            asked = agent("claude", here.model, processes, result_grace=0.5)
-            events = [event async for event in asked.run(job)]
-            assert events[-1].outcome is not None
-            return events[-1].outcome
+            asked = agent("claude", here.model, lend(processes), result_grace=0.5)
+            return outcome(await run_to_end(asked, job))
 
     found = asyncio.run(launch())
     assert (found.failure, found.text) == (None, "It runs.")

@@ -11,10 +11,7 @@ import pytest
 
 import segue
 
-NEEDED = [
-    *("click", "msgspec", "pydantic", "pydantic_core", "annotated_types", "platformdirs"),
-    *("typing_extensions.py", "typing_inspection"),
-]
+NEEDED = ["click", "msgspec", "platformdirs", "typing_extensions.py"]
 
 
 @pytest.fixture(scope="module")

@@ -51,5 +51,5 @@ def test_a_project_cannot_give_itself_actions(tmp_path: Path) -> None:
         [*SEGUE, "relay", "actions"], cwd=tmp_path, env=place.env, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "agents may change" in done.stderr
+    assert "agents can change" in done.stderr
     assert "x" in place.segue("actions").stdout

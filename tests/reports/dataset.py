@@ -11,12 +11,13 @@ from segue.store.encoding import encode, escape
 
 Row = tuple[Any, ...]
 
-RUN = ("id", "source_key", "spec", "state", "created", "updated")
+RUN = ("id", "source_key", "kind", "spec", "state", "created", "updated")
 STEP = (
     *("run_id", "key", "gen", "seq", "task", "phase", "attempt", "agent", "model", "state", "token", "input"),
     *("output", "started", "ended", "tries", "owner", "build_phase"),
 )
 EVENT = ("run_id", "seq", "ts", "step", "type", "data")
+TOOLS = {"B": "Bash", "R": "Read", "E": "Edit", "W": "Write", "S": "WebSearch"}
 BEGIN = 1_790_000_000_000
 
 
@@ -35,6 +36,7 @@ class Written:
         source: str = "Build a todo app",
         agent: str = "claude",
         model: str | None = "opus",
+        kind: str = "build",
         **titles: str,
     ) -> WrittenRun:
         """Add a run; later runs are newer."""
@@ -47,9 +49,10 @@ class Written:
             "model": model,
         }
         named = {key.removeprefix("t"): title for key, title in titles.items()}
-        spec |= {"flow": "build", "titles": named}
-        self.runs.append((name, source, encode(spec), state, created, created + 900_000))
-        return WrittenRun(self, name, created)
+        spec |= {"flow": "build", "titles": named, "kind": kind}
+        self.runs.append((name, source, kind, encode(spec), state, created, created + 900_000))
+        facts = {"source": source, "repo": "/r", "agent": agent, "flow": "build"}
+        return WrittenRun(self, name, created).event(None, "run.started", **facts)
 
     def write(self, address: str) -> str:
         """Make the tables and fill them."""
@@ -80,6 +83,7 @@ class WrittenRun:
     seq: int = 0
     task: str = "1"
     build_phase: str | None = None
+    begun: set[str] = field(default_factory=set)
 
     def on(self, task: str, build_phase: str | None = None) -> WrittenRun:
         """What follows belongs to this task."""
@@ -92,38 +96,43 @@ class WrittenRun:
         return self
 
     def step(
-        self, phase: str, attempt: int = 1, state: str = "done", gen: int = 1, **output: Any
+        self,
+        phase: str,
+        attempt: int = 1,
+        state: str = "done",
+        gen: int = 1,
+        tools: str = "",
+        launched: bool = False,
+        **output: Any,
     ) -> WrittenRun:
-        self.seq += 1
+        self.begin_task()
         key = f"task/{self.task}/{phase}/{attempt}"
-        began, self.clock = self.clock, self.clock + 10_000
+        facts = {"gen": gen, "token": "t", "task": self.task, "phase": phase, "attempt": attempt}
+        self.event(key, "step.started", **facts, agent="claude", model="opus")
+        seq, began = self.seq, self.clock
+        for number, letter in enumerate(tools):
+            call = {"name": TOOLS[letter], "id": f"call{number}", "input": {}}
+            self.event(key, "agent.tool", **call, state="started")
+            self.event(key, "agent.tool", **call, state="completed", status="success")
+        self.clock += 10_000
+        if launched:
+            self.event(key, "prompt", digest="d", length=1)
+            self.event(key, "agent.ended", ok=state == "done", usage=output.get("usage"))
+        if state != "started":
+            self.event(key, "step.ended", gen=gen, ok=state == "done", ms=10_000)
+        ended = None if state == "started" else self.clock
         self.all.steps.append(
             (
-                *(
-                    self.name,
-                    key,
-                    gen,
-                    self.seq,
-                    self.task,
-                    phase,
-                    attempt,
-                    "claude",
-                    "opus",
-                    state,
-                    "t",
-                    "{}",
-                ),
-                *(
-                    encode(output),
-                    began,
-                    None if state == "started" else self.clock,
-                    1,
-                    "o",
-                    self.build_phase,
-                ),
+                *(self.name, key, gen, seq, self.task, phase, attempt, "claude", "opus", state, "t", "{}"),
+                *(encode(output), began, ended, 1, "o", self.build_phase),
             )
         )
         return self
+
+    def begin_task(self) -> None:
+        if self.task not in self.begun:
+            self.begun.add(self.task)
+            self.event(None, "task.started", task=self.task, title=f"Task {self.task}")
 
     def execute(self, attempt: int = 1, tools: str = "", **output: Any) -> WrittenRun:
         """A launch that edits; tools are told by letters: Bash, Read, Edit, Write."""
@@ -133,13 +142,10 @@ class WrittenRun:
         return self.launch("resolve", attempt, tools, **output)
 
     def launch(self, phase: str, attempt: int, tools: str, state: str = "done", **output: Any) -> WrittenRun:
-        step = f"task/{self.task}/{phase}/{attempt}"
-        names = {"B": "Bash", "R": "Read", "E": "Edit", "W": "Write", "S": "WebSearch"}
-        for number, letter in enumerate(tools):
-            call = {"name": names[letter], "id": f"call{number}", "input": {}}
-            self.event(step, "agent.tool", **call, state="started")
-            self.event(step, "agent.tool", **call, state="completed", status="success")
-        return self.step(phase, attempt, state, **{"failure": None, **output})
+        result = "PASS" if state == "done" else "FAIL"
+        verdict = {"result": result, "action": "PROCEED", "reason": ""}
+        given = {"failure": None, "verdict": verdict, **output}
+        return self.step(phase, attempt, state, tools=tools, launched=True, **given)
 
     def verify(
         self, attempt: int, result: str, action: str = "PROCEED", reason: str = "because"
@@ -148,8 +154,13 @@ class WrittenRun:
         state = "done" if result == "PASS" else "failed"
         return self.step("verify", attempt, state, verdict=verdict, failure=None)
 
-    def end(self, done: bool = True, reason: str = "done") -> WrittenRun:
-        return self.step("end", 1, "done" if done else "failed", done=done, reason=reason)
+    def end(self, done: bool = True, reason: str = "done", **more: Any) -> WrittenRun:
+        """The end of the task; a person decides if the reason says so."""
+        self.begin_task()
+        facts = {"task": self.task, "done": done, "reason": reason, **more}
+        if reason.startswith("accepted"):
+            return self.event(f"task/{self.task}/end", "task.marked", **facts, by="person")
+        return self.event(None, "task.ended", **facts, skipped=reason.startswith("skipped"))
 
     def passes(self) -> WrittenRun:
         """The task is done at once."""

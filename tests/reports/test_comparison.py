@@ -41,7 +41,7 @@ def test_averages_of_a_setting(database: str) -> None:
     averages = {name: (row[name].n, row[name].value) for name in row if hasattr(row[name], "low")}
     assert averages == {
         "launches": (2, 1.5),
-        "seconds": (2, 40.0),  # five and three steps of ten seconds
+        "seconds": (2, 30.0),  # four and two steps of ten seconds
         "tokens": (2, 1750.0),  # 3000 and 500
         "cost_usd": (2, 1.0),  # 0.75 and 1.25
         "bash_calls": (2, 1.5),  # two and one
@@ -56,7 +56,7 @@ def test_what_a_person_had_to_decide_is_not_passed(database: str) -> None:
     data.run("accepted").execute().verify(1, "FAIL", "STOP").end(True, "accepted by a person")
     data.run("skipped").execute().verify(1, "FAIL", "SKIP").end(True, "skipped: too hard")
     replaced = data.run("replaced").execute().verify(1, "FAIL", "MODIFY_PLAN")
-    replaced.step("end", 1, "failed", reason="planned anew: x", replanned=True).on("2").passes()
+    replaced.end(False, "planned again: x", replanned=True).on("2").passes()
     (row,) = rows(report(data, database), 0)
     assert row["passed"] == Proportion(1, 3)
 

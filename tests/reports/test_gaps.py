@@ -141,7 +141,7 @@ def test_skipped_is_neither_done_nor_unfinished(database: str) -> None:
 def test_replaced_by_a_new_plan_is_not_unfinished_but_accepted_by_a_person_is(database: str) -> None:
     data = Written()
     run = data.run("one").on("1", "setup").execute().verify(1, "FAIL", "MODIFY_PLAN")
-    run.step("end", 1, "failed", reason="planned anew: x", replanned=True)
+    run.end(False, "planned again: x", replanned=True)
     run.on("2", "schema").execute().verify(1, "FAIL", "STOP").end(True, "accepted by a person")
     found = {row["build_phase"]: row["unfinished"] for row in rows(report(data, database), "build_phases")}
     assert found == {"setup": Proportion(0, 1), "schema": Proportion(1, 1)}
@@ -162,7 +162,7 @@ def test_filters_choose_runs(database: str) -> None:
     data.run("old", agent="codex", source="Build A").on("1", "setup").passes()
     run = data.run("new", "needs_human", source="Build b", model="sonnet").on("1", "schema")
     run.execute().verify(1, "FAIL", "RETRY").end(False)
-    since = data.runs[1][4]
+    since = data.runs[1][5]
     data.write(database)
     with connect(database, read_only=True) as store:
 

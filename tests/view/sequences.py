@@ -91,9 +91,11 @@ class _History:
         if self.draw(st.integers(0, 5)) == 0:
             self.add(AgentReplaced(key, phase, "scripted", "other", FailureKind.AUTH, "no"))
         if self.draw(st.integers(0, 5)) == 0:
+            park = f"task/{key}/park/{phase}/{number}"
             self.add(RunParked(key, self.now / 1000 + 60))
+            self.add(StepStarted(1, "t", key, "sleep"), park)
             self.now += 60_000
-            self.add(StepEnded(1, True), f"task/{key}/park/{phase}/{number}")
+            self.add(StepEnded(1, True), park)
         return False
 
 

@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 
+from segue.flow.phases import PHASES
 from segue.reports.formatting import format_cell
 from segue.reports.recovery import NO_DIFFERENCE
 from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows
 from segue.reports.statistics import CONFIDENCE, Difference, Proportion, mean, newcombe, welch
+from segue.reports.usage import RunUsage, read_usage, read_work
 
 MEASURES = ("launches", "seconds", "tokens", "cost_usd", "bash_calls", "reads_before_edit")
 """What a run costs, besides whether it passes."""
 
-_EDITING = ("execute", "address", "resolve")
 _COUNTED = ("done", "failed", "needs_human")
 
 
@@ -39,7 +40,10 @@ class Setting:
 
 def report_comparison(dataset: Dataset) -> DatasetReport:
     """Report which agent and model does better on the same source, where the difference is significant."""
-    runs = dataset.ask("runs")
+    used, work = read_usage(dataset), read_work(dataset)
+    runs = [
+        {**run, **_measure(used[run["run_id"]], work.get(run["run_id"], 0))} for run in dataset.ask("runs")
+    ]
     counted = [run for run in runs if run["state"] in _COUNTED]
     details = RunDetails.read(dataset)
     groups: dict[tuple[str, str], Rows] = defaultdict(list)
@@ -74,6 +78,17 @@ class RunDetails:
         return cls(incomplete, _count_tools(dataset.ask("tools")), attempts)
 
 
+def _measure(used: RunUsage, work_ms: int) -> dict[str, float | None]:
+    """Return the measures of a run; None where the agents report nothing."""
+    usage = used.usage
+    return {
+        "launches": used.launches,
+        "seconds": work_ms / 1000,
+        "tokens": usage.tokens or None,
+        "cost_usd": usage.cost_usd or None,
+    }
+
+
 def _summarize(source: str, name: str, runs: Rows, details: RunDetails) -> Setting:
     known = [{**run, **details.tools.get(run["run_id"], {})} for run in runs]
     values = {
@@ -93,7 +108,8 @@ def _count_tools(launches: Rows) -> dict[str, dict[str, float]]:
     reads: dict[str, list[int]] = defaultdict(list)
     for launch in launches:
         parts = str(launch["step"]).split("/")
-        if len(parts) < 2 or parts[-2] not in _EDITING:
+        phase = PHASES.get(parts[-2]) if len(parts) > 1 else None
+        if phase is None or not phase.edits:
             continue
         bash[launch["run_id"]] += launch["bash"]
         if launch["reads_before_edit"] is not None:

@@ -6,17 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from segue.domain.plan import BuildPhase
 from segue.domain.signature import signature
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.selection import Dataset, Rows
 from segue.reports.statistics import Proportion, mean
 from segue.reports.timeline import read_titles
 from segue.reports.topics import group_by_topic
+from segue.reports.usage import read_usage
 
 NO_PHASE = "(none)"
 """The build phase of a task that no agent has planned."""
 
-PHASES = ("setup", "schema", "backend", "frontend", "testing", "deployment")
+_ORDER = [str(phase) for phase in BuildPhase]
 
 
 def report_gaps(dataset: Dataset) -> DatasetReport:
@@ -24,7 +26,12 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
     runs = dataset.ask("runs")
     newest = [row["run_id"] for row in reversed(runs)]
     active = {row["run_id"] for row in runs if row["state"] in ("running", "parked")}
-    tasks = [row for row in dataset.ask("tasks") if row["ended"] or row["run_id"] not in active]
+    used = read_usage(dataset)
+    tasks = [
+        {**row, "launches": used[row["run_id"]].attempts[row["task"]]}
+        for row in dataset.ask("tasks")
+        if row["ended"] or row["run_id"] not in active
+    ]
     names = read_titles(dataset.ask("titles"))
     errors = dataset.ask("errors")
     tables = (
@@ -133,7 +140,7 @@ def _sort_key(cell: Cell) -> tuple[float, int]:
 
 
 def _order_phase(phase: str) -> tuple[int, str]:
-    return PHASES.index(phase) if phase in PHASES else len(PHASES), phase
+    return _ORDER.index(phase) if phase in _ORDER else len(_ORDER), phase
 
 
 def _list_phases(phases: Counter[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from segue.reports.charts import draw_cell, find_scale
 from segue.reports.formatting import format_cell, format_duration, format_heading
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
-from segue.reports.timeline_svg import draw_timeline, label_phase, list_phases
+from segue.reports.timeline_svg import COLOURS, colour_phase, draw_timeline, label_phase, list_phases
 
 MOST_ROWS = 100
 """Rows of a table on the page; JSON and CSV contain all."""
@@ -50,6 +50,8 @@ def render_html(reports: Sequence[DatasetReport], title: str, made: str) -> str:
         draw_timeline=draw_timeline,
         list_phases=list_phases,
         label_phase=label_phase,
+        colour_phase=colour_phase,
+        colours=COLOURS,
         most_rows=MOST_ROWS,
     )
     source = (files("segue.reports") / "templates" / "report.html").read_text(encoding="utf-8")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
 
 from segue.domain.errors import UsageError
+from segue.domain.run import TASK_RUNS, RunKind
 from segue.ports import Store
 
-QUERIES = ("runs", "tasks", "titles", "errors", "recovery", "searches", "tools", "timeline")
+QUERIES = (
+    *("runs", "launches", "work", "tasks", "titles", "errors", "recovery", "searches", "tools", "timeline"),
+)
 """The files under `sql/`; each runs unchanged on SQLite and on Postgres."""
 
 _MARK = "/* filters */"
@@ -23,7 +27,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filters for runs; all runs if none is set."""
+    """Filters for runs: those that work on tasks, if nothing else is asked for."""
 
     since: int | None = None
     """The earliest start of a run, in milliseconds since the epoch."""
@@ -32,6 +36,8 @@ class Selection:
     sources: tuple[str, ...] | None = None
     """Exactly these sources."""
     run: str | None = None
+    """This run only, whatever its kind."""
+    kinds: tuple[RunKind, ...] = TASK_RUNS
 
     def to_sql(self) -> tuple[str, list[object]]:
         """Return what to append to a condition on `orchestrator_runs`, and its arguments."""
@@ -43,9 +49,17 @@ class Selection:
         )
         parts = [(condition, value) for condition, value in wanted if value is not None]
         text = "".join(f" AND {condition}" for condition, _ in parts)
+        if self.run is None:
+            text += f" AND {select_kinds(self.kinds)}"
         if self.sources is not None:
             text += f" AND spec->>'source' IN ({', '.join('?' * len(self.sources)) or 'NULL'})"
         return text, [*(value for _, value in parts), *(self.sources or ())]
+
+
+def select_kinds(kinds: Iterable[RunKind] = TASK_RUNS) -> str:
+    """Return the condition on `orchestrator_runs` for some kinds of runs."""
+    names = ", ".join(f"'{kind.value}'" for kind in kinds)
+    return f"kind IN ({names})"
 
 
 class Dataset:
@@ -75,7 +89,9 @@ def read_sql(query: str) -> str:
 
 def find_sources(store: Store, text: str) -> tuple[str, ...]:
     """Find the sources of all runs that contain the text, ignoring case."""
-    rows = store.query("SELECT DISTINCT spec->>'source' AS source FROM orchestrator_runs")
+    rows = store.query(
+        f"SELECT DISTINCT spec->>'source' AS source FROM orchestrator_runs WHERE {select_kinds()}"  # noqa: S608
+    )
     found = {str(row["source"]) for row in rows if row["source"] is not None}
     return tuple(sorted(name for name in found if text.casefold() in name.casefold()))
 

@@ -9,6 +9,8 @@ from typing import Any
 from segue.domain.run import Run
 from segue.ports import Store
 from segue.reports.selection import Dataset, Rows, Selection
+from segue.view.load import load_view
+from segue.view.run import RunView, TaskView
 
 HIDDEN = ("base", "end", "commit")
 """Steps too short to show."""
@@ -44,8 +46,8 @@ class Lane:
     title: str
     build_phase: str
     bars: tuple[Bar, ...]
-    ended: str
-    """`done`, `failed`, or empty if it has not ended."""
+    state: str
+    """The state of the task; empty for the run as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +66,19 @@ def read_timeline(store: Store, run_id: str) -> Timeline | None:
     run = store.run(run_id)
     if run is None:
         return None
-    dataset = Dataset(store, Selection(run=run.id))
-    names = read_titles(dataset.ask("titles")).get(run.id, {})
-    return build_timeline(run, dataset.ask("timeline"), names, run.created, run.updated)
+    steps = Dataset(store, Selection(run=run.id)).ask("timeline")
+    return build_timeline(run, steps, load_view(store, run), run.created, run.updated)
 
 
-def build_timeline(run: Run, steps: Rows, names: Mapping[str, str], began: int, last: int) -> Timeline:
+def build_timeline(run: Run, steps: Rows, view: RunView, began: int, last: int) -> Timeline:
     """Build the timeline of these steps; one that has not ended lasts until `last`."""
     began = min([began, *(step["started"] for step in steps)])
     ends = [step["ended"] or last for step in steps] or [began]
     by_task: dict[str | None, Rows] = {}
     for step in steps:
         by_task.setdefault(step["task"], []).append(step)
-    lanes = [_build_lane(task, names, rows, began, last) for task, rows in by_task.items()]
+    tasks = {key: view.tasks.get(key) or TaskView(key, f"Task {key}") for key in by_task if key is not None}
+    lanes = [_build_lane(tasks.get(key or ""), rows, began, last) for key, rows in by_task.items()]
     seconds = max(0.0, (max(ends) - began) / 1000)
     who = run.spec.agent + (f" {run.spec.model}" if run.spec.model else "")
     return Timeline(
@@ -93,15 +95,14 @@ def read_titles(rows: Rows) -> dict[str, dict[str, str]]:
     return found
 
 
-def _build_lane(task: str | None, names: Mapping[str, str], steps: Rows, start: int, last: int) -> Lane:
-    ended = [step["state"] for step in steps if step["phase"] == "end"]
+def _build_lane(task: TaskView | None, steps: Rows, start: int, last: int) -> Lane:
     shown = [step for step in steps if step["phase"] not in HIDDEN]
     return Lane(
-        task or "",
-        names.get(task, f"Task {task}") if task else "Whole run",
+        task.key if task else "",
+        task.title if task else "Whole run",
         next((str(step["build_phase"]) for step in steps if step["build_phase"]), ""),
         tuple(_build_bar(step, start, last) for step in shown),
-        ended[-1] if ended else "",
+        task.state if task else "",
     )
 
 

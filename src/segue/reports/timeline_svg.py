@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
+from segue.flow.phases import PHASES, VERIFY
 from segue.reports.charts import escape_text, wrap_svg
 from segue.reports.formatting import format_duration
 from segue.reports.timeline import Bar, Lane, Timeline
 
-PHASES = (
-    "outline",
-    "plan",
-    "execute",
-    "review",
-    "address",
-    "verify",
-    "resolve",
-    "search",
-    "diagnostic",
-    "replan",
-)
-"""The phases with a colour of their own."""
-
-_LABELS = {"sleep": "waiting for usage limit"}
+_LABELS = {"sleep": "Waiting for usage limit"}
 
 SIGNS = {"PASS": "✓", "FAIL": "✗", "PARTIAL": "◐"}
+
+COLOURS = 12
+"""Colours for phases: the classes `phase-1` and so on; `phase-0` is that of all other steps."""
 
 _WIDTH = 1000
 _LANE = 46
@@ -56,7 +46,13 @@ def list_phases(timeline: Timeline) -> list[str]:
 
 def label_phase(phase: str) -> str:
     """Return the name of a phase as people read it."""
-    return _LABELS.get(phase, phase)
+    return PHASES[phase].label if phase in PHASES else _LABELS.get(phase, phase)
+
+
+def colour_phase(phase: str) -> str:
+    """Return the CSS class with the colour of a phase."""
+    place = list(PHASES).index(phase) + 1 if phase in PHASES else 0
+    return f"phase-{place}" if place <= COLOURS else "phase-0"
 
 
 def _draw_axis(length: float, height: float) -> str:
@@ -71,7 +67,7 @@ def _draw_axis(length: float, height: float) -> str:
 
 
 def _draw_lane(lane: Lane, top: float, length: float, link: str) -> str:
-    sign = {"done": "✓ ", "failed": "✗ "}.get(lane.ended, "")
+    sign = {"done": "✓ ", "needs_human": "✗ "}.get(lane.state, "")
     name = f"{lane.task}  {lane.title}" if lane.task else lane.title
     tag = f" · {lane.build_phase}" if lane.build_phase else ""
     title = escape_text(_cut(name, 110) + tag)
@@ -89,7 +85,7 @@ def _link(bar: Bar, link: str, drawing: str) -> str:
 def _draw_step(bar: Bar, top: float, length: float) -> str:
     x = min(bar.begin / length * _WIDTH, _WIDTH - _THIN)
     width = max(min(bar.end / length * _WIDTH, _WIDTH) - x, _THIN)
-    kind = bar.phase if bar.phase in PHASES else "other"
+    kind = colour_phase(bar.phase)
     kind += " open" if bar.state == "started" else " bad" if bar.state == "failed" else ""
     label = _fit_label(bar, width)
     text = (
@@ -106,7 +102,7 @@ def _draw_step(bar: Bar, top: float, length: float) -> str:
 def _fit_label(bar: Bar, width: float) -> str:
     """Return as much text as fits into the bar."""
     phase = label_phase(bar.phase)
-    sign = SIGNS.get(bar.result, "") if bar.phase == "verify" else ""
+    sign = SIGNS.get(bar.result, "") if bar.phase == VERIFY.name else ""
     for text in (f"{phase} {sign} {format_duration(bar.seconds)}", f"{phase} {sign}".strip(), sign):
         if text and len(text) * _LETTER + 6 <= width:
             return text

@@ -88,6 +88,7 @@ class RunView:
     active: TaskView | None = None
     _clock: int | None = None
     _steps: dict[str, _StepView] = field(default_factory=dict)
+    _reports: list[tuple[TaskView | None, _StepView]] = field(default_factory=list)
 
     @classmethod
     def of(cls, titles: Mapping[str, str], events: Iterable[Recorded] = ()) -> RunView:
@@ -109,7 +110,7 @@ class RunView:
         return sum(task.state in ("done", "skipped") for task in self.tasks.values())
 
     def close(self, state: RunState) -> RunView:
-        """Show what was under way as stopped when nobody works on the run."""
+        """Show what was under way as stopped, and stop the clock, when nobody works on the run."""
         if state not in (RunState.RUNNING, RunState.PARKED):
             self._clock = None
             for task in self.tasks.values():
@@ -203,11 +204,13 @@ class RunView:
         self.active = None
 
     def _step_started(self, event: StepStarted, at: Recorded) -> None:
+        if event.phase == "sleep" or _is_decision(at):  # nobody works
+            return
         self._tick(at.ts)
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
         self._steps[at.step or ""] = _StepView(event.phase or "", name)
         task = self._owner(at.step)
-        if task is None or event.phase in (None, "sleep", "commit"):
+        if task is None or event.phase in (None, "commit", "revise"):
             return
         task.phase = event.phase or task.phase
         if task is self.planning and task.started is None:
@@ -215,6 +218,8 @@ class RunView:
             self.active = task
 
     def _step_ended(self, event: StepEnded, at: Recorded) -> None:
+        if _is_decision(at):
+            return
         self._tick(at.ts)
         task = self._owner(at.step)
         if task is not None and task.state == "parked":
@@ -240,12 +245,17 @@ class RunView:
         step = self._steps.setdefault(at.step or "", _StepView("", ""))
         if event.failure is not None and event.failure.until is not None:
             self.limits[step.agent] = event.failure.until
-        new = event.usage or Usage()
-        self.usage = _replace(self.usage, step.usage, new)
+        first, step.usage = step.usage is None, event.usage or Usage()
         task = self._owner(at.step)
-        if task is not None:
-            task.usage = _replace(task.usage, step.usage, new)
-        step.usage = new
+        if first:
+            self._reports.append((task, step))
+            self.usage += step.usage
+            if task is not None:
+                task.usage += step.usage
+        else:  # an adopted launch reports its end again: the last report counts
+            self.usage = _total(self._reports)
+            if task is not None:
+                task.usage = _total(report for report in self._reports if report[0] is task)
 
     def _verdict(self, event: VerdictGiven, at: Recorded) -> None:
         self._tick(at.ts)
@@ -263,6 +273,8 @@ class RunView:
         begun = {key: task for key, task in self.tasks.items() if task.started or key in event.titles}
         new = {key: TaskView(key, title) for key, title in event.titles.items() if key not in begun}
         self.tasks = {**begun, **new}
+        for key, title in event.titles.items():
+            self.tasks[key].title = title
 
     def _replaced(self, _event: AgentReplaced, at: Recorded) -> None:
         self._tick(at.ts)
@@ -281,13 +293,17 @@ class _StepView:
     phase: str
     agent: str
     launched: bool = False
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = None
+    """What it used, as last reported."""
 
 
-def _replace(total: Usage, old: Usage, new: Usage) -> Usage:
-    """Count a launch once: one that was adopted reports its end again, and the last report counts."""
-    gone = Usage(-old.input_tokens, -old.output_tokens, None if old.cost_usd is None else -old.cost_usd)
-    return total + gone + new
+def _is_decision(at: Recorded) -> bool:
+    """Return whether a step is a person's decision about a task: nobody works on the run at that time."""
+    return (at.step or "").endswith("/end")
+
+
+def _total(reports: Iterable[tuple[TaskView | None, _StepView]]) -> Usage:
+    return sum((step.usage for _, step in reports if step.usage is not None), Usage())
 
 
 def _end_state(event: TaskEnded) -> str:

@@ -15,7 +15,7 @@ import click
 from segue.cli.run.summary import summarise
 from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
-from segue.cli.terminal.output import Output, announce_page, error_text, is_interactive
+from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
 from segue.notify.observer import RunNotifier
 from segue.runtime.app import App
@@ -44,7 +44,7 @@ async def start(
     named: str | None,
     only: Sequence[str],
     start: str | None,
-    output: Output,
+    output: Printer,
     *,
     detach: bool = False,
     verbose: bool = False,
@@ -69,7 +69,7 @@ async def start(
         return await _detach(opened, output)
 
 
-def choose(changed: PlanChanged, output: Output) -> str:
+def choose(changed: PlanChanged, output: Printer) -> str:
     """Ask the user what to do about a plan that changed; without a terminal, raise the error."""
     if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
         raise changed
@@ -83,7 +83,7 @@ def choose(changed: PlanChanged, output: Output) -> str:
     return answer
 
 
-async def show_session(opened: OpenRun, output: Output, verbose: bool, page: PageOptions = NO_PAGE) -> int:
+async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE) -> int:
     """Drive a run in this process and show it."""
     if output.json:
         output.record(_launch_record(opened, os.getpid()))
@@ -98,7 +98,7 @@ async def show_session(opened: OpenRun, output: Output, verbose: bool, page: Pag
 
 
 @asynccontextmanager
-async def _serve_page(opened: OpenRun, output: Output, page: PageOptions) -> AsyncIterator[None]:
+async def _serve_page(opened: OpenRun, output: Printer, page: PageOptions) -> AsyncIterator[None]:
     """Serve the page of the run inside the block, and until Ctrl-C if it is to stay."""
     if not page.serve:
         yield
@@ -124,7 +124,7 @@ def _progress(opened: OpenRun) -> Progress:
     return Progress(view, opened.app.loaded.settings.limits.budget())
 
 
-def _notifier(opened: OpenRun, output: Output) -> RunNotifier:
+def _notifier(opened: OpenRun, output: Printer) -> RunNotifier:
     """Return the observer that notifies people who are not watching the terminal."""
     app = opened.app
     return RunNotifier(
@@ -142,7 +142,7 @@ def _launch_record(opened: OpenRun, pid: int) -> dict[str, object]:
     return {"type": "launch", "schema": 1, "run": opened.run.id, "pid": pid, "store": store}
 
 
-async def _detach(opened: OpenRun, output: Output) -> int:
+async def _detach(opened: OpenRun, output: Printer) -> int:
     """Hand the run to a `segue resume` in the background."""
     await _write_spec(opened)
     folder = opened.app.run_folder(opened.run.id)

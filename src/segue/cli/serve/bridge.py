@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 @click.group()
@@ -50,7 +50,7 @@ def run(
     new: bool,
     verbose: bool,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Send MESSAGE to an agent and run the commands it prints until it prints none.
@@ -87,7 +87,7 @@ def resume(
     wait_reminders: bool,
     verbose: bool,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Continue conversation ID (`last` for the newest), for example after a crash or with a new message.
@@ -109,7 +109,7 @@ def resume(
 @bridge.command("list")
 @click.option("-n", "--limit", default=20, show_default=True, help="How many conversations to list.")
 @options("config", "database", "json", "color")
-def list_(limit: int, config_file: Path | None, output: Output, **settings: Any) -> int:
+def list_(limit: int, config_file: Path | None, output: Printer, **settings: Any) -> int:
     """List the conversations, newest first.
 
     \b
@@ -124,7 +124,7 @@ def list_(limit: int, config_file: Path | None, output: Output, **settings: Any)
 
     with App.load(None, config_file, settings).store(read_only=True) as store:
         runs = list_conversations(store, limit)
-        found = [summarise(run, store.steps(run.id), state_of(run)) for run in runs]
+        found = [summarise(store, run) for run in runs]
     if output.json:
         output.data(found)
         return 0
@@ -139,7 +139,7 @@ def list_(limit: int, config_file: Path | None, output: Output, **settings: Any)
 @bridge.command()
 @click.argument("run_id", metavar="ID")
 @options("config", "database", "json", "color")
-def show(run_id: str, config_file: Path | None, output: Output, **settings: Any) -> int:
+def show(run_id: str, config_file: Path | None, output: Printer, **settings: Any) -> int:
     """Show the messages and commands of conversation ID (`last` for the newest).
 
     \b
@@ -154,7 +154,7 @@ def show(run_id: str, config_file: Path | None, output: Output, **settings: Any)
 
     with App.load(None, config_file, settings).store(read_only=True) as store:
         run = find_conversation(store, run_id)
-        data = describe(run, store.steps(run.id), state_of(run))
+        data = describe(store, run)
     if output.json:
         output.data(data)
     else:
@@ -165,7 +165,7 @@ def show(run_id: str, config_file: Path | None, output: Output, **settings: Any)
 @bridge.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
 @options("json")
-def init(folder: Path, output: Output) -> int:
+def init(folder: Path, output: Printer) -> int:
     """Write the protocol to AGENTS.md in FOLDER, an agent's repository.
 
     Run again, it updates its own section and leaves the rest of the file unchanged.
@@ -197,7 +197,7 @@ def serve(
     port: int | None,
     repo: str | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Receive messages and Cursor's webhooks over HTTP; continue all conversations and reminders.

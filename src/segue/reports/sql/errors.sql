@@ -11,8 +11,7 @@ WITH chosen AS (
            coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason') AS message
     FROM chosen r JOIN orchestrator_steps s ON s.run_id = r.id
     LEFT JOIN seen e ON e.run_id = s.run_id AND e.step = s.key AND e.kind <> 'TOOL_ERROR'
-    WHERE s.state = 'failed' AND e.run_id IS NULL
-      AND s.phase IN ('plan', 'execute', 'address', 'resolve', 'verify', 'outline', 'replan')
+    WHERE s.state = 'failed' AND e.run_id IS NULL AND s.output->'verdict'->>'result' IS NOT NULL
 ), everything AS (
     SELECT run_id, seq, kind, failure, coalesce(build_phase, '') AS build_phase,
            coalesce(signature, '') AS signature, substr(message, 1, 500) AS message

@@ -1,28 +1,34 @@
--- One row per task of a run: its build phase, launches and failures, and how it ended: done, skipped, replaced by
--- a new plan, or none of these (for example, accepted by a person).
+-- One row per task of a run that was begun: its build phase, its failures, and how it ended: done, skipped, replaced
+-- by a new plan, or none of these (it needs a human, or a person accepted it). The last event about a task counts.
 -- Failures that say nothing about the work (usage limits, outages, a stop) do not count.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
+), news AS (
+    SELECT e.run_id, e.data->>'task' AS task, e.type,
+           CAST(e.data->>'done' AS text) IN ('1', 'true') AS is_done,
+           coalesce(CAST(e.data->>'skipped' AS text), '') IN ('1', 'true') AS is_skipped,
+           coalesce(CAST(e.data->>'replanned' AS text), '') IN ('1', 'true') AS is_replaced,
+           row_number() OVER (PARTITION BY e.run_id, e.data->>'task' ORDER BY e.seq DESC) AS age
+    FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
+    WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
+      AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
+      AND (e.type IN ('task.started', 'task.ended') OR e.type = 'task.marked' AND e.data->>'by' IS NOT NULL)
 ), steps AS (
-    SELECT s.run_id, s.task, s.build_phase, s.phase, s.state,
-           coalesce(s.output->'failure'->>'kind', '') AS failure,
-           s.phase = 'end' AND s.superseded IS NULL AS is_end,
-           coalesce(s.output->>'reason', '') AS reason,
-           CAST(s.output->>'replanned' AS text) IN ('1', 'true') AS is_replaced
+    SELECT s.run_id, s.task, max(s.build_phase) AS build_phase,
+           count(CASE WHEN s.state = 'failed' AND s.output->'verdict'->>'result' IS NOT NULL
+                       AND coalesce(s.output->'failure'->>'kind', '') NOT IN
+                           ('usage_limit', 'rate_limit', 'outage', 'auth', 'interrupted', 'not_started', 'lost')
+                      THEN 1 END) AS failures
     FROM chosen r JOIN orchestrator_steps s ON s.run_id = r.id
     WHERE s.task IS NOT NULL
+    GROUP BY s.run_id, s.task
 )
-SELECT run_id, task, max(build_phase) AS build_phase,
-       count(CASE WHEN phase IN ('execute', 'address', 'resolve') THEN 1 END) AS launches,
-       count(CASE WHEN state = 'failed' AND phase IN ('plan', 'execute', 'address', 'resolve', 'verify')
-                   AND failure NOT IN
-                       ('usage_limit', 'rate_limit', 'outage', 'auth', 'interrupted', 'not_started', 'lost')
-                  THEN 1 END) AS failures,
-       max(CASE WHEN is_end AND state = 'done' AND substr(reason, 1, 7) <> 'skipped'
-                 AND substr(reason, 1, 8) <> 'accepted' THEN 1 ELSE 0 END) AS done,
-       max(CASE WHEN is_end AND substr(reason, 1, 7) = 'skipped' THEN 1 ELSE 0 END) AS skipped,
-       max(CASE WHEN is_end AND is_replaced THEN 1 ELSE 0 END) AS replaced,
-       max(CASE WHEN is_end THEN 1 ELSE 0 END) AS ended
-FROM steps
-GROUP BY run_id, task
-ORDER BY run_id, task;
+SELECT n.run_id, n.task, s.build_phase, coalesce(s.failures, 0) AS failures,
+       CASE WHEN n.type = 'task.ended' AND n.is_done AND NOT n.is_skipped THEN 1 ELSE 0 END AS done,
+       CASE WHEN n.type <> 'task.started' AND n.is_skipped THEN 1 ELSE 0 END AS skipped,
+       CASE WHEN n.type = 'task.ended' AND n.is_replaced THEN 1 ELSE 0 END AS replaced,
+       CASE WHEN n.type = 'task.marked' AND NOT n.is_skipped THEN 1 ELSE 0 END AS accepted,
+       CASE WHEN n.type <> 'task.started' THEN 1 ELSE 0 END AS ended
+FROM news n LEFT JOIN steps s ON s.run_id = n.run_id AND s.task = n.task
+WHERE n.age = 1
+ORDER BY n.run_id, n.task;

@@ -1,0 +1,56 @@
+"""The public interface, `from segue import …`; documented in docs/python.md."""
+
+from segue.agents.local.launch import ProcessEnd
+from segue.api import RunResult, open_store, run, run_async, run_program
+from segue.conformance.agent import check_agent
+from segue.conformance.judge import check_judge
+from segue.conformance.notifier import check_notifier
+from segue.conformance.reviewer import check_reviewer
+from segue.conformance.searcher import check_searcher
+from segue.conformance.source import check_source
+from segue.conformance.store import check_store
+from segue.domain import events
+from segue.domain.criterion import Criterion, CriterionVerdict
+from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceError, UsageError
+from segue.domain.events import Event, Recorded
+from segue.domain.evidence import Evidence
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.finding import Finding, Review, Severity
+from segue.domain.job import Job, Mode
+from segue.domain.notification import Notification, NotifyError
+from segue.domain.options import Options, Secret
+from segue.domain.outcome import Outcome, Usage
+from segue.domain.run import Run, RunKind, RunState
+from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.domain.verdict import Action, Result, Verdict
+from segue.ports import (
+    Agent,
+    Capabilities,
+    Hit,
+    Installation,
+    Judge,
+    Notifier,
+    Problem,
+    Reviewer,
+    ReviewSubject,
+    Searcher,
+    Source,
+    SourceRequest,
+    Store,
+)
+from segue.system.services import Services
+from segue.view.load import load_view
+from segue.view.run import RunView, TaskView
+
+# fmt: off
+__all__ = [
+    "Action", "Agent", "Capabilities", "Completion", "Criterion", "CriterionVerdict", "Event", "Evidence",
+    "Failure", "FailureKind", "Finding", "Hit", "Installation", "Job", "Judge", "JudgeFailed", "Mode",
+    "Notification", "Notifier", "NotifyError", "Options", "Outcome", "Problem", "ProcessEnd", "Recorded",
+    "Result", "Review", "ReviewSubject", "Reviewer", "Run", "RunKind", "RunResult", "RunState", "RunView",
+    "SearchFailed", "Searcher", "Secret", "SegueError", "Services", "Severity", "Source", "SourceError",
+    "SourceRequest", "Store", "Task", "TaskList", "TaskStatus", "TaskView", "Usage", "UsageError",
+    "Verdict", "check_agent", "check_judge", "check_notifier", "check_reviewer", "check_searcher",
+    "check_source", "check_store", "events", "load_view", "open_store", "run", "run_async", "run_program",
+]
+# fmt: on

@@ -1,0 +1,25 @@
+-- One row per step that launched an agent (it has a prompt) or reported its use. A step that is done again counts
+-- again; a launch that was adopted counts once, with its last report. What an agent does not report is null.
+WITH chosen AS (
+    SELECT id FROM orchestrator_runs WHERE true /* filters */
+), marks AS (
+    SELECT e.run_id, e.seq, e.step, e.type,
+           sum(CASE WHEN e.type = 'step.started' THEN 1 ELSE 0 END)
+               OVER (PARTITION BY e.run_id, e.step ORDER BY e.seq) AS entry
+    FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
+    WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
+      AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
+      AND e.type IN ('step.started', 'prompt', 'agent.ended')
+), launches AS (
+    SELECT run_id, step, max(CASE WHEN type = 'prompt' AND entry > 0 THEN 1 ELSE 0 END) AS launched,
+           max(CASE WHEN type = 'agent.ended' THEN seq END) AS report
+    FROM marks
+    GROUP BY run_id, step, entry
+)
+SELECT l.run_id, l.step, l.launched,
+       CAST(e.data->'usage'->>'input_tokens' AS bigint) AS input_tokens,
+       CAST(e.data->'usage'->>'output_tokens' AS bigint) AS output_tokens,
+       CAST(e.data->'usage'->>'cost_usd' AS double precision) AS cost_usd
+FROM launches l LEFT JOIN orchestrator_events e ON e.run_id = l.run_id AND e.seq = l.report
+WHERE l.launched = 1 OR l.report IS NOT NULL
+ORDER BY l.run_id, l.step;
