@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from segue.flow.phases import VERIFY
 from segue.reports.formatting import format_percent, format_quantity
 from segue.reports.gaps import NO_PHASE
 from segue.reports.html_page import PageCell, format_rows
@@ -112,7 +113,7 @@ def _link_columns(table: str, row: Mapping[str, Any], filters: Mapping[str, str]
             failed = "/steps?" + urlencode({"state": "failed", **part})
             return {"failed": failed, "unfinished": failed, "launches": "/steps?" + urlencode(part)}
         case "actions":
-            found = "/steps?" + urlencode({"phase": "verify", "action": row["action"], **chosen})
+            found = "/steps?" + urlencode({"phase": VERIFY.name, "action": row["action"], **chosen})
             return {"recovered": found, "against_retry": found}
         case "searches_by_topic" | "searches_by_source":
             wanted = row.get("topic") or row.get("source")
