@@ -5,23 +5,37 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
+from segue.domain.events import AgentTool
+from segue.domain.results import Output, StepResult
 from segue.domain.run import RunSpec
-from segue.ports import Journal, StepResult, Store, Work
+from segue.ports import Journal, Store, Work
 
 SPEC = RunSpec("planfile", "plan.md", "/repo", "scripted", "quick")
 PATIENCE = 20.0
 
 
-def giving(ok: bool = True, calls: list[str] | None = None, **output: object) -> Work:
-    """Work that ends at once with this output, and notes its token."""
+class Facts(Output, frozen=True):
+    """What the steps of these tests store: any JSON."""
 
-    async def work(token: str) -> StepResult:
+    facts: dict[str, Any] = {}
+
+
+def giving(ok: bool = True, calls: list[str] | None = None, **facts: object) -> Work[Facts]:
+    """Return work that ends at once with these facts, and notes its token."""
+
+    async def work(token: str) -> StepResult[Facts]:
         if calls is not None:
             calls.append(token)
-        return StepResult(ok, dict(output))
+        return StepResult(ok, Facts(facts))
 
     return work
+
+
+def note(**data: object) -> AgentTool:
+    """Return an event that contains any JSON, as `input`."""
+    return AgentTool("note", data)
 
 
 @asynccontextmanager

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from segue.domain.errors import UsageError
-from segue.ports import StepResult
+from segue.domain.results import StepResult
 from segue.store import connect
-from tests.store.driving import SPEC, driven, giving, until
+from tests.store.driving import SPEC, Facts, driven, giving, until
 
 SENDER = """
 import sys
@@ -27,11 +28,11 @@ def test_a_signal_of_another_process_is_heard_while_a_step_works(database: str) 
             async with driven(store) as journal:
                 release = asyncio.Event()
 
-                async def works(_token: str) -> StepResult:
+                async def works(_token: str) -> StepResult[Facts]:
                     await release.wait()
-                    return StepResult(True)
+                    return StepResult(True, Facts())
 
-                working = asyncio.create_task(journal.step("a", works))
+                working = asyncio.create_task(journal.step("a", Facts, works))
                 stop = asyncio.create_task(journal.wait("stop"))
                 sender = await asyncio.create_subprocess_exec(
                     sys.executable, "-c", SENDER, database, journal.run.id
@@ -56,21 +57,23 @@ def test_a_step_that_is_repeated_hears_what_it_heard_before_and_then_goes_on(dat
 
             async with driven(store, run.id) as journal:
 
-                async def breaks(_token: str) -> StepResult:
+                async def breaks(_token: str) -> StepResult[Facts]:
                     heard.append(await journal.wait("news"))
                     heard.append(await journal.wait("news"))
                     raise OSError("killed")
 
                 with pytest.raises(OSError, match="killed"):
-                    await journal.step("a", breaks)
+                    await journal.step("a", Facts, breaks)
             async with driven(store, run.id) as again:
 
-                async def listens(_token: str) -> StepResult:
-                    return StepResult(True, {"heard": [await again.wait("news", 0.01) for _ in range(4)]})
+                async def listens(_token: str) -> StepResult[Facts]:
+                    return StepResult(
+                        True, Facts({"heard": [await again.wait("news", 0.01) for _ in range(4)]})
+                    )
 
-                result = await again.step("a", listens)
+                result = await again.step("a", Facts, listens)
         assert heard == [{"n": 0}, {"n": 1}]
-        assert result.output["heard"] == [{"n": 0}, {"n": 1}, {"n": 2}, None]
+        assert result.output.facts["heard"] == [{"n": 0}, {"n": 1}, {"n": 2}, None]
 
     asyncio.run(main())
 
@@ -99,7 +102,7 @@ def test_every_waiter_gets_a_signal_of_its_own_and_topics_do_not_mix(database: s
                 await until(lambda: all(waiter.done() for waiter in waiters))
                 results = [waiter.result() for waiter in waiters]
                 assert sorted(result["n"] for result in results if result) == list(range(5))
-                await journal.step("a", giving())
+                await journal.step("a", Facts, giving())
 
     asyncio.run(main())
 
@@ -113,6 +116,24 @@ def test_a_cancelled_wait_takes_nothing(database: str) -> None:
                 waiting.cancel()
                 await asyncio.wait([waiting])
                 store.send(journal.run.id, "news", {"n": 1})
+                assert await journal.wait("news", 5) == {"n": 1}
+
+    asyncio.run(main())
+
+
+def test_a_wait_that_is_cancelled_while_the_database_answers_takes_nothing(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                assert store._keeper is not None
+                gate = threading.Event()
+                store._keeper.writer.submit(gate.wait)
+                waiting = asyncio.create_task(journal.wait("news"))
+                await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.wait([waiting])
+                store.send(journal.run.id, "news", {"n": 1})
+                gate.set()
                 assert await journal.wait("news", 5) == {"n": 1}
 
     asyncio.run(main())
