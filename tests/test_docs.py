@@ -422,7 +422,7 @@ def test_the_data_of_events_is_as_listed(rehearsal: tuple[Place, str], feature: 
     listed = rows(page("looking.md"))
     databases = rehearsal[0].database, feature / "state" / "segue.db", decided.database
     seen = set[tuple[str, str]]().union(*map(data_of_events, databases))
-    assert {("verdict", "checks"), ("agent.ended", "facts"), ("task.marked", "by")} <= seen
+    assert {("verdict", "criteria"), ("agent.ended", "facts"), ("task.marked", "by")} <= seen
     assert [(kind, key) for kind, key in sorted(seen) if key not in listed[kind]] == []
 
 
