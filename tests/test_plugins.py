@@ -248,7 +248,7 @@ def test_a_broken_plug_in_is_listed_and_breaks_nothing_else(tmp_path: Path) -> N
     place.segue("run", "todo.txt", "--agent", "notebook")
     place.segue("task", "list", "todo.txt")
     place.segue("doctor", code=None)
-    place.begin()
+    place.begin("Write four\n")
     refused = place.segue("run", "todo.txt", "--agent", "missing", code=5)
     assert "segue-broken" in refused.stderr
     assert "Traceback" not in refused.stderr
