@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from segue.domain.plain import clean, plain
-from segue.reports.formatting import format_duration, format_quantity
 from segue.reports.timeline_svg import colour_phase, label_phase
+from segue.view.amounts import format_duration, format_quantity
 from segue.web.assets import load_assets
 
 if TYPE_CHECKING:

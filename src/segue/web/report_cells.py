@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from segue.flow.phases import VERIFY
-from segue.reports.formatting import format_percent, format_quantity
+from segue.flow.phases.verify import VERIFY
+from segue.reports.formatting import format_percent
 from segue.reports.gaps import NO_PHASE
 from segue.reports.html_page import PageCell, format_rows
 from segue.reports.report import Cell, ReportTable, RunIds
 from segue.reports.statistics import Difference, Mean, Proportion
+from segue.view.amounts import format_quantity
 
 MOST_RUNS = 6
 """Runs listed in a cell; the rest is counted."""
