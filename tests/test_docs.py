@@ -319,7 +319,7 @@ def test_toml_is_valid(block: Block) -> None:
 
 def test_the_example_agent_conforms_and_is_found(tmp_path: Path) -> None:
     (source,), (test,) = blocks("python agent"), blocks("python test")
-    points = next(b.text for b in blocks("toml pyproject") if "entry-points" in b.text)
+    points = next(b.text for b in blocks("toml pyproject") if "segue.agents" in b.text)
     assert len(source.text.splitlines()) < 60
     place = Place.make(tmp_path / "place")
     install(tmp_path / "site", source.text, tomllib.loads(points)["project"])
@@ -422,7 +422,7 @@ def test_the_data_of_events_is_as_listed(rehearsal: tuple[Place, str], feature: 
     listed = rows(page("looking.md"))
     databases = rehearsal[0].database, feature / "state" / "segue.db", decided.database
     seen = set[tuple[str, str]]().union(*map(data_of_events, databases))
-    assert {("verdict", "checks"), ("agent.ended", "facts"), ("task.marked", "by")} <= seen
+    assert {("verdict", "criteria"), ("agent.ended", "facts"), ("task.marked", "by")} <= seen
     assert [(kind, key) for kind, key in sorted(seen) if key not in listed[kind]] == []
 
 

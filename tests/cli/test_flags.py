@@ -41,7 +41,7 @@ def phases(place: Place, *arguments: str) -> list[str]:
 
 def test_a_reviewer_adds_its_phase_to_a_flow_without_one(place: Place) -> None:
     place.config(
-        'agent = "scripted"\n[reviewers.command]\nargv = ["echo", "{}"]\nformat = "sarif"\n'
+        'agent = "scripted"\n[reviewers.command]\nargv = ["echo", "{{}}"]\nformat = "sarif"\n'
         '[flows.short]\nphases = ["plan", "execute"]\n'
     )
     assert phases(place, "--flow", "short", "--review", "command") == ["plan", "execute", "review"]

@@ -20,8 +20,7 @@ def command(place: Place, line: str, more: str = "") -> None:
 
 
 def events(place: Place, kind: str) -> list[dict[str, Any]]:
-    rows = place.rows("select data from orchestrator_events where type = ? order by seq", kind)
-    return [json.loads(data) for (data,) in rows]
+    return place.events(kind)
 
 
 def who(place: Place, phase: str = "execute") -> list[tuple[str, str]]:

@@ -88,6 +88,8 @@ async def open_run(
     home = await Repository.open(app.repo)
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
+    if app.loaded.settings.plan_changed == "restart" and source.rewritten() is not None:
+        source.restart()
     plan = plan_run(app, source, only, start)
     with app.store(read_only=True) as known:
         last = _last(known, source.key)

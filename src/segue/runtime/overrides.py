@@ -28,7 +28,7 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
     if task is None:
         raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
     if task.status is TaskStatus.DONE:
-        raise UsageError(f"Task {key} is done already.", kept="Nothing was changed.")
+        raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
     with app.store(read_only=True) as known:
         repo = await workplace(home, run, begun=bool(known.steps(run.id)))
     lock = RepoLock.take(repo.git_dir, run.id)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
-from segue.notify.observer import RunNotifier
+from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun, open_run
 from segue.runtime.plan import NO_TASKS, PlanChanged
@@ -124,11 +124,16 @@ def _progress(opened: OpenRun) -> Progress:
     return Progress(view, opened.app.loaded.settings.limits.budget())
 
 
-def _notifier(opened: OpenRun, output: Printer) -> RunNotifier:
+def _notifier(opened: OpenRun, output: Printer) -> AbstractContextManager[Observer]:
     """Return the observer that notifies people who are not watching the terminal."""
     app = opened.app
+    notifiers = make_notifiers(app)
+    if not notifiers:
+        return nullcontext(lambda _event: None)
+    from segue.notify.observer import RunNotifier
+
     return RunNotifier(
-        make_notifiers(app),
+        notifiers,
         app.loaded.settings.notify.on,
         opened.spec.titles,
         app.store,

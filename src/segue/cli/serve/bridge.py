@@ -118,7 +118,7 @@ def list_(limit: int, config_file: Path | None, output: Printer, **settings: Any
       segue bridge list --json
     """
     from segue.bridge.conversations import list_conversations, summarise
-    from segue.cli.runs import moment, state_of
+    from segue.cli.runs import moment
     from segue.cli.terminal.output import one_line
     from segue.runtime.app import App
 
@@ -148,7 +148,6 @@ def show(run_id: str, config_file: Path | None, output: Printer, **settings: Any
       segue bridge show 20261115-0219 --json
     """
     from segue.bridge.conversations import describe, find_conversation
-    from segue.cli.runs import state_of
     from segue.cli.serve.conversation import print_conversation
     from segue.runtime.app import App
 

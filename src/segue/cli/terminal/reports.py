@@ -9,10 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from segue.cli.terminal.output import Printer, clean, one_line
-from segue.reports.formatting import format_cell, format_duration, format_heading
+from segue.reports.formatting import format_cell, format_heading
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.statistics import Proportion
 from segue.reports.timeline import Bar, Lane, Timeline
+from segue.view.amounts import format_duration
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,7 @@ import click
 from segue.cli.terminal.output import Printer, one_line, terminal_width
 from segue.cli.terminal.table import GAP, draw
 from segue.domain.outcome import Usage
-from segue.reports.formatting import format_duration, format_quantity
+from segue.view.amounts import format_duration, format_quantity
 from segue.view.run import RunView, TaskView
 
 _COLUMNS = ("task", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
