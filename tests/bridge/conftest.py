@@ -18,7 +18,7 @@ from tests.cli.place import Place
 
 HOME = "https://github.com/me/agent-env"
 APP = "https://github.com/me/app"
-WORKS = {"prompt": "Do the task that stands", "say": "I did it.", "write": {"health.txt": "ok"}}
+WORKS = {"prompt": "Complete the task between", "say": "I did it.", "write": {"health.txt": "ok"}}
 """The script of subagents."""
 
 

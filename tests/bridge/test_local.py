@@ -18,7 +18,7 @@ import os, pathlib, sys, time
 text = sys.stdin.read()
 log = pathlib.Path(r"{root}") / "log"
 log.mkdir(exist_ok=True)
-who = "sub" if "Do the task that stands" in text else "talk"
+who = "sub" if "Complete the task between" in text else "talk"
 (log / f"{{who}}-{{time.time_ns()}}").write_text(text)
 if who == "sub":
     pathlib.Path("done.txt").write_text("work")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from segue.domain.event import Event, EventType
 
 from segue.bridge.completion import sign
 from segue.bridge.conversations import KIND
 from segue.bridge.webhooks import _pass_on, is_signed, open_inbox, parse_delivery, store_delivery
+from segue.domain.events import AgentStarted
 from segue.domain.run import RunSpec
 from segue.store import connect
 
@@ -30,7 +30,7 @@ def test_a_delivery_goes_to_who_launched_the_agent_once(database: str) -> None:
             other = store.create("plan", RunSpec("planfile", "plan.md", "", "cursor-cloud", "execute"))
             for one in (run, other):
                 journal = await store.open(one.id)
-                await journal.emit(Event(EventType.AGENT_STARTED, {"agent_id": "bc-1"}))
+                await journal.emit(AgentStarted(agent_id="bc-1"))
                 await store.close(journal)
             facts: dict[str, Any] = {
                 "agent_id": "bc-1",
