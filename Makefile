@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check unit browser e2e bench docs screenshots lock binary clean
+.PHONY: setup demo test check unit browser e2e bench mutants docs screenshots lock binary clean
 
 setup: $(VENV)/.ready
 
@@ -58,6 +58,10 @@ e2e: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+# Changes the code in small ways and prints how many changes the tests notice.
+mutants: setup
+	$(BIN)/python -m bench.mutants
 
 docs: setup
 	$(BIN)/python docs/generate.py

@@ -20,7 +20,11 @@ from segue.agents.cursor_cloud.agent import CursorCloudOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, Settings
+from segue.domain.events import EVENTS
 from segue.domain.options import OptionField, option_fields
+from segue.domain.results import OUTPUTS
+from segue.flow.phase import PRESETS, Phase
+from segue.flow.phases import PHASES
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.relay.options import ActionSettings
@@ -32,7 +36,8 @@ WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes)(?:: (?P<words>[a-z. -]+?))? -->\n)"
+    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases)"
+    r"(?:: (?P<words>[a-z. -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
 )
@@ -58,12 +63,12 @@ OPTIONS: dict[str, type[Any]] = {
 
 
 def pages() -> list[Path]:
-    """Every page that may hold generated parts."""
+    """Return every page that may contain generated parts."""
     return [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    """Every command and group by the words that call it, `segue` itself first."""
+    """Yield every command and group with the words that call it, `segue` itself first."""
     yield from _walk("segue", cli)
 
 
@@ -78,7 +83,7 @@ def _walk(words: str, command: click.Command) -> Iterator[tuple[str, click.Comma
 
 
 def help_text(words: str) -> str:
-    """What `WORDS --help` prints on a terminal of the fixed width."""
+    """Return what `WORDS --help` prints on a terminal of the fixed width."""
     context = click.Context(cli, info_name="segue", terminal_width=WIDTH, **cli.context_settings)
     command: click.Command = cli
     for word in words.split()[1:]:
@@ -100,7 +105,7 @@ def settings(kind: type[Any] = Settings, prefix: str = "") -> Iterator[tuple[str
 
 
 def variable(name: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return "SEGUE_" + name.upper().replace(".", "__")
 
 
@@ -126,6 +131,48 @@ def _exit_code_table(_words: str) -> str:
     return _table(("code", "meaning"), [(f"`{code}`", text) for code, text in EXIT_CODES.items()])
 
 
+def _event_table(_words: str) -> str:
+    return _table(
+        ("type", "meaning", "data"), [(f"`{name}`", *_described(kind)) for name, kind in EVENTS.items()]
+    )
+
+
+def _output_table(_words: str) -> str:
+    rows = [(f"`{kind.__name__}`", *_described(kind)) for kind in OUTPUTS]
+    return _table(("output", "meaning", "fields"), rows)
+
+
+def _described(kind: type[Any]) -> tuple[str, str]:
+    """The first line of a type's docstring, and its fields as JSON names them."""
+    meaning = (kind.__doc__ or "").partition("\n")[0].removesuffix(".")
+    return meaning, ", ".join(f"`{name}`" for name in kind.__struct_encode_fields__)
+
+
+def _flow_table(_words: str) -> str:
+    rows = [(f"`{name}`", " → ".join(f"`{phase}`" for phase in phases)) for name, phases in PRESETS.items()]
+    return _table(("flow", "phases"), rows)
+
+
+def _phase_table(_words: str) -> str:
+    rows = [
+        (
+            f"`{phase.name}`",
+            f"`{phase.role}`" if phase.role else "–",
+            "yes" if phase.edits else "no",
+            _place(phase),
+        )
+        for phase in PHASES.values()
+    ]
+    return _table(("phase", "role of its agent", "edits files", "where"), rows)
+
+
+def _place(phase: Phase) -> str:
+    if phase.run is not None:
+        return "in flows"
+    within = " and ".join(f"`{name}`" for name in phase.within)
+    return f"within {within}" if within else "before the first task"
+
+
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
@@ -136,11 +183,15 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "settings": _settings_table,
     "options": _options_table,
     "exit-codes": _exit_code_table,
+    "events": _event_table,
+    "outputs": _output_table,
+    "flows": _flow_table,
+    "phases": _phase_table,
 }
 
 
 def rewritten(text: str) -> str:
-    """The page with its generated parts as the code has them now."""
+    """Return the page with its generated parts as the code has them now."""
 
     def fill(found: re.Match[str]) -> str:
         return found["open"] + _MAKERS[found["name"]](found["words"] or "") + found["close"]
@@ -149,7 +200,7 @@ def rewritten(text: str) -> str:
 
 
 def stale() -> list[Path]:
-    """The pages that are not as they should be."""
+    """Return the pages that are out of date."""
     return [page for page in pages() if rewritten(page.read_text("utf-8")) != page.read_text("utf-8")]
 
 

@@ -20,25 +20,28 @@ from typing import Any, get_args
 import click
 import pytest
 from docs import generate
-from segue.domain.event import EventType
 
 from segue.agents.scripted.agent import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.load import SYNONYMS
 from segue.config.settings import Settings
+from segue.domain.events import EVENTS
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Severity
 from segue.domain.options import read_options
-from segue.domain.run import RunState
+from segue.domain.results import OUTPUTS
+from segue.domain.run import RunKind, RunState
 from segue.domain.task import TaskStatus
 from segue.domain.verdict import Action, Result
-from segue.flow.context import FLOWS, LAUNCHING
+from segue.flow.phase import PRESETS as FLOWS
+from segue.flow.phases import PHASES
 from segue.ports import Capabilities
 from segue.reviewers.formats.read import Format
 from segue.reviewers.options import PRESETS
 from segue.runtime.experiment import Experiment
-from segue.runtime.wiring import AGENTS, agent_class
+from segue.runtime.registry import BUILT_IN, Plugin
+from segue.runtime.wiring import agent_kind
 from segue.sim.cloud.script import CloudScript
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
@@ -143,14 +146,18 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "exit codes": ("running.md", [str(code) for code in EXIT_CODES]),
     "failures": ("running.md", list(FailureKind)),
     "flows": ("running.md", list(FLOWS)),
-    "events": ("looking.md", list(EventType)),
+    "events": ("looking.md", list(EVENTS)),
     "states": ("looking.md", list(RunState)),
     "verdicts": ("looking.md", [*Result, *Action]),
-    "phases": ("data.md", sorted({*LAUNCHING, *(phase for phases in FLOWS.values() for phase in phases)})),
+    "phases": ("data.md", list(PHASES)),
+    "kinds of runs": ("data.md", list(RunKind)),
+    "outputs": ("data.md", [kind.__name__ for kind in OUTPUTS]),
+    "flows of your own": ("running.md", [name for name, phase in PHASES.items() if phase.run]),
+    "sockets": ("looking.md", list(Plugin.__dataclass_fields__)),
     "statuses": ("tasks.md", list(TaskStatus)),
-    "agents": ("agents.md", list(AGENTS)),
+    "agents": ("agents.md", list(BUILT_IN["agents"])),
     "abilities": ("agents.md", list(Capabilities.__dataclass_fields__)),
-    "command": ("agents.md", list(agent_class("command").Options.__struct_fields__)),
+    "command": ("agents.md", list(agent_kind("command").Options.__struct_fields__)),
     "reviewers": ("reviewing.md", [*PRESETS, *get_args(Format), *Severity, *DismissReason]),
 }
 """Words of the program, and the page that explains them."""
@@ -169,9 +176,9 @@ def test_agents_can_what_is_said_of_them(tmp_path: Path) -> None:
     text = page("agents.md")
     abilities = rows(text[text.index("| agent | can |") :])
     assert {agent["name"]: set(agent["can"]) for agent in listed} == {
-        name: abilities[name] for name in AGENTS
+        name: abilities[name] for name in BUILT_IN["agents"]
     }
-    assert set(AGENTS) <= rows((ROOT / "README.md").read_text("utf-8")).keys()
+    assert set(BUILT_IN["agents"]) <= rows((ROOT / "README.md").read_text("utf-8")).keys()
 
 
 def test_the_house_has_all_its_layers() -> None:
@@ -292,7 +299,7 @@ def test_wrong_command_lines_are_seen(line: str) -> None:
 def check_settings(values: dict[str, Any]) -> None:
     settings = read_options(Settings, values)
     for name, options in settings.agents.items():
-        read_options(agent_class(name).Options, options)
+        read_options(agent_kind(name).Options, options)
     for name, options in settings.reviewers.items():
         read_options(generate.OPTIONS[f"reviewers.{name}"], options)
 
@@ -415,7 +422,7 @@ def test_the_data_of_events_is_as_listed(rehearsal: tuple[Place, str], feature: 
     listed = rows(page("looking.md"))
     databases = rehearsal[0].database, feature / "state" / "segue.db", decided.database
     seen = set[tuple[str, str]]().union(*map(data_of_events, databases))
-    assert {("verdict", "checks"), ("agent.ended", "branches"), ("task.marked", "by")} <= seen
+    assert {("verdict", "criteria"), ("agent.ended", "facts"), ("task.marked", "by")} <= seen
     assert [(kind, key) for kind, key in sorted(seen) if key not in listed[kind]] == []
 
 

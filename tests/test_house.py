@@ -118,6 +118,13 @@ def test_a_class_name_is_used_once() -> None:
     assert not twice, "a class name is used once in the project"
 
 
+OTHER_WORDS = {
+    "agents/acp/tools.py": "kinds of tools in the Agent Client Protocol",
+    "agents/scripted/child.py": "the stand-in for an agent knows what it is asked for, as a script does",
+}
+"""Files in which words that name phases mean something else."""
+
+
 def _phases_listed(tree: ast.AST) -> Iterator[int]:
     """Lines with a list of phase names: only the registry and the presets may have one."""
     from segue.flow.phases import PHASES
@@ -134,7 +141,7 @@ def test_nobody_but_the_registry_lists_phases() -> None:
     listed = [
         f"{_relative(path)}:{line}"
         for path in MODULES
-        if not _relative(path).startswith("flow/")
+        if not _relative(path).startswith("flow/") and _relative(path) not in OTHER_WORDS
         for line in _phases_listed(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not listed, "phase names are listed in segue/flow alone"

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """Import the public interface when it is first used: the command line starts without it."""
-    if name.startswith("_"):
+    if name.startswith("_") or name == "public":
         raise AttributeError(f"module 'segue' has no attribute {name!r}")
-    from segue import public
+    from importlib import import_module
 
-    return getattr(public, name)
+    return getattr(import_module("segue.public"), name)

@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from segue.domain.events import EVENTS
+
 SEGUE = [sys.executable, "-m", "segue"]
 DEADLINE = 60.0
 
@@ -131,6 +135,13 @@ class Place:
     def rows(self, sql: str, *args: object) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(self.database)) as connection:
             return connection.execute(sql, args).fetchall()
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """The data of all events of a kind, with the defaults that are not stored."""
+        rows = self.rows("select data from orchestrator_events where type = ? order by seq", kind)
+        fields = msgspec.structs.fields(EVENTS[kind])
+        unset = {f.encode_name: msgspec.to_builtins(f.default) for f in fields if not f.required}
+        return [{**unset, **json.loads(data)} for (data,) in rows]
 
     def started(self, key: str) -> bool:
         """Whether a step has begun; the database may not be there yet."""

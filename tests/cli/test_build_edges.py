@@ -235,16 +235,17 @@ def test_checks_alone_can_judge_and_a_step_without_any_needs_a_human_at_once(pla
     place.script(plan(step("a", "schema"), step("b", "frontend")))
     place.more_config('judged_by = "checks"\nsmoke.schema = [["test", "-d", "notes"]]\n')
     done = place.segue("run", GOAL, code=3)
-    assert "no check is set for frontend" in done.stderr
+    assert "no check is configured for frontend" in done.stderr
     assert tasks(place) == {"1": "done", "2": "pending"}
     assert place.rows("select count(*) from orchestrator_steps where phase = 'resolve'") == [(0,)]
 
 
-def test_a_reviewer_that_is_set_does_not_disturb_a_build(place: Place) -> None:
+def test_a_reviewer_that_is_set_takes_part_in_a_build(place: Place) -> None:
     place.script(plan(step("a")))
-    place.more_config('review.reviewer = "ruff"\n')
+    place.more_config('review.reviewer = "command"\n')
+    place.more_config('reviewers.command = { argv = ["echo", "{{}}"], format = "sarif" }\n')
     place.segue("run", GOAL)
-    assert place.rows("select count(*) from orchestrator_steps where phase = 'review'") == [(0,)]
+    assert place.rows("select count(*) from orchestrator_steps where phase = 'review'") == [(1,)]
 
 
 @pytest.mark.parametrize("commit", ["phase", "task"])
@@ -256,7 +257,7 @@ def test_every_round_is_committed_for_the_judge_to_see(place: Place, commit: str
     )
     place.more_config(f'commit = "{commit}"\n')
     place.segue("run", GOAL)
-    assert place.subjects() == ["Task 1: Make a", "Task 1: mend what was missing, round 1"]
+    assert place.subjects() == ["Task 1: Make a", "Task 1: fix 1"]
     assert place.git("status", "--porcelain") == ""
 
 

@@ -48,7 +48,7 @@ def test_help_and_version_are_commands_too(place: Place) -> None:
         (["stauts"], "`segue status`"),
         (["help", "rum"], "`segue run`"),
         (["help", "db", "exprt"], "`segue db export`"),
-        (["run", "plan.md", "--agent", "cladue"], "claude"),
+        (["run", "plan.md", "--agent", "cladue"], "'claude'"),
     ],
 )
 def test_typos_get_a_suggestion(place: Place, words: list[str], nearest: str) -> None:

@@ -20,8 +20,7 @@ def command(place: Place, line: str, more: str = "") -> None:
 
 
 def events(place: Place, kind: str) -> list[dict[str, Any]]:
-    rows = place.rows("select data from orchestrator_events where type = ? order by seq", kind)
-    return [json.loads(data) for (data,) in rows]
+    return place.events(kind)
 
 
 def who(place: Place, phase: str = "execute") -> list[tuple[str, str]]:
@@ -110,7 +109,7 @@ def test_a_role_without_anybody_who_can_work_is_refused(place: Place) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--agent", "cook=scripted"], "is no role"),
+        (["--agent", "cook=scripted"], "is not a role"),
         (["--agent", "scripted,"], "names no agent"),
         (["--agent", "nobody"], "There is no agent 'nobody'"),
         (["--agent", "scripted", "--agent", "plan=nobody", "--flow", "plan"], "There is no agent 'nobody'"),

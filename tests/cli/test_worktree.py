@@ -326,7 +326,6 @@ def test_a_prompt_is_built_in_a_work_tree(place: Place) -> None:
 
 
 def test_cloud_agents_need_no_work_tree(cloud: Cloud) -> None:
-    done = cloud.place.segue("run", "specs/001-greeting", "--worktree")
-    assert "--worktree changes nothing" in done.stderr
-    assert {task["status"] for task in cloud.state["tasks"].values()} == {"done"}
-    assert not [branch for branch in branches(cloud.place) if branch.startswith("segue/")]
+    done = cloud.place.segue("run", "specs/001-greeting", "--worktree", code=2)
+    assert "worktree has no effect: cursor-cloud never touches your work tree" in done.stderr
+    assert cloud.launches() == []

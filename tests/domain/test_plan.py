@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from segue.domain.json_text import objects, the_object
 from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revised, step_of
-from segue.domain.role import Part, Role, parts_of, read_choices
+from segue.domain.role import AgentChoice, Role, read_agent_options, read_chain
 from segue.domain.task import Task, TaskStatus
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
@@ -206,14 +206,14 @@ NAME = st.text("abcz-09", min_size=1, max_size=8)
 )
 def test_parts_are_read_back(named: list[tuple[str, str | None]]) -> None:
     text = ", ".join(name if model is None else f"{name}:{model}" for name, model in named)
-    assert parts_of(text) == tuple(Part(name, model) for name, model in named)
-    assert parts_of(text, "usual") == tuple(Part(name, model or "usual") for name, model in named)
+    assert read_chain(text) == tuple(AgentChoice(name, model) for name, model in named)
+    assert read_chain(text, "usual") == tuple(AgentChoice(name, model or "usual") for name, model in named)
 
 
 @given(ANY_TEXT)
 def test_any_text_names_agents_or_is_refused(text: str) -> None:
     try:
-        parts = parts_of(text)
+        parts = read_chain(text)
     except ValueError:
         assert any(not piece.partition(":")[0].strip() for piece in text.split(","))
         return
@@ -222,12 +222,12 @@ def test_any_text_names_agents_or_is_refused(text: str) -> None:
 
 @given(st.lists(st.sampled_from([*(f"{role}=a:b,c" for role in Role), "x", "y:z"]), max_size=6))
 def test_the_last_choice_for_a_role_counts(choices: list[str]) -> None:
-    everything, roles = read_choices(choices)
+    everything, roles = read_agent_options(choices)
     assert everything == next((choice for choice in reversed(choices) if "=" not in choice), None)
     assert set(roles) == {choice.partition("=")[0] for choice in choices if "=" in choice}
 
 
 @pytest.mark.parametrize("choice", ["cook=a", "=a", "plan=", "plan= ", "plan=a,"])
 def test_choices_that_name_nobody_are_refused(choice: str) -> None:
-    with pytest.raises(ValueError, match=r"is no role|names no agent"):
-        read_choices([choice])
+    with pytest.raises(ValueError, match=r"is not a role|names no agent"):
+        read_agent_options([choice])

@@ -70,7 +70,7 @@ def test_killed_while_the_program_works(real: Real) -> None:
     real.place.segue("resume")
     assert len(real.place.subjects()) == 3
     assert len(real.model.asked()) == 6, "an agent was started twice"
-    assert [event["adopted"] for event in real.events("agent.ended")] == [True, False, False]
+    assert [event["facts"]["adopted"] for event in real.events("agent.ended")] == [True, False, False]
     assert list(processes_with(marker)) == []
 
 

@@ -325,13 +325,17 @@ def test_a_litellm_name_goes_through_litellm(tmp_path: Path) -> None:
 
 _CHECK = """
 import asyncio
+from pathlib import Path
 from segue.domain.errors import ToolMissing
 from segue.domain.evidence import Evidence
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from tests.services import make_services
-judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), make_services())
+from segue.system.process.processes import Processes
+from segue.system.redact import Redactor
+from segue.system.services import Services
+services = Services(Path(), Path(), Processes(), Redactor([]))
+judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), services)
 (problem,) = judge.check()
 try:
     asyncio.run(judge.judge(Task("1", "a", "b"), Evidence("")))

@@ -264,7 +264,7 @@ def test_a_stet_that_a_killed_segue_left_behind_is_waited_for(place: Place) -> N
     calls = place.root / "calls"
     place.stet.write_text(place.stet.read_text().replace("exec", f'echo "$1" >> "{calls}"\nexec'))
     (place.repo / ".git" / "info" / "exclude").write_text(".review/\n")
-    Ownership(place.root / "state" / "stet.json", place.repo).claim(base)
+    Ownership.of(place.repo, place.root / "state").claim(base)
     env = bare_environment(SEGUE_SIM_STET=str(place.script), **IDENTITY)
     orphan = subprocess.Popen([place.stet, "start", base], cwd=place.repo, env=env, start_new_session=True)
     try:

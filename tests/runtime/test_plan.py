@@ -73,7 +73,7 @@ def test_a_judge_adds_verification_where_no_flow_is_chosen(tmp_path: Path) -> No
     found = plan(tmp_path, judged_by="checks", checks=["true"])
     assert found.flow.names == ("execute", "check", "verify")
     with pytest.raises(
-        UsageError, match="judged_by .* has no effect: the flow execute has no phase `verify`"
+        UsageError, match=r"judged_by .* has no effect: the flow execute has no phase `verify`"
     ):
         plan(tmp_path, flow="execute", judged_by="checks", checks=["true"])
 

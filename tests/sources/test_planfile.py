@@ -313,9 +313,12 @@ def test_completed_tasks_that_were_rewritten_are_named(tmp_path: Path) -> None:
     plan.mark(tasks[0], Completion(TaskStatus.DONE, "r", 1))
     path.write_text("## Task 1\none, ticked by an agent\n## Task 2\ntwo\n## Task 3\nthree\n")
     plan.mark(tasks[1], Completion(TaskStatus.DONE, "r", 2))
-    assert PlanFile(path, tmp_path, tmp_path / "state.json").rewritten() == []
+    assert PlanFile(path, tmp_path, tmp_path / "state.json").rewritten() is None
     path.write_text("## Task 1\nsomething new\n## Task 3\nthree, edited\n## Task 4\nfour\n")
-    assert PlanFile(path, tmp_path, tmp_path / "state.json").rewritten() == ["1", "2"]
+    changed = PlanFile(path, tmp_path, tmp_path / "state.json").rewritten()
+    assert changed is not None
+    assert "completed tasks 1, 2 say something else or are gone" in changed.message
+    assert str(tmp_path / "state.json") in changed.kept
 
 
 def test_a_skipped_task_is_neither_pending_nor_done(tmp_path: Path) -> None:

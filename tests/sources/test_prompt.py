@@ -65,10 +65,10 @@ def test_a_link_to_the_repository_is_the_same_repository(tmp_path: Path) -> None
 
 
 def test_no_plan_is_not_an_empty_plan(tmp_path: Path) -> None:
-    assert not source(tmp_path).planned()
+    assert not source(tmp_path).is_planned()
     source(tmp_path).revise([step(1)], "r")
     source(tmp_path).revise([], "r")
-    assert source(tmp_path).planned()
+    assert source(tmp_path).is_planned()
     assert source(tmp_path).tasks().tasks == ()
     assert source(tmp_path).last_number() == 1, "the number is not given out again"
 
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read_stops_us(tmp_path: Path, text: str) -> None:
     broken = source(tmp_path)
     broken.path.parent.mkdir(parents=True)
     broken.path.write_bytes(text.encode("latin-1"))
-    for look in (broken.tasks, broken.planned, broken.last_number):
+    for look in (broken.tasks, broken.is_planned, broken.last_number):
         with pytest.raises(SourceError, match="Cannot proceed: state file is missing or corrupted"):
             look()
 
@@ -180,7 +180,7 @@ class Plans(RuleBasedStateMachine):
         last = fresh.last_number()
         assert last >= self.highest, "a number could be given out twice"
         self.highest = last
-        if fresh.planned():
+        if fresh.is_planned():
             kept = json.loads(fresh.path.read_bytes())["revisions"]
             titles = [[task.title for task in plan] for plan in self.old]
             assert [[task["title"] for task in plan["steps"]] for plan in kept] == titles

@@ -249,15 +249,16 @@ def test_a_run_begins_with_a_state_and_goes_on_with_it_only(tmp_path: Path) -> N
     with pytest.raises(
         speckit_state.UnusableState, match=r"^Cannot proceed: state file is missing or corrupted\.$"
     ):
-        source.required_state()
-    source.begin("run-1")
-    assert source.required_state().run == "run-1"
+        source.recover()
+    assert source.begin("run-1", lambda _: True, ()) == ""
+    assert speckit_state.required(source.state_path).run == "run-1"
     source.mark(task(source, "T001"), done(branch="b1"))
-    source.begin("run-2")
-    assert source.required_state().head_branch == "b1"
+    source.begin("run-2", lambda _: True, ())
+    assert source.recover() == ""
+    assert source.head_branch() == "b1"
     source.state_path.write_text("{")
     with pytest.raises(speckit_state.UnusableState):
-        source.required_state()
+        source.recover()
     with pytest.raises(CorruptState):
         source.tasks()
 
@@ -315,7 +316,7 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
         assert worker.exitcode == 0
     source = speckit(tmp_path)
     assert set(statuses(source).values()) == {"done"}
-    assert len(source.required_state().completed) == 40
+    assert len(speckit_state.required(source.state_path).completed) == 40
     assert source.path.read_text().count("[x]") == 40
 
 
@@ -344,7 +345,7 @@ def test_a_kill_at_any_moment_leaves_tick_and_state_in_agreement(tmp_path: Path)
         source = speckit(root)
         listed = {given.key for given in source.tasks().tasks if given.status is TaskStatus.DONE}
         assert len(listed) >= enough
-        assert listed == source.required_state().completed
+        assert listed == speckit_state.required(source.state_path).completed
         assert path.read_bytes().count(b"[x]") == len(listed)
         assert path.read_bytes().replace(b"[x]", b"[ ]") == before
 

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from segue.domain.event import Event
+import msgspec
 
-from segue.domain.run import RunSpec, RunState
-from segue.ports import StepFacts, StepResult
+from segue.domain.events import Event
+from segue.domain.results import Output, StepResult
+from segue.domain.run import RunKind, RunSpec, RunState
+from segue.ports import StepFacts
 from segue.store import connect
 from tests.cli.place import DEADLINE, Place, until
 
@@ -96,7 +98,21 @@ class Made:
     id: str
 
 
-SPEC = RunSpec("planfile", "plan.md", "/nowhere", "scripted", "execute", titles={"1": "First", "2": "Second"})
+SPEC = RunSpec(
+    "planfile",
+    "plan.md",
+    "/nowhere",
+    "scripted",
+    "execute",
+    titles={"1": "First", "2": "Second"},
+    kind=RunKind.PLAN,
+)
+
+
+def _output(data: dict[str, Any]) -> Output:
+    """Return an output with these fields, whatever they are."""
+    kind: type[Output] = msgspec.defstruct("AnyOutput", list(data), bases=(Output,), frozen=True)
+    return kind(**data)
 
 
 def make_run(
@@ -114,13 +130,13 @@ def make_run(
             run = store.create(f"key of {spec.source}", spec)
             journal = await store.open(run.id)
 
-            async def work(_token: str) -> StepResult:
+            async def work(_token: str) -> StepResult[Output]:
                 for event in events:
                     await journal.emit(event, "task/1/execute/1")
-                return StepResult(ok, output or {})
+                return StepResult(ok, _output(output or {}))
 
             facts = StepFacts("1", "execute", agent=spec.agent)
-            await journal.step("task/1/execute/1", work, facts=facts)
+            await journal.step("task/1/execute/1", Output, work, facts=facts)
             await journal.set_state(state)
             await store.close(journal)
         return run.id

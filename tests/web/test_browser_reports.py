@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from segue.domain.event import Event, EventType
 
+from segue.domain.events import AgentText
 from tests.cli.place import Place
 from tests.reports.test_both import busy
 from tests.web.browser import PHONE, contrast, looking, needs_chromium, overflow
@@ -58,7 +58,7 @@ def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
 
 
 def test_events_are_searched_and_opened(place: Place, filled: Served) -> None:
-    make_run(place.database, [Event(EventType.AGENT_TEXT, {"text": "<b>needle</b> in 'hay'"})])
+    make_run(place.database, [AgentText("<b>needle</b> in 'hay'")])
     with looking(filled) as page:
         page.goto(filled.url + "/events")
         assert page.locator(".log details").count() == 50

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from segue.domain.event import Event, EventType
 
+from segue.domain.events import Event, NoticeGiven
 from segue.domain.run import RunState
 from segue.web.live import BEHIND, WAITING, Listener, StreamMessage, resume_from
 from tests.cli.place import DEADLINE, Place, until
@@ -23,9 +23,7 @@ Told = tuple[str, str, Any]
 
 
 def notices(count: int, start: int = 0, size: int = 10) -> list[Event]:
-    return [
-        Event(EventType.NOTICE, {"text": f"{number} {'x' * size}"}) for number in range(start, start + count)
-    ]
+    return [NoticeGiven(f"{number} {'x' * size}") for number in range(start, start + count)]
 
 
 def messages(answer: httpx2.Response) -> Iterator[Told]:

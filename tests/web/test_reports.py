@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from segue.domain.event import Event, EventType
 
+from segue.domain.events import AgentRaw, AgentText, ErrorSeen, SearchDone
 from segue.reports.build import REPORTS, build_reports
 from segue.reports.selection import Selection
 from segue.runtime.app import App
@@ -151,9 +151,9 @@ def test_all_links_lead_somewhere(place: Place) -> None:
 
 def test_hostile_text_stays_text_here_too(place: Place, served: Served) -> None:
     happened = [
-        Event(EventType.AGENT_TEXT, {"text": HOSTILE}),
-        Event(EventType.ERROR, {"kind": "EXIT_ERROR", "message": HOSTILE, "signature": HOSTILE, "task": "1"}),
-        Event(EventType.SEARCH, {"query": HOSTILE, "results": [], "failure": "", "task": "1"}),
+        AgentText(HOSTILE),
+        ErrorSeen("EXIT_ERROR", HOSTILE, HOSTILE, "1"),
+        SearchDone("1", HOSTILE, "agent"),
     ]
     verdict = {"result": "FAIL", "action": "RETRY", "reason": HOSTILE}
     make_run(place.database, happened, output={"verdict": verdict}, ok=False)
@@ -170,7 +170,7 @@ def test_hostile_text_stays_text_here_too(place: Place, served: Served) -> None:
 
 def test_a_line_of_a_megabyte_is_one_row(place: Place, served: Served) -> None:
     long = "needle" + "<b>x" * 250_000
-    happened = [Event(EventType.AGENT_TEXT, {"text": long}), Event(EventType.AGENT_RAW, {"line": long})]
+    happened = [AgentText(long), AgentRaw(line=long)]
     make_run(place.database, happened)
     shown = served.get("/events?q=needle%3Cb%3Ex").text
     assert shown.count("<summary>") == 2

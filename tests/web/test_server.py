@@ -12,8 +12,8 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from segue.domain.event import Event, EventType
 
+from segue.domain.events import AgentText, AgentTool, NoticeGiven, PromptSent
 from segue.domain.run import RunState
 from segue.web.routes import list_pages
 from segue.web.step import cut_piece
@@ -79,7 +79,7 @@ def test_a_change_must_come_from_the_page_itself(place: Place, served: Served) -
 
 
 def test_every_page_has_a_twin_and_is_safe(place: Place, served: Served) -> None:
-    run = make_run(place.database, [Event(EventType.NOTICE, {"text": "x"})])
+    run = make_run(place.database, [NoticeGiven("x")])
     parts = {"{run}": run.id, "{seq}": "1", "{name}": "answer"}
     for page in list_pages():
         path = re.sub(r"\{\w+\}", lambda found: parts[found[0]], page.path)
@@ -99,7 +99,7 @@ def test_pages_look_the_same_on_postgres(place: Place, postgres: str) -> None:
     place.env["SEGUE_DATABASE_URL"] = postgres
     usage = {"input_tokens": 7, "output_tokens": 5, "cost_usd": 0.5}
     output = {"verdict": verdict(), "text": "done", "usage": usage, "exit_code": None}
-    run = make_run(postgres, [Event(EventType.PROMPT, {"digest": "d1", "text": "Do it."})], output=output)
+    run = make_run(postgres, [PromptSent("d1", 6, "Do it.")], output=output)
     with serving(place) as served:
         [row] = served.data("/runs?state=done&agent=scripted")["runs"]
         assert row["id"] == run.id
@@ -115,9 +115,9 @@ def test_pages_look_the_same_on_postgres(place: Place, postgres: str) -> None:
 def test_hostile_text_stays_text(place: Place, served: Served) -> None:
     spec = replace(SPEC, source=f"/x/{HOSTILE}", agent=HOSTILE, titles={"1": HOSTILE})
     events = [
-        Event(EventType.PROMPT, {"digest": "d1", "text": HOSTILE, "length": 1}),
-        Event(EventType.AGENT_TEXT, {"text": HOSTILE}),
-        Event(EventType.AGENT_TOOL, {"name": HOSTILE, "input": {"command": HOSTILE}, "id": "1"}),
+        PromptSent("d1", 1, HOSTILE),
+        AgentText(HOSTILE),
+        AgentTool(HOSTILE, {"command": HOSTILE}, "1"),
     ]
     checks = [{"command": HOSTILE, "exit_code": 1, "output": HOSTILE}]
     output = {"verdict": verdict(), "text": HOSTILE, "checks": checks}
@@ -139,7 +139,7 @@ def test_hostile_text_stays_text(place: Place, served: Served) -> None:
 
 def test_a_line_of_a_megabyte_is_shown_in_pieces(place: Place, served: Served) -> None:
     line = "".join(f"{number:07}<" for number in range(131072))
-    run = make_run(place.database, [Event(EventType.AGENT_TEXT, {"text": line})], output={"text": line})
+    run = make_run(place.database, [AgentText(line)], output={"text": line})
     page = served.data(f"/runs/{run.id}")
     step = page["tasks"][0]["steps"][0]["seq"]
     assert len(served.get(f"/runs/{run.id}").content) < 100_000
@@ -198,7 +198,7 @@ def test_many_tasks_are_paged_and_none_is_lost(place: Place, served: Served) -> 
 
 
 def test_many_events_of_a_step_are_paged_and_none_is_lost(place: Place, served: Served) -> None:
-    events = [Event(EventType.AGENT_TEXT, {"text": f"line {number}"}) for number in range(250)]
+    events = [AgentText(f"line {number}") for number in range(250)]
     run = make_run(place.database, events)
     step = served.data(f"/runs/{run.id}")["tasks"][0]["steps"][0]["seq"]
     seen: list[str] = []

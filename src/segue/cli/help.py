@@ -6,7 +6,7 @@ import click
 
 from segue import __version__
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 EXIT_CODES: dict[int, str] = {
     0: "all requested work is done",
@@ -49,7 +49,7 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
 
 @click.command()
 @options("json")
-def version(output: Output) -> None:
+def version(output: Printer) -> None:
     """Print the version of Segue.
 
     \b
@@ -64,7 +64,7 @@ def version(output: Output) -> None:
 
 @click.command("exit-codes")
 @options("json")
-def exit_codes(output: Output) -> None:
+def exit_codes(output: Printer) -> None:
     """List the exit codes and their meaning.
 
     \b

@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "init": ("setup.init:init", "Write a commented segue.toml."),
         "doctor": ("setup.doctor:doctor", "Check this machine and say how to fix what is missing."),
         "agent": ("setup.agent:agent", "List the agents and try them."),
+        "plugins": ("setup.plugins:plugins", "List what is installed for each socket, and from where."),
         "config": ("setup.config:config", "Show the settings and where they come from."),
         "notify": ("setup.notify:notify", "Test the notifications."),
         "completion": ("help:completion", "Print the completion script for your shell."),
@@ -43,7 +44,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "sim": ("serve.sim:sim", "Simulate vendors' tools to rehearse a run."),
     },
     "Data": {
-        "db": ("data.db:db", "Locate, migrate, export and push the database."),
+        "db": ("data.db:db", "Locate, migrate, describe, export and push the database."),
         "gc": ("data.gc:gc", "Delete leftovers of finished runs from Segue's state folder."),
         "bench": ("data.bench:bench", "Measure how reliable the configured judge is."),
     },

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -20,7 +20,7 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def call(
             *args: Any, as_json: bool = False, quiet: bool = False, color: str = "auto", **rest: Any
         ) -> Any:
-            return command(*args, output=Output(as_json, quiet or as_json, color), **rest)
+            return command(*args, output=Printer(as_json, quiet or as_json, color), **rest)
 
         decorated = call
         for name in reversed(names):

@@ -25,6 +25,7 @@ EXAMPLES = {
     "model": "opus",
     "flow": "plan",
     "source": "plan.md",
+    "source_kind": "planfile",
     "repo": ".",
     "judged_by": "agent",
     "max_consecutive_task_failures": 3,

@@ -514,6 +514,20 @@ def event_data(event: Event) -> dict[str, Any]:
     return data
 
 
+def event_schema() -> dict[str, Any]:
+    """Return the JSON Schema of an event: its `type` decides about its `data`."""
+    references, definitions = msgspec.json.schema_components(EVENTS.values(), ref_template="#/$defs/{name}")
+    variants = [
+        {
+            "type": "object",
+            "properties": {"type": {"const": name}, "data": reference},
+            "required": ["type", "data"],
+        }
+        for name, reference in zip(EVENTS, references, strict=True)
+    ]
+    return {"title": "Event", "oneOf": variants, "$defs": definitions}
+
+
 def read_event(name: str, data: Any) -> Event:
     """Return the event that was stored under a name; one that cannot be read is an UnknownEvent."""
     kind = EVENTS.get(name)

@@ -162,6 +162,19 @@ class FinalOutput(Output, frozen=True):
     output: str = ""
 
 
+OUTPUTS: tuple[type[Output], ...] = (
+    *(SnapshotOutput, LaunchOutput, CheckOutput, ReviewOutput, JudgeOutput, SearchOutput),
+    *(DiagnosticOutput, CommitOutput, EndOutput, FinalOutput),
+)
+"""What the steps of tasks store, in the order of a task's life."""
+
+
+def output_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what a step stores."""
+    references, definitions = msgspec.json.schema_components(OUTPUTS, ref_template="#/$defs/{name}")
+    return {"title": "Output", "anyOf": list(references), "$defs": definitions}
+
+
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 

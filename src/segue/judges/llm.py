@@ -125,11 +125,11 @@ class LlmJudge:
         return replace(task, title=self._clean(task.title), text=self._clean(task.text), criteria=criteria)
 
     def _clean_evidence(self, evidence: Evidence) -> Evidence:
-        return Evidence(
-            self._clean(evidence.diff),
-            tuple(map(self._clean, evidence.files)),
-            tuple(replace(check, output=self._clean(check.output)) for check in evidence.checks),
-            self._clean(evidence.summary),
-            evidence.diagnostics,
-            self._clean(evidence.context),
+        return replace(
+            evidence,
+            diff=self._clean(evidence.diff),
+            files=tuple(map(self._clean, evidence.files)),
+            checks=tuple(replace(check, output=self._clean(check.output)) for check in evidence.checks),
+            summary=self._clean(evidence.summary),
+            context=self._clean(evidence.context),
         )

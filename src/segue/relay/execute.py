@@ -62,7 +62,7 @@ def make_command(action: ActionSettings, argv: list[str]) -> Command:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandEnd:
+class FinishedAction:
     """How an action ended, and the end of its output."""
 
     exit: Exit
@@ -91,7 +91,7 @@ class CommandEnd:
         }
 
 
-async def execute(processes: Processes, token: str, command: Command, redactor: Redactor) -> CommandEnd:
+async def execute(processes: Processes, token: str, command: Command, redactor: Redactor) -> FinishedAction:
     """Run the command, or adopt it if the token is known. Cancelling stops it with all its children."""
     kept = command.limits.kept_bytes
     tails = {"out": _Tail(redactor, kept), "err": _Tail(redactor, kept)}
@@ -105,7 +105,7 @@ async def execute(processes: Processes, token: str, command: Command, redactor: 
                 ended = item
     assert ended is not None
     out, err = tails["out"], tails["err"]
-    return CommandEnd(ended, out.text(), err.text(), out.cut or err.cut)
+    return FinishedAction(ended, out.text(), err.text(), out.cut or err.cut)
 
 
 class _Tail:

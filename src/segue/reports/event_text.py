@@ -9,7 +9,7 @@ from typing import Any
 
 from segue.domain import events as e
 from segue.domain.verdict import Result
-from segue.reports.formatting import format_duration
+from segue.view.amounts import format_duration
 
 
 def describe_event(recorded: e.Recorded) -> str | None:

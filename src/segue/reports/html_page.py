@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from segue.reports.charts import draw_cell, find_scale
-from segue.reports.formatting import format_cell, format_duration, format_heading
+from segue.reports.formatting import format_cell, format_heading
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.timeline_svg import COLOURS, colour_phase, draw_timeline, label_phase, list_phases
+from segue.view.amounts import format_duration
 
 MOST_ROWS = 100
 """Rows of a table on the page; JSON and CSV contain all."""

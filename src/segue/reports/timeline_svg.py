@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from segue.flow.phases import PHASES, VERIFY
 from segue.reports.charts import escape_text, wrap_svg
-from segue.reports.formatting import format_duration
 from segue.reports.timeline import Bar, Lane, Timeline
+from segue.view.amounts import format_duration
 
 _LABELS = {"sleep": "Waiting for usage limit"}
 

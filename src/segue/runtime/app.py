@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from segue.config.load import LoadedSettings, load
 from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
+from segue.sources.recognise import recognise
 from segue.system.files import private_folder
 from segue.system.redact import Redactor, secrets_of
 
@@ -88,15 +89,15 @@ class App:
             configured=configured,
             redact=self.redactor().text,
         )
-        kind = kind or settings.source_kind
-        # Plug-ins are asked first: a plan file is what nobody else recognises.
-        for name in [kind] if kind else [*registry.plugin_names("sources"), *registry.BUILT_IN["sources"]]:
-            variant, own = registry.load("sources", name), self._source_options(name)
-            asked = replace(request, options=own)
-            if kind or variant.matches(asked):
+        chosen = kind or settings.source_kind or recognise(request)
+        # Plug-ins are asked before a plan file is assumed: that is what nobody else recognises.
+        for name in [chosen] if chosen else [*registry.plugin_names("sources"), "planfile"]:
+            variant = registry.load("sources", name)
+            asked = replace(request, options=self._source_options(name))
+            if chosen or variant.matches(asked):
                 source: Source = variant.open(asked)
                 return source
-        return self.source(named, repo, "planfile")
+        raise AssertionError("a plan file recognises every name")
 
     def _source_options(self, name: str) -> dict[str, Any]:
         settings = self.loaded.settings

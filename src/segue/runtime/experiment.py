@@ -22,7 +22,7 @@ from segue.domain.role import AgentChoice, read_chain
 from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.runtime.app import App
-from segue.sources.prompt import is_prompt
+from segue.sources.recognise import is_prompt
 from segue.system import identity
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository

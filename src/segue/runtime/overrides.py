@@ -10,6 +10,7 @@ from segue.domain.events import TaskMarked
 from segue.domain.results import EndOutput, LaunchOutput, StepResult, read_as
 from segue.domain.run import Run
 from segue.domain.task import Completion, Task, TaskStatus
+from segue.flow.phases import PHASES
 from segue.ports import Journal, StepFacts
 from segue.runtime.app import App
 from segue.system.git.repository import Repository
@@ -27,7 +28,7 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
     if task is None:
         raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
     if task.status is TaskStatus.DONE:
-        raise UsageError(f"Task {key} is done already.", kept="Nothing was changed.")
+        raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
     with app.store(read_only=True) as known:
         repo = await workplace(home, run, begun=bool(known.steps(run.id)))
     lock = RepoLock.take(repo.git_dir, run.id)
@@ -60,8 +61,8 @@ async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Ma
 
 def _left(journal: Journal, task: Task) -> tuple[str | None, str | None]:
     """Return the commit and branch where the last launch left its work: the next task builds on it."""
-    launches = [step.output for step in journal.steps(f"task/{task.key}/") if step.output.get("branch")]
-    if not launches:
-        return None, None
-    left = read_as(LaunchOutput, launches[-1])
-    return left.head or None, left.branch or None
+    editing = {phase.name for phase in PHASES.values() if phase.edits}
+    steps = [step for step in journal.steps(f"task/{task.key}/") if step.ended and step.phase in editing]
+    launches = [read_as(LaunchOutput, step.output) for step in steps]
+    left = next((launch for launch in reversed(launches) if launch.branch), None)
+    return (left.head or None, left.branch) if left else (None, None)

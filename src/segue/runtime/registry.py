@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import ToolMissing, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "agents": {
@@ -72,6 +74,8 @@ class Plugin:
 
 @cache
 def _entry_points(socket: str) -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points  # slow: only when somebody asks for what is not built in
+
     found = entry_points(group=f"segue.{socket}")
     return {point.name: point for point in found if point.name not in BUILT_IN[socket]}
 

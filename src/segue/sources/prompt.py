@@ -15,6 +15,7 @@ from segue.domain.plan import revised, step_of
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Task, TaskList
 from segue.ports import Outline, Source, SourceRequest
+from segue.sources.recognise import recognise
 from segue.system.files import exclusive, private_folder, write_atomic
 
 SCHEMA = 1
@@ -29,16 +30,6 @@ def pair_key(goal: str, repo: Path) -> str:
     """Names the (goal, repository) pair."""
     pair = json.dumps([goal.strip(), os.path.realpath(repo)])
     return "prompt-" + hashlib.sha256(pair.encode("utf-8", "surrogatepass")).hexdigest()[:20]
-
-
-def is_prompt(given: str, here: Path = Path()) -> bool:
-    """Return whether a text is a sentence that says what to build: several words that are no file."""
-    if len(given.split()) < 2 or given.rstrip().endswith(".md"):
-        return False
-    try:
-        return not (here / given).exists()
-    except OSError:  # too long for a path
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +52,7 @@ class PromptSource(Source):
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
         """Return whether a sentence was given: several words that are no file."""
-        return request.named is not None and not request.configured and is_prompt(request.named, request.here)
+        return recognise(request) == cls.kind
 
     @classmethod
     def open(cls, request: SourceRequest) -> Self:

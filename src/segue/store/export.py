@@ -14,7 +14,7 @@ from segue.store.rows import JSON_COLUMNS, TABLES
 
 Batches = Iterable[list[dict[str, Any]]]
 _TEXTS = JSON_COLUMNS | {
-    *("id", "run_id", "source_key", "state", "note", "owner", "replayed", "key"),
+    *("id", "run_id", "source_key", "state", "note", "owner", "replayed", "key", "kind"),
     *("task", "phase", "build_phase", "agent", "model", "token"),
     *("step", "type", "topic", "consumed_by", "digest", "text"),
 }

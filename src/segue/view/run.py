@@ -210,7 +210,7 @@ class RunView:
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
         self._steps[at.step or ""] = _StepView(event.phase or "", name)
         task = self._owner(at.step)
-        if task is None or event.phase in (None, "commit"):
+        if task is None or event.phase in (None, "commit", "revise"):
             return
         task.phase = event.phase or task.phase
         if task is self.planning and task.started is None:

@@ -12,12 +12,11 @@ from segue.domain.run import Run, RunState
 from segue.runtime.app import App
 from segue.runtime.overrides import decide
 from segue.runtime.session import stop_run
-from segue.store.projections import state_of
 from segue.system.program import start_in_background
+from segue.view.load import state_of
 from segue.web import queries
 from segue.web.routes import ActionResult, ActionRoute
 
-_ACTIVE = (RunState.RUNNING, RunState.PARKED)
 _START_TIMEOUT = 20.0
 _LOG_BYTES = 4000
 
@@ -27,7 +26,7 @@ Fields = Mapping[str, str]
 async def stop(app: App, path: Fields, _form: Fields) -> ActionResult:
     """Stop a run and its agent."""
     run = await _read_run(app, path["run"])
-    if state_of(run) not in _ACTIVE:
+    if state_of(run) not in queries.ACTIVE:
         raise UsageError(f"Run {run.id} is not running: it is {state_of(run)}.", kept="Nothing was changed.")
     stopped = await stop_run(app, run)
     return ActionResult(f"Run {run.id} is {state_of(stopped)}. Finished work is kept.", f"/runs/{run.id}")
@@ -64,7 +63,7 @@ async def skip(app: App, path: Fields, form: Fields) -> ActionResult:
 
 async def _override(app: App, path: Fields, reason: str, *, skip: bool) -> ActionResult:
     run = await _read_run(app, path["run"])
-    if state_of(run) in _ACTIVE:
+    if state_of(run) in queries.ACTIVE:
         raise Locked("The run is still running.", kept="Nothing was changed.", hint="Stop it first.")
     await decide(queries.load_run_app(app, run), run, path["task"], reason, skip=skip)
     verb = "skipped" if skip else "accepted as done"
@@ -81,7 +80,7 @@ async def _read_run(app: App, run_id: str) -> Run:
 
 async def _start_resume(app: App, run: Run) -> None:
     """Start `segue resume` and wait until it runs; its log says what prevents that."""
-    if state_of(run) in _ACTIVE:
+    if state_of(run) in queries.ACTIVE:
         raise Locked(f"Run {run.id} is already running.", kept="Nothing was changed.")
     if state_of(run) is RunState.DONE:
         raise UsageError(f"Run {run.id} is done.", kept="Nothing was changed.")
@@ -104,7 +103,7 @@ async def _start_resume(app: App, run: Run) -> None:
                 f"Run {run.id} was resumed, but did not report back within {_START_TIMEOUT:g} s.",
                 hint=f"See {log}",
             )
-        if now.updated != run.updated and state_of(now) not in _ACTIVE:
+        if now.updated != run.updated and state_of(now) not in queries.ACTIVE:
             return  # it has ended already
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from segue.bridge.conversations import KIND, describe, summarise
+from segue.bridge.conversations import describe, list_conversations
+from segue.domain.run import Run, RunKind
 from segue.ports import Store
 from segue.relay.questions import Questions
 from segue.runtime.app import App
-from segue.store.projections import state_of
 from segue.web import queries
 from segue.web.routes import (
     ActionResult,
@@ -32,14 +32,13 @@ _RESULT = ("repo", "branch", "url", "exit_code", "reason", "text", "stdout")
 
 def query_conversations(request: PageRequest) -> Data:
     """Return the conversations, newest first."""
-    ids = _find_ids(request.store)
-    number, pages = request.page(len(ids), SIZE)
-    runs = [request.store.run(run) for run in slice_page(ids, number, SIZE)]
+    runs = list_conversations(request.store)
+    number, pages = request.page(len(runs), SIZE)
     return {
         "title": "Bridge",
         "questions": [asdict(question) for question in _open_relay(request.app).open()],
-        "conversations": [_summarize(request.store, run.id) for run in runs if run],
-        "total": len(ids),
+        "conversations": [_summarize(request.store, run) for run in slice_page(runs, number, SIZE)],
+        "total": len(runs),
         "page": number,
         "pages": pages,
     }
@@ -48,10 +47,10 @@ def query_conversations(request: PageRequest) -> Data:
 def query_conversation(request: PageRequest) -> Data:
     """Return one conversation, turn by turn."""
     run = queries.get_run(request.store, request.path["run"])
-    if run.spec.source_kind != KIND:
+    if run.spec.kind is not RunKind.CONVERSATION:
         raise NotFound(f"Run {run.id} is not a conversation.", hint=f"See /runs/{run.id}")
     steps = request.store.steps(run.id)
-    facts = describe(run, steps, state_of(run))
+    facts = describe(request.store, run)
     turns = facts.pop("conversation")
     reminders = {step.key.removesuffix("/due") for step in steps if step.phase == "due" and step.ended}
     for turn in turns:
@@ -79,20 +78,11 @@ def _group_commands(turns: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[s
     return {name: [one for one in commands if one["kind"] == name] for name in KINDS.values()}
 
 
-def _summarize(store: Store, run_id: str) -> dict[str, Any]:
-    run = queries.get_run(store, run_id)
-    steps = store.steps(run_id)
-    turns = describe(run, steps, state_of(run))["conversation"]
-    lines = [str(command["line"]).partition(":")[0] for turn in turns for command in turn["commands"]]
-    counts = Counter(KINDS.get(word, "other") for word in lines)
-    return {**summarise(run, steps, state_of(run)), "commands": dict(counts)}
-
-
-def _find_ids(store: Store) -> list[str]:
-    rows = store.query(
-        "SELECT id FROM orchestrator_runs WHERE spec->>'source_kind' = ? ORDER BY created DESC, id", [KIND]
-    )
-    return [str(row["id"]) for row in rows]
+def _summarize(store: Store, run: Run) -> dict[str, Any]:
+    found = describe(store, run)
+    turns = found.pop("conversation")
+    words = [str(command["line"]).partition(":")[0] for turn in turns for command in turn["commands"]]
+    return {**found, "commands": dict(Counter(KINDS.get(word, "other") for word in words))}
 
 
 async def allow(app: App, path: Mapping[str, str], _form: Mapping[str, str]) -> ActionResult:

@@ -8,16 +8,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import ValidationError
+
 from segue.domain.diff import by_file
 from segue.domain.errors import SegueError
+from segue.domain.results import Output, read_as
 from segue.domain.run import Run
-from segue.flow.context import LAUNCHING
+from segue.flow.phases import PHASES
 from segue.ports import Store
 from segue.system.git.repository import Repository
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
-_EDITING = ("execute", "address", "resolve")
+_EDITING = tuple(phase.name for phase in PHASES.values() if phase.edits)
+_KEPT = ("base", "commit", *_EDITING)
+"""The steps that store a commit."""
+
 _LINES = {"+": "add", "-": "del", "@": "hunk"}
+
+
+class _Head(Output, frozen=True):
+    """What such a step stores: its commit, or the head of the branch it left."""
+
+    commit: str | None = None
+    head: str = ""
 
 
 def find_commits(store: Store, step: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -25,13 +38,14 @@ def find_commits(store: Store, step: Mapping[str, Any]) -> tuple[str, str] | Non
     if step["task"] is None:
         return None
     rows = store.query(
-        "SELECT seq, phase, output FROM orchestrator_steps WHERE run_id = ? AND task = ?"
-        " AND phase IN ('base', 'commit', 'execute', 'address', 'resolve') ORDER BY seq",
-        [step["run_id"], step["task"]],
+        "SELECT seq, phase, output FROM orchestrator_steps WHERE run_id = ? AND task = ?"  # noqa: S608
+        f" AND phase IN ({', '.join('?' * len(_KEPT))}) ORDER BY seq",
+        [step["run_id"], step["task"], *_KEPT],
     )
     before = [row for row in rows if row["seq"] < step["seq"]]
     base = next((_get_head(row) for row in before if row["phase"] == "base"), "")
-    if step["phase"] not in LAUNCHING and step["phase"] != "commit":
+    launching = step["phase"] in PHASES and PHASES[step["phase"]].role is not None
+    if not launching and step["phase"] != "commit":
         return None
     if step["phase"] not in _EDITING:
         return _check_pair(base, _find_last(before))
@@ -51,8 +65,11 @@ def _find_last(rows: list[dict[str, Any]]) -> str:
 
 
 def _get_head(row: Mapping[str, Any]) -> str:
-    output = row["output"]
-    return str(output.get("commit") or output.get("head") or "")
+    try:
+        found = read_as(_Head, row["output"])
+    except ValidationError:
+        return ""
+    return found.commit or found.head
 
 
 def _check_pair(base: str, head: str) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from segue.domain.event import EventType, Recorded
+from segue.domain.events import EVENTS, ErrorSeen, Recorded, read_event
 from segue.domain.plain import plain
 from segue.ports import Store
 from segue.web.live import make_line
@@ -45,7 +45,7 @@ def query_events(request: PageRequest) -> Data:
         "newer": _format_place(found[0]) if found and place and (more or not forward) else "",
         "filters": chosen,
         "filtered": any(chosen.values()),
-        "choices": {"type": [str(kind) for kind in EventType], "run": _list_runs(request.store)},
+        "choices": {"type": list(EVENTS), "run": _list_runs(request.store)},
         "any": bool(found) or bool(request.store.query("SELECT 1 AS one FROM orchestrator_events LIMIT 1")),
     }
 
@@ -87,22 +87,27 @@ def _format_place(row: Mapping[str, Any]) -> str:
 
 
 def _make_event_line(row: Mapping[str, Any]) -> dict[str, Any]:
-    recorded = Recorded(row["run_id"], row["seq"], row["ts"], row["step"], row["type"], row["data"])
+    recorded = read_row(row)
     line = make_line(recorded)
     return {
-        "run": row["run_id"],
-        "step": row["step"],
+        "run": recorded.run,
+        "step": recorded.step,
         **line,
-        "text": line["text"] or _summarize(row["data"]),
+        "text": line["text"] or _summarize(recorded),
     }
 
 
-def _summarize(data: Any) -> str:
+def read_row(row: Mapping[str, Any]) -> Recorded:
+    """Return the event of a row of `orchestrator_events`."""
+    event = read_event(row["type"], row["data"])
+    return Recorded(row["run_id"], row["seq"], row["ts"], row["step"], event)
+
+
+def _summarize(recorded: Recorded) -> str:
     """Summarize an event that has no description by its short values."""
-    if not isinstance(data, Mapping):
-        return ""
-    if isinstance(data.get("message"), str):
-        return plain(f"{data.get('kind', '')} {data['message']}", 200)
+    if isinstance(recorded.event, ErrorSeen):
+        return plain(f"{recorded.event.kind} {recorded.event.message}", 200)
+    data = recorded.data
     values = [
         f"{name} {_format_value(data[name])}"
         for name in data

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from segue.domain.plain import clean, plain
-from segue.reports.formatting import format_duration, format_quantity
-from segue.reports.timeline_svg import label_phase
+from segue.reports.timeline_svg import colour_phase, label_phase
+from segue.view.amounts import format_duration, format_quantity
 from segue.web.assets import load_assets
 
 if TYPE_CHECKING:
@@ -69,8 +70,11 @@ def create_environment() -> Environment:
         badge=make_badge,
         words=split_words,
         phase=label_phase,
+        colour=colour_phase,
+        task_badge=make_task_badge,
         shortened=shorten,
         local=to_local,
+        since=find_beginning,
         asset=link_asset,
     )
     return made
@@ -96,9 +100,9 @@ def format_amount(number: float) -> str:
     return f"{number:,.0f}" if number < 100_000 else format_quantity(float(number), "")
 
 
-def format_money(dollars: float) -> str:
-    """Format an amount of dollars."""
-    return format_quantity(float(dollars), "cost_usd")
+def format_money(dollars: float | None) -> str:
+    """Format an amount of dollars; None: nobody reports it."""
+    return "not reported" if dollars is None else format_quantity(float(dollars), "cost_usd")
 
 
 def format_moment(ms: int | None) -> Any:
@@ -137,14 +141,30 @@ def _describe_age(seconds: float) -> str:
 
 def make_badge(state: str | None) -> Any:
     """Format a state as a coloured word with a sign."""
-    from markupsafe import Markup
-
     if not state:
         return ""
     tone = next((tone for tone, states in _TONES.items() if state in states), "calm")
-    return Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span>').format(
-        tone, SIGNS.get(state, "·"), split_words(state)
-    )
+    return _draw_badge(tone, SIGNS.get(state, "·"), split_words(state))
+
+
+def make_task_badge(task: Mapping[str, Any]) -> Any:
+    """Format the state of a task; one that is done with open findings is not simply good."""
+    count = task["remaining"]
+    if task["state"] != "done" or not count:
+        return make_badge(task["state"])
+    return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {count} finding{'s' if count > 1 else ''} open")
+
+
+def _draw_badge(tone: str, sign: str, text: str) -> Any:
+    from markupsafe import Markup
+
+    drawing = '<span class="badge {}"><span aria-hidden="true">{}</span> {}</span>'
+    return Markup(drawing).format(tone, sign, text)  # noqa: S704 - `format` escapes
+
+
+def find_beginning(seconds: float) -> int:
+    """Return the instant from which a clock must count so that it shows these seconds now."""
+    return int((time.time() - seconds) * 1000)
 
 
 def link_asset(name: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from segue.domain.errors import SegueError
-from segue.domain.event import Recorded
+from segue.domain.events import Recorded
 from segue.domain.plain import clean, plain
 from segue.ports import Store
 from segue.reports.event_text import describe_event, locate_event

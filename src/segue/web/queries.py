@@ -1,37 +1,90 @@
-"""Queries about one run: its tasks, its steps, and what it has used."""
+"""Queries about one run: its view, its settings and its steps."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from segue.domain.budget import Budget
-from segue.domain.errors import SegueError
-from segue.domain.run import Run, Step, StepState
-from segue.flow.context import LAUNCHING
+from segue.domain.errors import SegueError, UsageError
+from segue.domain.run import Run, RunState
+from segue.domain.task import Task
 from segue.ports import Store
-from segue.reports.selection import Dataset, Rows, Selection
-from segue.reports.timeline import read_titles
+from segue.reports.selection import Rows
 from segue.runtime.app import App
-from segue.web.routes import NotFound
+from segue.store.rows import CHATTY
+from segue.view.load import load_view, state_of
+from segue.view.run import RunView, TaskView
 
+
+class NotFound(UsageError):
+    """There is nothing at this address."""
+
+
+ACTIVE = (RunState.RUNNING, RunState.PARKED)
+_MAX_VIEWS = 256
 _STEPS = """SELECT s.run_id, s.key, s.gen, s.seq, s.task, s.phase, s.attempt, s.agent, s.model, s.build_phase,
  s.state, s.started, s.ended, s.superseded,
  s.output->'verdict'->>'result' AS result, s.output->'verdict'->>'action' AS action,
  coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason', s.output->>'reason') AS reason
  FROM orchestrator_steps s WHERE s.run_id = ? AND {} ORDER BY s.seq"""
+_LAST = "SELECT coalesce(max(seq), 0) AS last FROM orchestrator_events WHERE run_id = ?"
+_LAST += "".join(f" AND type <> '{name}'" for name in CHATTY)
 
-_COLUMNS = tuple(field.name for field in fields(Step))
 
-_USED = """SELECT count(*) AS steps, min(started) AS started,
- sum(CASE WHEN phase IN ({}) AND (state = 'started' OR output->'exit_code' IS NOT NULL) THEN 1 ELSE 0 END)
- AS launches,
- sum(CAST(coalesce(output->'usage'->>'input_tokens', '0') AS numeric)) AS input_tokens,
- sum(CAST(coalesce(output->'usage'->>'output_tokens', '0') AS numeric)) AS output_tokens,
- sum(CAST(coalesce(output->'usage'->>'cost_usd', '0') AS numeric)) AS cost_usd
- FROM orchestrator_steps WHERE run_id = ?"""
+class ViewCache:
+    """Views of runs by id, valid until something happens in the run; nobody changes what it returns."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._views: OrderedDict[str, tuple[int, RunState, RunView]] = OrderedDict()
+
+    def get(self, store: Store, run: Run) -> RunView:
+        """Return the view of a run."""
+        [row] = store.query(_LAST, [run.id])
+        last, state = int(row["last"]), state_of(run)
+        with self._lock:
+            known = self._views.get(run.id)
+        if known is not None and known[:2] == (last, state):
+            return known[2]
+        view = load_view(store, run)
+        with self._lock:
+            self._views[run.id] = last, state, view
+            self._views.move_to_end(run.id)
+            while len(self._views) > _MAX_VIEWS:
+                self._views.popitem(last=False)
+        return view
+
+
+def describe_usage(view: RunView) -> dict[str, Any]:
+    """Describe what a run has used."""
+    usage = view.usage
+    return {
+        "launches": view.launches,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "tokens": usage.tokens,
+        "cost_usd": usage.cost_usd,
+        "seconds": view.seconds(time.time()),
+    }
+
+
+def describe_task(view: RunView, task: TaskView) -> dict[str, Any]:
+    """Describe a task: its state, and what was used for it."""
+    names = (
+        *("key", "title", "state", "phase", "attempts", "verdict", "reason", "branch", "commit"),
+        *("remaining", "started"),
+    )
+    return {
+        **{name: getattr(task, name) for name in names},
+        "tokens": task.usage.tokens,
+        "cost_usd": task.usage.cost_usd,
+        "seconds": view.task_seconds(task, time.time()),
+    }
 
 
 def get_run(store: Store, run_id: str) -> Run:
@@ -57,44 +110,13 @@ def read_budget(app: App, run: Run) -> Budget:
         return Budget()
 
 
-def sum_usage(store: Store, run_id: str) -> dict[str, Any]:
-    """Sum up what all steps of a run have used."""
-    phases = ", ".join("?" * len(LAUNCHING))
-    [row] = store.query(_USED.format(phases), [*LAUNCHING, run_id])
-    whole = {name: int(row[name] or 0) for name in ("steps", "launches", "input_tokens", "output_tokens")}
-    return {
-        **whole,
-        "tokens": whole["input_tokens"] + whole["output_tokens"],
-        "cost_usd": float(row["cost_usd"] or 0),
-    }
-
-
-def list_tasks(store: Store, run: Run) -> dict[str, str]:
-    """Return the titles of the tasks of a run by key, in the order in which they are run.
-
-    Tasks that a new plan dropped before they were started are left out.
-    """
-    rows = Dataset(store, Selection(run=run.id)).ask("titles")
-    known = read_titles(rows).get(run.id, {})
-    planned = rows[-1]["data"] if rows and isinstance(rows[-1]["data"], dict) else {}
-    begun = store.query(
-        "SELECT task, min(seq) AS began FROM orchestrator_steps"
-        " WHERE run_id = ? AND task IS NOT NULL GROUP BY task ORDER BY 2",
-        [run.id],
-    )
-    wanted = {*planned, *(str(row["task"]) for row in begun)}
-    keys = [*run.spec.titles, *(str(row["task"]) for row in begun), *planned]
-    return {key: known.get(key, f"Task {key}") for key in dict.fromkeys(keys) if key in wanted}
-
-
-def count_done(store: Store, run_id: str) -> int:
-    """Count the tasks of a run that are done."""
-    [row] = store.query(
-        "SELECT count(DISTINCT task) AS done FROM orchestrator_steps"
-        " WHERE run_id = ? AND superseded IS NULL AND phase = 'end' AND state = 'done'",
-        [run_id],
-    )
-    return int(row["done"])
+def read_source(app: App, run: Run) -> tuple[list[Task], str]:
+    """Return the tasks the source contains now, and why it cannot be read."""
+    try:
+        source = load_run_app(app, run).source(run.spec.source, Path(run.spec.repo), run.spec.source_kind)
+        return list(source.look().tasks), ""
+    except (SegueError, OSError, ValueError) as error:
+        return [], str(error)
 
 
 def list_steps(store: Store, run_id: str, tasks: Sequence[str]) -> Rows:
@@ -108,17 +130,6 @@ def list_steps(store: Store, run_id: str, tasks: Sequence[str]) -> Rows:
 def list_run_steps(store: Store, run_id: str) -> Rows:
     """Return the steps that belong to the run as a whole, not to a task."""
     return store.query(_STEPS.format("s.task IS NULL"), [run_id])
-
-
-def read_steps(store: Store, run_id: str, tasks: Sequence[str]) -> list[Step]:
-    """Return the current steps of some tasks, with their output."""
-    if not tasks:
-        return []
-    marks = ", ".join("?" * len(tasks))
-    columns = ", ".join("run_id AS run" if name == "run" else name for name in _COLUMNS)
-    sql = f"SELECT {columns} FROM orchestrator_steps WHERE run_id = ? AND superseded IS NULL"  # noqa: S608
-    rows = store.query(f"{sql} AND task IN ({marks}) ORDER BY seq", [run_id, *tasks])
-    return [Step(**{**row, "state": StepState(row["state"])}) for row in rows]
 
 
 def get_step(store: Store, run_id: str, seq: int) -> dict[str, Any]:

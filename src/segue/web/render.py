@@ -14,6 +14,7 @@ from segue.system.http.guard import Receive, Scope, Send
 from segue.web.cache import PageCache
 from segue.web.filters import create_environment
 from segue.web.live import LiveUpdates
+from segue.web.queries import ViewCache
 from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_pages
 from segue.web.stores import StorePool
 
@@ -35,6 +36,7 @@ class PageRenderer:
         self._live = live
         self._stores = StorePool(app)
         self._cache = PageCache()
+        self._views = ViewCache()
 
     def close(self) -> None:
         """Close the stores."""
@@ -112,7 +114,8 @@ class PageRenderer:
 
     def _query(self, page: PageRoute, request: Request) -> Data:
         with self._stores.borrow() as store:
-            return page.query(PageRequest(self._app, store, request.path_params, dict(request.query_params)))
+            query = dict(request.query_params)
+            return page.query(PageRequest(self._app, store, request.path_params, query, self._views))
 
     def _render_in_frame(
         self, template: str, page: PageRoute | None = None, part: bool = False, **values: Any

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from segue.reports.formatting import format_percent, format_quantity
+from segue.flow.phases import VERIFY
+from segue.reports.formatting import format_percent
 from segue.reports.gaps import NO_PHASE
 from segue.reports.html_page import PageCell, format_rows
 from segue.reports.report import Cell, ReportTable, RunIds
 from segue.reports.statistics import Difference, Mean, Proportion
+from segue.view.amounts import format_quantity
 
 MOST_RUNS = 6
 """Runs listed in a cell; the rest is counted."""
@@ -112,7 +114,7 @@ def _link_columns(table: str, row: Mapping[str, Any], filters: Mapping[str, str]
             failed = "/steps?" + urlencode({"state": "failed", **part})
             return {"failed": failed, "unfinished": failed, "launches": "/steps?" + urlencode(part)}
         case "actions":
-            found = "/steps?" + urlencode({"phase": "verify", "action": row["action"], **chosen})
+            found = "/steps?" + urlencode({"phase": VERIFY.name, "action": row["action"], **chosen})
             return {"recovered": found, "against_retry": found}
         case "searches_by_topic" | "searches_by_source":
             wanted = row.get("topic") or row.get("source")

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segue.domain.errors import UsageError
+from segue.domain.run import TASK_RUNS
 from segue.ports import Store
 from segue.reports.build import REPORTS, build_reports
 from segue.reports.formatting import format_heading
 from segue.reports.html_page import MOST_ROWS
 from segue.reports.report import DatasetReport
-from segue.reports.selection import Selection, find_sources, parse_since
+from segue.reports.selection import Selection, find_sources, parse_since, select_kinds
 from segue.web.report_cells import format_table
 from segue.web.routes import Data, PageRequest, PageRoute
 
@@ -56,7 +57,7 @@ def make_query(name: str) -> Callable[[PageRequest], Data]:
             "problem": problem,
             "choices": _list_choices(request.store),
             "empty": {"next": _EMPTY[name], "commands": _TRY[name]},
-            "any": bool(request.store.runs(limit=1)),
+            "any": bool(request.store.runs(limit=1, kinds=TASK_RUNS)),
         }
 
     return query
@@ -98,7 +99,8 @@ def _describe_table(report: DatasetReport, number: int) -> dict[str, Any]:
 
 def _list_choices(store: Store) -> dict[str, list[str]]:
     rows = store.query(
-        "SELECT DISTINCT spec->>'agent' AS agent, spec->>'model' AS model FROM orchestrator_runs"
+        "SELECT DISTINCT spec->>'agent' AS agent, spec->>'model' AS model FROM orchestrator_runs"  # noqa: S608
+        f" WHERE {select_kinds()}"
     )
     return {name: sorted({str(row[name]) for row in rows if row[name]}) for name in ("agent", "model")}
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from segue.domain.errors import UsageError
+from segue.domain.run import Run
 from segue.ports import Store
 from segue.runtime.app import App
+from segue.view.run import RunView
+from segue.web.queries import NotFound as NotFound
+from segue.web.queries import ViewCache
 
 T = TypeVar("T")
 Data = dict[str, Any]
@@ -33,10 +36,6 @@ MODULES = (
 """The modules with pages, in the order of the menu."""
 
 
-class NotFound(UsageError):
-    """There is nothing at this address."""
-
-
 @dataclass(frozen=True, slots=True)
 class PageRequest:
     """A request for a page, with a store that is open for reading only."""
@@ -46,6 +45,11 @@ class PageRequest:
     path: Mapping[str, str]
     """The parameters of the path."""
     query: Mapping[str, str]
+    views: ViewCache = field(default_factory=ViewCache)
+
+    def view(self, run: Run) -> RunView:
+        """Return the view of a run."""
+        return self.views.get(self.store, run)
 
     def text(self, name: str, default: str = "") -> str:
         """Return a query parameter without surrounding whitespace."""

@@ -11,7 +11,8 @@ from segue.ports import Store
 from segue.reports.selection import Rows
 from segue.reports.timeline import HIDDEN, Bar, Lane, Timeline, build_timeline
 from segue.reports.timeline_svg import draw_timeline, list_phases
-from segue.store.projections import TaskView, state_of, task_views
+from segue.view.load import state_of
+from segue.view.run import RunView
 from segue.web import queries
 from segue.web.live import find_last_event, make_line
 from segue.web.routes import Data, PageRequest, PageRoute
@@ -23,31 +24,28 @@ SIZE = 20
 FEED = 40
 """Events read for the feed."""
 
-ACTIVE = (RunState.RUNNING, RunState.PARKED)
-
 
 def query_run(request: PageRequest) -> Data:
     """Return everything about one run that fits on a page."""
     store = request.store
     run = queries.get_run(store, request.path["run"])
-    state = state_of(run)
-    order = queries.list_tasks(store, run)
-    number, pages, keys = _choose_tasks(request, run, order)
+    state, view = state_of(run), request.view(run)
+    number, pages, keys = _choose_tasks(request, view)
     steps = queries.list_steps(store, run.id, keys)
     whole = queries.list_run_steps(store, run.id) if number == 1 else []
-    views = {view.key: view for view in task_views(run, queries.read_steps(store, run.id, keys))}
+    going = state in queries.ACTIVE
     return {
         "title": name_source(run),
-        "run": {**_describe_run(run), "state": state, "going": state in ACTIVE},
-        "used": queries.sum_usage(store, run.id),
+        "run": {**_describe_run(run), "state": state, "going": going},
+        "used": queries.describe_usage(view),
         "caps": asdict(queries.read_budget(request.app, run)),
-        "open": [_describe_step(step) for step in steps if step["state"] == "started" and state in ACTIVE],
-        "tasks": [_describe_task(key, order[key], views, steps) for key in keys],
+        "open": [_describe_step(step) for step in steps if step["state"] == "started" and going],
+        "tasks": [_describe_task(view, key, steps) for key in keys],
         "whole": [_describe_step(step) for step in whole if step["phase"] not in HIDDEN],
-        "timeline": asdict(_build_timeline(run, state, [*whole, *steps], order)),
+        "timeline": asdict(_build_timeline(run, state, [*whole, *steps], view)),
         "feed": read_feed(store, run.id),
-        "done": queries.count_done(store, run.id),
-        "total": len(order),
+        "done": view.done,
+        "total": len(view.tasks),
         "page": number,
         "pages": pages,
     }
@@ -55,50 +53,38 @@ def query_run(request: PageRequest) -> Data:
 
 def _describe_run(run: Run) -> dict[str, Any]:
     spec = run.spec
-    named = {name: getattr(spec, name) for name in ("source", "repo", "agent", "model", "flow")}
+    named = {name: getattr(spec, name) for name in ("source", "repo", "agent", "model", "flow", "kind")}
     times = {"created": run.created, "updated": run.updated, "wake": run.wake}
     return {
         "id": run.id,
         "name": name_source(run),
-        "kind": spec.source_kind,
+        "has_tasks": spec.kind.has_tasks,
         **named,
         **times,
         "note": run.note,
     }
 
 
-def _choose_tasks(request: PageRequest, run: Run, order: dict[str, str]) -> tuple[int, int, list[str]]:
+def _choose_tasks(request: PageRequest, view: RunView) -> tuple[int, int, list[str]]:
     """Choose the tasks to show: the requested page, else the one with the current task."""
-    keys = list(order)
+    keys = list(view.tasks)
     pages = max(1, -(-len(keys) // SIZE))
-    number = request.number("page") or (_find_current(request.store, run, keys) // SIZE + 1)
-    number = min(number, pages)
+    number = min(request.number("page") or (_find_current(view) // SIZE + 1), pages)
     return number, pages, keys[(number - 1) * SIZE : number * SIZE]
 
 
-def _find_current(store: Store, run: Run, keys: list[str]) -> int:
-    wanted = run.spec.titles and run.state is not RunState.DONE
-    rows = store.query(
-        "SELECT task FROM orchestrator_steps WHERE run_id = ? AND task IS NOT NULL ORDER BY seq DESC LIMIT 1",
-        [run.id] if wanted else [""],
-    )
-    return keys.index(str(rows[0]["task"])) if rows else 0
+def _find_current(view: RunView) -> int:
+    """Return the place of the task that was begun last; 0 if all are done."""
+    tasks = list(view.tasks.values())
+    if view.done == len(tasks):
+        return 0
+    return max(range(len(tasks)), key=lambda place: tasks[place].started or 0, default=0)
 
 
-def _describe_task(key: str, title: str, views: dict[str, TaskView], steps: Rows) -> dict[str, Any]:
-    view = views.get(key) or TaskView(key, title)
+def _describe_task(view: RunView, key: str, steps: Rows) -> dict[str, Any]:
     shown = [step for step in steps if step["task"] == key and step["phase"] not in HIDDEN]
-    known = {name: getattr(view, name) for name in ("state", "phase", "attempts", "verdict", "reason")}
-    spent = {"tokens": view.tokens, "cost_usd": view.cost_usd, "seconds": view.seconds}
-    where = {"branch": view.branch, "commit": view.commit, "started": view.started}
-    return {
-        "key": key,
-        "title": title,
-        **known,
-        **spent,
-        **where,
-        "steps": [_describe_step(step) for step in shown],
-    }
+    known = queries.describe_task(view, view.tasks[key])
+    return {**known, "steps": [_describe_step(step) for step in shown]}
 
 
 def _describe_step(step: dict[str, Any]) -> dict[str, Any]:
@@ -124,10 +110,10 @@ def _describe_step(step: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _build_timeline(run: Run, state: RunState, steps: Rows, order: dict[str, str]) -> Timeline:
-    now = int(time.time() * 1000) if state in ACTIVE else run.updated
+def _build_timeline(run: Run, state: RunState, steps: Rows, view: RunView) -> Timeline:
+    now = int(time.time() * 1000) if state in queries.ACTIVE else run.updated
     began = min([step["started"] for step in steps], default=run.created)
-    return build_timeline(run, steps, order, began, now)
+    return build_timeline(run, steps, view, began, now)
 
 
 def read_feed(store: Store, run_id: str) -> list[dict[str, Any]]:

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from segue.domain.run import Run, RunState
+from segue.domain.run import TASK_RUNS, Run, RunKind, RunState
 from segue.ports import Store
-from segue.store.projections import state_of
+from segue.reports.selection import select_kinds
+from segue.view.load import state_of
+from segue.view.run import RunView
+from segue.web import queries
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 
 SIZE = 25
 """Runs on one page."""
 
-FILTERS = ("source", "agent", "flow", "state")
+FILTERS = ("source", "agent", "flow", "state", "kind")
 _SPEC = ("source", "agent", "flow")
-_COUNTS = """SELECT run_id, count(DISTINCT task) AS begun,
- count(DISTINCT CASE WHEN phase = 'end' AND state = 'done' THEN task END) AS done,
- count(DISTINCT CASE WHEN phase = 'end' AND state = 'failed' THEN task END) AS failed
- FROM orchestrator_steps WHERE superseded IS NULL AND run_id IN ({}) GROUP BY run_id"""
 
 
 def query_runs(request: PageRequest) -> Data:
     """Return one page of the runs that match, and the choices of the filters."""
     chosen = {name: request.text(name) for name in FILTERS}
     conditions = [(f"spec->>'{name}' = ?", chosen[name]) for name in _SPEC if chosen[name]]
-    found = _find_ids(request.store, conditions, chosen["state"])
+    kinds = (RunKind(chosen["kind"]),) if chosen["kind"] in set(RunKind) else TASK_RUNS
+    found = _find_ids(request.store, kinds, conditions, chosen["state"])
     number, pages = request.page(len(found), SIZE)
     shown = slice_page(found, number, SIZE)
     return {
-        "runs": [_make_row(run) for run in map(request.store.run, shown) if run is not None],
-        "counts": _count_tasks(request.store, shown),
+        "runs": [_make_row(run, request.view(run)) for run in map(request.store.run, shown) if run],
         "total": len(found),
         "page": number,
         "pages": pages,
@@ -40,9 +40,11 @@ def query_runs(request: PageRequest) -> Data:
     }
 
 
-def _find_ids(store: Store, conditions: list[tuple[str, str]], state: str) -> list[str]:
+def _find_ids(
+    store: Store, kinds: Sequence[RunKind], conditions: list[tuple[str, str]], state: str
+) -> list[str]:
     """Find the ids of the runs that match, newest first."""
-    where = " AND ".join(["true", *(condition for condition, _ in conditions)])
+    where = " AND ".join([select_kinds(kinds), *(condition for condition, _ in conditions)])
     values: list[object] = [value for _, value in conditions]
     if state and state not in (RunState.RUNNING, RunState.PARKED, RunState.STOPPED):
         where, values = f"{where} AND state = ?", [*values, state]
@@ -62,51 +64,39 @@ def _actual_state(store: Store, row: dict[str, Any]) -> str:
     return state_of(run) if run else ""
 
 
-def _make_row(run: Run) -> dict[str, Any]:
-    state = state_of(run)
-    ended = None if state in (RunState.RUNNING, RunState.PARKED) else run.updated
+def _make_row(run: Run, view: RunView) -> dict[str, Any]:
+    state, spec = state_of(run), run.spec
     return {
         "id": run.id,
         "state": state,
-        "source": run.spec.source,
-        "kind": run.spec.source_kind,
+        "going": state in queries.ACTIVE,
+        **{name: getattr(spec, name) for name in ("source", "kind", "agent", "model", "flow", "repo")},
         "name": name_source(run),
-        "agent": run.spec.agent,
-        "model": run.spec.model,
-        "flow": run.spec.flow,
-        "repo": run.spec.repo,
-        "tasks": len(run.spec.titles),
+        "has_tasks": spec.kind.has_tasks,
+        "tasks": len(view.tasks),
+        "done": view.done,
+        "needs_human": sum(task.state == "needs_human" for task in view.tasks.values()),
         "note": run.note,
         "created": run.created,
         "updated": run.updated,
-        "seconds": (ended - run.created) / 1000 if ended else None,
         "wake": run.wake,
+        **queries.describe_usage(view),
     }
 
 
 def name_source(run: Run) -> str:
-    """Name the source of a run: a file, a folder, or the prompt itself."""
-    if run.spec.source_kind in ("prompt", "bridge"):
-        return run.spec.source
+    """Name the source of a run: the last part of a path, anything else as it is."""
     path = PurePath(run.spec.source)
-    return path.name if path.name != "tasks.md" else path.parent.name
-
-
-def _count_tasks(store: Store, ids: list[str]) -> dict[str, dict[str, int]]:
-    """Count the tasks each run has started, finished, and left to a person."""
-    if not ids:
-        return {}
-    rows = store.query(_COUNTS.format(", ".join("?" * len(ids))), ids)
-    return {
-        str(row["run_id"]): {name: int(row[name]) for name in ("begun", "done", "failed")} for row in rows
-    }
+    if run.spec.kind is RunKind.FEATURE and path.suffix:
+        path = path.parent
+    return path.name if path.is_absolute() or run.spec.kind is RunKind.FEATURE else run.spec.source
 
 
 def _list_choices(store: Store) -> dict[str, list[str]]:
     columns = ", ".join(f"spec->>'{name}' AS {name}" for name in _SPEC)
     rows = store.query(f"SELECT DISTINCT {columns} FROM orchestrator_runs")  # noqa: S608
     found = {name: sorted({str(row[name]) for row in rows if row[name]}) for name in _SPEC}
-    return {**found, "state": [str(state) for state in RunState]}
+    return {**found, "state": list(map(str, RunState)), "kind": list(map(str, RunKind))}
 
 
 PAGES = (PageRoute("/runs", "runs.html", "Runs", query_runs, menu=True, live=True),)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from segue.domain.event import Recorded
+import msgspec
+
+from segue.domain.events import Recorded
+from segue.domain.evidence import CheckResult
+from segue.domain.failure import Failure
+from segue.domain.outcome import Usage
+from segue.domain.results import Output, to_json
 from segue.domain.run import Run
+from segue.domain.verdict import Verdict
 from segue.ports import Store
+from segue.reports.timeline_svg import label_phase
 from segue.web import queries
 from segue.web.diffs import find_commits, read_diff, split_by_file
+from segue.web.events import read_row
 from segue.web.live import make_line
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 
@@ -24,8 +35,33 @@ COMMANDS = 200
 """Commands shown; the events contain all of them."""
 
 _EVENT = "SELECT run_id, seq, ts, step, type, data FROM orchestrator_events WHERE run_id = ?"
-_VERDICT = {"result": "", "action": "", "reason": "", "request": "", "criteria": [], "caveats": []}
-_OUTPUT = ("exit_code", "session", "files", "branch", "duration", "usage", "caveats", "changed")
+_FACTS = ("exit_code", "session", "files", "branch", "duration", "usage", "changed")
+
+
+class StepOutput(Output, frozen=True):
+    """What the page shows of the output of any step."""
+
+    verdict: Verdict | None = None
+    failure: Failure | str | None = None
+    checks: tuple[CheckResult, ...] = ()
+    text: str = ""
+    exit_code: int | None = None
+    session: str | None = None
+    files: tuple[str, ...] = ()
+    branch: str = ""
+    duration: float = 0.0
+    usage: Usage | None = None
+    changed: bool = False
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> StepOutput:
+        """Read what can be read: it may come from another version."""
+        known: dict[str, Any] = {}
+        for field in msgspec.structs.fields(cls):
+            if field.encode_name in stored:
+                with contextlib.suppress(msgspec.ValidationError):
+                    known[field.name] = msgspec.convert(stored[field.encode_name], field.type)
+        return cls(**known)
 
 
 def query_step(request: PageRequest) -> Data:
@@ -34,19 +70,24 @@ def query_step(request: PageRequest) -> Data:
     run, step = _find_step(request)
     known = read_texts(store, run, step)
     names = ("seq", "key", "gen", "task", "phase", "attempt", "agent", "model", "state", "started", "ended")
-    output = step["output"]
+    output = StepOutput.read(step["output"])
+    facts = {name: value for name, value in to_json(output).items() if name in _FACTS and value != []}
+    name = label_phase(step["phase"] or "")
     return {
-        "title": f"{step['phase']} {step['attempt']}" + (f" of task {step['task']}" if step["task"] else ""),
+        "title": f"{name} {step['attempt']}" + (f" of task {step['task']}" if step["task"] else ""),
         "run": {"id": run.id, "source": run.spec.source},
         "step": {name: step[name] for name in names},
         "self": f"/runs/{run.id}/steps/{step['seq']}",
         "paged": "after" in request.query,
         "seconds": (step["ended"] - step["started"]) / 1000 if step["ended"] else None,
-        "verdict": _complete(output.get("verdict"), _VERDICT),
-        "failure": _complete(output.get("failure"), {"kind": "failed", "message": ""}),
-        "output": {name: output[name] for name in _OUTPUT if output.get(name) not in (None, "", [], {})},
+        "verdict": _describe_verdict(request, run, step["task"], output.verdict),
+        "failure": _describe_failure(output.failure),
+        "output": facts,
         "texts": {name: cut_piece(text) for name, text in known.items() if "diff" not in name},
-        "checks": _list_checks(output),
+        "checks": [
+            {"name": f"check-{number}", "command": check.command, "exit_code": check.exit_code}
+            for number, check in enumerate(output.checks, 1)
+        ],
         **_list_commands(store, step),
         **_show_diff(known),
         **_list_events(store, step, request.number("after", step["seq"] - 1)),
@@ -82,10 +123,10 @@ def query_event(request: PageRequest) -> Data:
 
 def read_texts(store: Store, run: Run, step: Mapping[str, Any]) -> dict[str, str]:
     """Read the long texts of a step, by name."""
-    output = step["output"]
-    found = {"prompt": _read_prompt(store, step), "answer": str(output.get("text") or "")}
-    for number, check in enumerate(output.get("checks") or ()):
-        found[f"check-{number + 1}"] = str(check.get("output") or "")
+    output = StepOutput.read(step["output"])
+    found = {"prompt": _read_prompt(store, step), "answer": output.text}
+    for number, check in enumerate(output.checks, 1):
+        found[f"check-{number}"] = check.output
     commits = find_commits(store, step)
     if commits:
         found["diff"], why = read_diff(run, *commits)
@@ -103,14 +144,22 @@ def cut_piece(text: str, begin: int = 0, size: int = TEXT) -> Data:
     return {"text": text[begin:end], "begin": begin, "end": end, "total": len(text)}
 
 
-def _complete(stored: Any, defaults: dict[str, Any]) -> dict[str, Any] | None:
-    """Add what a stored value leaves out, as it may come from another version."""
-    if not isinstance(stored, dict):
+def _describe_verdict(
+    request: PageRequest, run: Run, task: str | None, verdict: Verdict | None
+) -> dict[str, Any] | None:
+    """Describe a verdict; each criterion with its sentence, as the source has it now."""
+    if verdict is None:
         return None
-    found = {**defaults, **stored}
-    if "criteria" in found:
-        found["criteria"] = [{"key": "", "met": False, "evidence": "", **one} for one in found["criteria"]]
-    return found
+    listed = queries.read_source(request.app, run)[0] if verdict.criteria and task else []
+    texts = {one.key: one.text for found in listed if found.key == task for one in found.criteria}
+    criteria = [{**asdict(one), "text": texts.get(one.key, "")} for one in verdict.criteria]
+    return {**asdict(verdict), "criteria": criteria}
+
+
+def _describe_failure(failure: Failure | str | None) -> dict[str, Any] | None:
+    if isinstance(failure, str):
+        return {"kind": "failed", "message": failure} if failure else None
+    return asdict(failure) if failure is not None else None
 
 
 def _find_step(request: PageRequest) -> tuple[Run, dict[str, Any]]:
@@ -132,14 +181,6 @@ def _read_prompt(store: Store, step: Mapping[str, Any]) -> str:
         [step["run_id"], step["seq"], step["seq"] + 50, step["key"]],
     )
     return str(rows[0]["text"]) if rows else ""
-
-
-def _list_checks(output: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = enumerate(output.get("checks") or ())
-    return [
-        {"name": f"check-{number + 1}", "command": check.get("command"), "exit_code": check.get("exit_code")}
-        for number, check in found
-    ]
 
 
 def _list_commands(store: Store, step: Mapping[str, Any]) -> Data:
@@ -171,7 +212,7 @@ def _list_events(store: Store, step: Mapping[str, Any], after: int) -> Data:
         f"{_EVENT} AND seq > ? AND seq < ? AND step = ? ORDER BY seq LIMIT ?",
         [step["run_id"], max(after, step["seq"] - 1), end, step["key"], EVENTS + 1],
     )
-    shown = [_make_event_line(Recorded(**{"run": found.pop("run_id"), **found})) for found in rows[:EVENTS]]
+    shown = [_make_event_line(read_row(row)) for row in rows[:EVENTS]]
     return {"events": shown, "more": shown[-1]["seq"] if len(rows) > EVENTS else None, "after": after}
 
 

@@ -6,15 +6,15 @@ import time
 
 from segue.domain.errors import UsageError
 from segue.domain.plan import BuildPhase
-from segue.domain.role import ROLE_OF
 from segue.domain.run import StepState
 from segue.domain.verdict import Action, Result
+from segue.flow.phases import PHASES
 from segue.reports.selection import Selection, find_sources, parse_since
 from segue.web.routes import Data, PageRequest, PageRoute
 
 SIZE = 50
 CHOICES = {
-    "phase": [*ROLE_OF, "review", "diagnostic"],
+    "phase": list(PHASES),
     "state": [str(state) for state in StepState],
     "result": [str(result) for result in Result],
     "action": [str(action) for action in Action],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from segue.domain.errors import SegueError
-from segue.domain.run import Run, RunState
+from segue.domain.run import Run
 from segue.domain.task import Task, TaskStatus
 from segue.ports import Store
-from segue.runtime.app import App
-from segue.store.projections import TaskView, state_of, task_views
+from segue.reports.selection import select_kinds
+from segue.view.load import state_of
+from segue.view.run import RunView, TaskView
 from segue.web import queries
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 from segue.web.runs import name_source
@@ -19,7 +18,6 @@ SIZE = 50
 """Cards of a column on one page."""
 
 COLUMNS = ("pending", "running", "needs_human", "done")
-_ACTIVE = (RunState.RUNNING, RunState.PARKED)
 _COLUMN_OF = {
     "running": "running",
     "parked": "running",
@@ -37,14 +35,14 @@ def query_board(request: PageRequest) -> Data:
     if run is None:
         return {"run": None, "sources": [], "columns": {}, "source_problem": "", "page": 1, "pages": 1}
     state = state_of(run)
-    listed, problem = _read_source(request.app, run)
-    cards = _make_cards(request.store, run, state, listed)
+    listed, problem = queries.read_source(request.app, run)
+    cards = _make_cards(request.view(run), listed)
     columns = {name: [card for card in cards if card["column"] == name] for name in COLUMNS}
     number, pages = request.page(max(map(len, columns.values())), SIZE)
     return {
         "title": f"Tasks of {name_source(run)}",
         "run": {"id": run.id, "state": state, "name": name_source(run), "source": run.spec.source},
-        "going": state in _ACTIVE,
+        "going": state in queries.ACTIVE,
         "sources": sources,
         "source_problem": problem,
         "counts": {name: len(found) for name, found in columns.items()},
@@ -57,16 +55,12 @@ def query_board(request: PageRequest) -> Data:
 def _list_sources(store: Store) -> list[dict[str, str]]:
     """List every source that has run, with its newest run."""
     rows = store.query(
-        "SELECT r.id, r.spec->>'source' AS source, r.spec->>'source_kind' AS kind FROM orchestrator_runs r"
+        "SELECT r.id, r.spec->>'source' AS source FROM orchestrator_runs r"  # noqa: S608
         " JOIN (SELECT source_key, max(created) AS newest FROM orchestrator_runs GROUP BY source_key) n"
-        " ON n.source_key = r.source_key AND n.newest = r.created ORDER BY r.created DESC LIMIT 200"
+        " ON n.source_key = r.source_key AND n.newest = r.created"
+        f" WHERE {select_kinds()} ORDER BY r.created DESC LIMIT 200"
     )
-    return [
-        {"run": str(row["id"]), "source": str(row["source"])} for row in rows if row["kind"] not in _NO_TASKS
-    ]
-
-
-_NO_TASKS = ("bridge", "inbox", "provider")
+    return [{"run": str(row["id"]), "source": str(row["source"])} for row in rows]
 
 
 def _find_run(request: PageRequest, sources: list[dict[str, str]]) -> Run | None:
@@ -76,61 +70,39 @@ def _find_run(request: PageRequest, sources: list[dict[str, str]]) -> Run | None
     return queries.get_run(request.store, sources[0]["run"]) if sources else None
 
 
-def _read_source(app: App, run: Run) -> tuple[list[Task], str]:
-    """Return the tasks the source contains now, and why it cannot be read."""
-    try:
-        own = queries.load_run_app(app, run)
-        return list(own.source(run.spec.source, Path(run.spec.repo)).look().tasks), ""
-    except (SegueError, OSError) as error:
-        return [], str(error)
-
-
-def _make_cards(store: Store, run: Run, state: RunState, listed: list[Task]) -> list[dict[str, Any]]:
-    order = queries.list_tasks(store, run)
-    views = {view.key: view for view in task_views(run, queries.read_steps(store, run.id, list(order)))}
+def _make_cards(view: RunView, listed: list[Task]) -> list[dict[str, Any]]:
     from_source = {task.key: task for task in listed}
     # A task that a new plan dropped is shown if it was started.
-    dropped = [key for key in order if key not in from_source and (not listed or _is_begun(views.get(key)))]
-    return [
-        _make_card(key, from_source.get(key), views.get(key), order.get(key, ""), state)
-        for key in [*from_source, *dropped]
+    dropped = [
+        key for key, task in view.tasks.items() if key not in from_source and (not listed or _is_begun(task))
     ]
+    return [_make_card(view, key, from_source.get(key)) for key in [*from_source, *dropped]]
 
 
-def _is_begun(view: TaskView | None) -> bool:
-    return view is not None and view.started is not None and view.state != "replanned"
+def _is_begun(task: TaskView) -> bool:
+    return task.started is not None and task.state != "replanned"
 
 
-def _make_card(
-    key: str, task: Task | None, view: TaskView | None, title: str, state: RunState
-) -> dict[str, Any]:
-    now = _decide_state(task, view, state)
+def _make_card(view: RunView, key: str, listed: Task | None) -> dict[str, Any]:
+    task = view.tasks.get(key) or TaskView(key, "")
+    now = _decide_state(listed, task)
     return {
-        "key": key,
-        "title": task.title if task else title,
+        **queries.describe_task(view, task),
+        "title": listed.title if listed else task.title,
         "state": now,
         "column": _COLUMN_OF.get(now, "pending"),
-        "phase": view.phase if view else "",
-        "attempts": view.attempts if view else 0,
-        "verdict": view.verdict if view else None,
-        "reason": view.reason if view else "",
-        "story": task.story if task else None,
-        "seconds": view.seconds if view else None,
-        "begun": _is_begun(view),
+        "story": listed.story if listed else None,
+        "begun": _is_begun(task),
     }
 
 
-def _decide_state(task: Task | None, view: TaskView | None, state: RunState) -> str:
+def _decide_state(listed: Task | None, task: TaskView) -> str:
     """Decide the state of a task: as the source has it if it is finished there, else as the run has it."""
-    if task is not None and task.status is not TaskStatus.PENDING:
-        return str(task.status)
-    if view is None:
-        return "pending"
-    if view.state == "running" and state not in _ACTIVE:
-        return "stopped"
-    if view.state == "done" and task is not None:
+    if listed is not None and listed.status is not TaskStatus.PENDING:
+        return str(listed.status)
+    if task.state == "done" and listed is not None:
         return "pending"  # its completion was undone in the source
-    return view.state
+    return task.state
 
 
 PAGES = (PageRoute("/tasks", "tasks.html", "Tasks", query_board, menu=True, live=True),)

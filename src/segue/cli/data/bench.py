@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.judges.bench.report import BenchReport, CaseRate, JudgedCase
@@ -43,7 +43,7 @@ def judge_(
     concurrency: int,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
 ) -> int:
     """Measure how often the configured judge detects wrong work.
 
@@ -79,7 +79,7 @@ def judge_(
     return 0
 
 
-def _progress(output: Output) -> Any:
+def _progress(output: Printer) -> Any:
     from segue.cli.terminal.output import one_line
 
     def show(judged: JudgedCase) -> None:
@@ -89,7 +89,7 @@ def _progress(output: Output) -> Any:
     return show
 
 
-def _print_rates(output: Output, report: BenchReport) -> None:
+def _print_rates(output: Printer, report: BenchReport) -> None:
     kinds = report.by_kind().items()
     rows = [
         (kind, *_cells(part.detection), *_cells(part.false_alarms), len(part.errors)) for kind, part in kinds

@@ -1,4 +1,4 @@
-"""`segue db`: locate, migrate, export and push the database."""
+"""`segue db`: locate, migrate, describe, export and push the database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 @click.group()
@@ -25,7 +25,7 @@ def db() -> None:
 
 @db.command("path")
 @options("repo", "config", "database", "json")
-def path(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
+def path(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
     """Print the location of the database (passwords masked).
 
     \b
@@ -45,7 +45,7 @@ def path(repo: Path | None, config_file: Path | None, output: Output, **settings
 
 @db.command("migrate")
 @options("repo", "config", "database", "json")
-def migrate(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
+def migrate(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
     """Create or update the tables; safe to repeat.
 
     \b
@@ -87,7 +87,7 @@ def export(
     out: Path | None,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Write TABLE as JSON lines, CSV or Parquet.
@@ -111,6 +111,28 @@ def export(
     return 0
 
 
+@db.command("schema")
+@click.argument("name", metavar="[events|outputs]", type=click.Choice(["events", "outputs"]), required=False)
+def schema(name: str | None) -> int:
+    """Print the JSON Schema of events and of what steps store.
+
+    \b
+    Examples:
+      segue db schema
+      segue db schema events > events.schema.json
+    """
+    import json
+
+    from segue.domain.events import event_schema
+    from segue.domain.results import output_schema
+
+    made = {"events": event_schema(), "outputs": output_schema()}
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    schemas = {key: {"$schema": draft, **value} for key, value in made.items()}
+    click.echo(json.dumps(schemas[name] if name else schemas, indent=2, ensure_ascii=False))
+    return 0
+
+
 @db.command("supabase")
 @click.option(
     "--dir",
@@ -120,7 +142,7 @@ def export(
     help="The folder of the supabase/ folder (default: the repository).",
 )
 @options("repo", "json")
-def supabase(folder: Path | None, repo: Path | None, output: Output) -> int:
+def supabase(folder: Path | None, repo: Path | None, output: Printer) -> int:
     """Write the schema as migrations of a Supabase project.
 
     Row level security is on, and only the service role has access. Safe to repeat: writes only what is
@@ -153,7 +175,7 @@ def push(
     run_ids: tuple[str, ...],
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Push runs recorded offline, in SQLite, to Postgres.

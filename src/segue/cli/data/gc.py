@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.cli.data.garbage import Leftover, Rule
@@ -46,7 +46,7 @@ def gc(
     force: bool,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Delete leftovers of done and failed runs from Segue's state folder.
@@ -70,7 +70,7 @@ def gc(
     return asyncio.run(_collect(app, rule, output, dry_run))
 
 
-async def _collect(app: App, rule: Rule, output: Output, dry_run: bool) -> int:
+async def _collect(app: App, rule: Rule, output: Printer, dry_run: bool) -> int:
     from dataclasses import replace
 
     from segue.cli.data.garbage import find_leftovers
@@ -107,7 +107,7 @@ async def _remove(rule: Rule, store: Store, found: Leftover) -> None:
         return  # the repository is gone, or git no longer lists the worktree
 
 
-def _print_result(output: Output, seen: list[Leftover], dry_run: bool) -> None:
+def _print_result(output: Printer, seen: list[Leftover], dry_run: bool) -> None:
     gone, stays = [f for f in seen if not f.kept], [f for f in seen if f.kept]
     total = sum(found.bytes for found in gone)
     if output.json:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from segue.cli.terminal.output import Output, error_text
+from segue.cli.terminal.output import Printer, error_text
 from segue.domain.errors import SegueError, UsageError
 from segue.runtime.app import App
 from segue.store.address import is_postgres, masked, sqlite_path
@@ -34,7 +34,7 @@ class PushReport:
             self.failed.append((run_id, error))
 
 
-def push_runs(app: App, to: str | None, names: Sequence[str], output: Output) -> int:
+def push_runs(app: App, to: str | None, names: Sequence[str], output: Printer) -> int:
     """Push the runs, print what was pushed, and return the exit code of the first failure."""
     local, target = _addresses(app, to)
     report = PushReport()
@@ -112,7 +112,7 @@ def _unknown_run(name: str, local: str | Path) -> UsageError:
     return UsageError(f"There is no run {name} in {local}.", hint=hint)
 
 
-def _print_report(report: PushReport, target: str, output: Output) -> None:
+def _print_report(report: PushReport, target: str, output: Printer) -> None:
     news = [one for one in report.pushed if one.is_news]
     if output.json:
         pushed = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.ports import Store
@@ -48,7 +48,7 @@ def report(
     limit: int,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     since: str | None,
     agent: str | None,
     model: str | None,
@@ -92,7 +92,7 @@ def report(
     return 0
 
 
-def _show(reports: Sequence[DatasetReport], output: Output, limit: int, filtered: bool) -> None:
+def _show(reports: Sequence[DatasetReport], output: Printer, limit: int, filtered: bool) -> None:
     from segue.cli.runs import NO_RUNS
     from segue.cli.terminal.reports import print_reports
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
@@ -27,7 +27,7 @@ def status(
     limit: int,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """List the runs, or show the tasks of RUN (`last` for the newest).
@@ -68,7 +68,7 @@ def status(
     return 0
 
 
-def _list(runs: list[Run], output: Output) -> int:
+def _list(runs: list[Run], output: Printer) -> int:
     from segue.cli.runs import NO_RUNS, run_data
     from segue.view.run import RunView
 
@@ -81,7 +81,7 @@ def _list(runs: list[Run], output: Output) -> int:
     return 0
 
 
-def _print_runs(runs: list[Run], output: Output) -> None:
+def _print_runs(runs: list[Run], output: Printer) -> None:
     """Print a line per run. Ids are never cut: a narrow terminal shortens or drops the repository."""
     from segue.cli.runs import moment, state_of
     from segue.cli.terminal.output import one_line, short_paths, terminal_width

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.domain.evidence import CheckResult
@@ -21,7 +21,7 @@ _SHOWN = 4000
 @click.group(invoke_without_command=True)
 @options("repo", "config", "json", "color")
 @click.pass_context
-def check(context: click.Context, repo: Path | None, config_file: Path | None, output: Output) -> int:
+def check(context: click.Context, repo: Path | None, config_file: Path | None, output: Printer) -> int:
     """Run the configured checks, and the row level security check of a Supabase project.
 
     Checks the working tree as it is. Exits with 1 if a check fails.
@@ -42,7 +42,7 @@ def check(context: click.Context, repo: Path | None, config_file: Path | None, o
 
 @check.command("rls")
 @options("repo", "config", "json", "color")
-def rls(repo: Path | None, config_file: Path | None, output: Output) -> int:
+def rls(repo: Path | None, config_file: Path | None, output: Printer) -> int:
     """Test the row level security of a Supabase project.
 
     Applies the migrations to a temporary Postgres. Then an anonymous visitor and a user try to read and
@@ -71,7 +71,7 @@ def rls(repo: Path | None, config_file: Path | None, output: Output) -> int:
     return 0 if report.passed else 1
 
 
-async def _check_all(app: App, output: Output) -> int:
+async def _check_all(app: App, output: Printer) -> int:
     from segue.domain.errors import UsageError
 
     results = [await _run_check(app, argv) for argv in app.loaded.settings.checks]
@@ -128,7 +128,7 @@ async def _run_check(app: App, argv: tuple[str, ...]) -> CheckResult:
     return CheckResult(command, done.exit_code, said)
 
 
-def _print_result(output: Output, result: CheckResult) -> None:
+def _print_result(output: Printer, result: CheckResult) -> None:
     from segue.cli.terminal.output import clean
 
     ended = {None: "was not run", 0: "passed"}.get(result.exit_code, f"exit code {result.exit_code}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 from segue.domain.task import Task
 from segue.flow.phase import Flow
 from segue.ports import Outline
@@ -12,7 +12,7 @@ from segue.runtime.app import App
 from segue.runtime.plan import NO_TASKS, find_flow, pending_tasks, select_tasks
 
 
-def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Output) -> int:
+def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Printer) -> int:
     """Print every prompt that is known before the first answer."""
     source = app.source(named, app.repo)
     flow = find_flow(app, source)
@@ -35,7 +35,7 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
     return 0
 
 
-def _print_outline(app: App, outline: Outline, output: Output) -> int:
+def _print_outline(app: App, outline: Outline, output: Printer) -> int:
     """Print the prompt that asks for a plan: before there is one, no other is known."""
     from segue.prompts.outline import outline_prompt
 

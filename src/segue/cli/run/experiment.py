@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="List the trials and their state; run nothing.")
 @options("config", "database", "json", "color")
 def experiment(
-    file: Path, trials: int | None, dry_run: bool, config_file: Path | None, output: Output, **settings: Any
+    file: Path, trials: int | None, dry_run: bool, config_file: Path | None, output: Printer, **settings: Any
 ) -> int:
     """Run every prompt in FILE with every agent, each trial in its own repository, and compare.
 
@@ -62,7 +62,7 @@ def experiment(
     return max(failed, default=0)
 
 
-def _reporter(output: Output) -> Any:
+def _reporter(output: Printer) -> Any:
     words = {
         "started": "started",
         "finished": "finished:",
@@ -77,7 +77,7 @@ def _reporter(output: Output) -> Any:
     return report
 
 
-def _list(app: App, found: Experiment, output: Output) -> int:
+def _list(app: App, found: Experiment, output: Printer) -> int:
     from segue.runtime import experiment as lab
 
     rows = []
@@ -92,7 +92,7 @@ def _list(app: App, found: Experiment, output: Output) -> int:
     return 0
 
 
-def _print_summary(app: App, found: Experiment, results: list[TrialResult], output: Output) -> None:
+def _print_summary(app: App, found: Experiment, results: list[TrialResult], output: Printer) -> None:
     """Print the comparison of these prompts, and the trials that did not finish."""
     from segue.cli.terminal.reports import print_reports
     from segue.reports.build import build_reports

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 @click.command()
@@ -19,7 +19,7 @@ def resume(
     verbose: bool,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Continue RUN, or the last run that did not finish.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.cli.run.session import PageOptions
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 @click.option(
     "--judge",
     "judged_by",
-    type=click.Choice(["llm", "agent", "checks"]),
     default=None,
-    help="What verifies the work.",
+    metavar="NAME",
+    help="What verifies the work: llm, agent, checks or a plug-in.",
 )
 @click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable).")
 @click.option("--from", "start", default=None, metavar="KEY", help="Run this task and all later ones.")
@@ -84,7 +84,7 @@ def run(
     verbose: bool,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Run the tasks of SOURCE with coding agents.

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +15,9 @@ import click
 from segue.cli.run.summary import summarise
 from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
-from segue.cli.terminal.output import Output, announce_page, error_text, is_interactive
+from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
-from segue.notify.observer import RunNotifier
+from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun, open_run
 from segue.runtime.plan import NO_TASKS, PlanChanged
@@ -44,7 +44,7 @@ async def start(
     named: str | None,
     only: Sequence[str],
     start: str | None,
-    output: Output,
+    output: Printer,
     *,
     detach: bool = False,
     verbose: bool = False,
@@ -69,7 +69,7 @@ async def start(
         return await _detach(opened, output)
 
 
-def choose(changed: PlanChanged, output: Output) -> str:
+def choose(changed: PlanChanged, output: Printer) -> str:
     """Ask the user what to do about a plan that changed; without a terminal, raise the error."""
     if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
         raise changed
@@ -83,7 +83,7 @@ def choose(changed: PlanChanged, output: Output) -> str:
     return answer
 
 
-async def show_session(opened: OpenRun, output: Output, verbose: bool, page: PageOptions = NO_PAGE) -> int:
+async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE) -> int:
     """Drive a run in this process and show it."""
     if output.json:
         output.record(_launch_record(opened, os.getpid()))
@@ -98,7 +98,7 @@ async def show_session(opened: OpenRun, output: Output, verbose: bool, page: Pag
 
 
 @asynccontextmanager
-async def _serve_page(opened: OpenRun, output: Output, page: PageOptions) -> AsyncIterator[None]:
+async def _serve_page(opened: OpenRun, output: Printer, page: PageOptions) -> AsyncIterator[None]:
     """Serve the page of the run inside the block, and until Ctrl-C if it is to stay."""
     if not page.serve:
         yield
@@ -124,11 +124,16 @@ def _progress(opened: OpenRun) -> Progress:
     return Progress(view, opened.app.loaded.settings.limits.budget())
 
 
-def _notifier(opened: OpenRun, output: Output) -> RunNotifier:
+def _notifier(opened: OpenRun, output: Printer) -> AbstractContextManager[Observer]:
     """Return the observer that notifies people who are not watching the terminal."""
     app = opened.app
+    notifiers = make_notifiers(app)
+    if not notifiers:
+        return nullcontext(lambda _event: None)
+    from segue.notify.observer import RunNotifier
+
     return RunNotifier(
-        make_notifiers(app),
+        notifiers,
         app.loaded.settings.notify.on,
         opened.spec.titles,
         app.store,
@@ -142,7 +147,7 @@ def _launch_record(opened: OpenRun, pid: int) -> dict[str, object]:
     return {"type": "launch", "schema": 1, "run": opened.run.id, "pid": pid, "store": store}
 
 
-async def _detach(opened: OpenRun, output: Output) -> int:
+async def _detach(opened: OpenRun, output: Printer) -> int:
     """Hand the run to a `segue resume` in the background."""
     await _write_spec(opened)
     folder = opened.app.run_folder(opened.run.id)

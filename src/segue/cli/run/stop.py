@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @options("repo", "config", "database", "json", "quiet")
 def stop(
-    run_id: str | None, repo: Path | None, config_file: Path | None, output: Output, **settings: Any
+    run_id: str | None, repo: Path | None, config_file: Path | None, output: Printer, **settings: Any
 ) -> int:
     """Stop RUN (or the newest unfinished run), its agent and all the agent's child processes.
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from segue.cli.runs import run_data
-from segue.cli.terminal.output import Output, clean, error_text
+from segue.cli.terminal.output import Printer, clean, error_text
 from segue.cli.terminal.task_table import print_tasks
 from segue.runtime.open import OpenRun
 from segue.runtime.session import SessionEnd
@@ -15,7 +15,7 @@ from segue.system.files import private_folder, write_atomic
 from segue.view.load import load_view
 
 
-def summarise(opened: OpenRun, ended: SessionEnd, output: Output) -> None:
+def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
     """Print how the session ended and write summary.json."""
     with opened.app.store(read_only=True) as store:
         run = store.run(ended.run)
@@ -38,7 +38,7 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Output) -> None:
         output.warn(error_text(ended.error))
 
 
-def _print_final(ended: SessionEnd, output: Output) -> None:
+def _print_final(ended: SessionEnd, output: Printer) -> None:
     for report in ended.final:
         code = "could not be run" if report.exit_code is None else f"exit code {report.exit_code}"
         output.text(f"\nFinal {report.label}: {report.command} ({code})\n{clean(report.output).rstrip()}")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 _RUN = click.option(
     "--run", "run_id", default=None, metavar="RUN", help="The run the task belongs to (default: the newest)."
@@ -31,7 +31,7 @@ def task() -> None:
 @click.argument("source", required=False)
 @options("plan_format", "repo", "config", "json", "color")
 def list_(
-    source: str | None, repo: Path | None, config_file: Path | None, output: Output, **settings: Any
+    source: str | None, repo: Path | None, config_file: Path | None, output: Printer, **settings: Any
 ) -> int:
     """List the tasks that Segue reads from SOURCE, with warnings about what it could not read.
 
@@ -114,7 +114,7 @@ def _decide(
     skip: bool,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     import asyncio

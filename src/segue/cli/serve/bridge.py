@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 @click.group()
@@ -50,7 +50,7 @@ def run(
     new: bool,
     verbose: bool,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Send MESSAGE to an agent and run the commands it prints until it prints none.
@@ -87,7 +87,7 @@ def resume(
     wait_reminders: bool,
     verbose: bool,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Continue conversation ID (`last` for the newest), for example after a crash or with a new message.
@@ -109,7 +109,7 @@ def resume(
 @bridge.command("list")
 @click.option("-n", "--limit", default=20, show_default=True, help="How many conversations to list.")
 @options("config", "database", "json", "color")
-def list_(limit: int, config_file: Path | None, output: Output, **settings: Any) -> int:
+def list_(limit: int, config_file: Path | None, output: Printer, **settings: Any) -> int:
     """List the conversations, newest first.
 
     \b
@@ -118,7 +118,7 @@ def list_(limit: int, config_file: Path | None, output: Output, **settings: Any)
       segue bridge list --json
     """
     from segue.bridge.conversations import list_conversations, summarise
-    from segue.cli.runs import moment, state_of
+    from segue.cli.runs import moment
     from segue.cli.terminal.output import one_line
     from segue.runtime.app import App
 
@@ -139,7 +139,7 @@ def list_(limit: int, config_file: Path | None, output: Output, **settings: Any)
 @bridge.command()
 @click.argument("run_id", metavar="ID")
 @options("config", "database", "json", "color")
-def show(run_id: str, config_file: Path | None, output: Output, **settings: Any) -> int:
+def show(run_id: str, config_file: Path | None, output: Printer, **settings: Any) -> int:
     """Show the messages and commands of conversation ID (`last` for the newest).
 
     \b
@@ -148,7 +148,6 @@ def show(run_id: str, config_file: Path | None, output: Output, **settings: Any)
       segue bridge show 20261115-0219 --json
     """
     from segue.bridge.conversations import describe, find_conversation
-    from segue.cli.runs import state_of
     from segue.cli.serve.conversation import print_conversation
     from segue.runtime.app import App
 
@@ -165,7 +164,7 @@ def show(run_id: str, config_file: Path | None, output: Output, **settings: Any)
 @bridge.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
 @options("json")
-def init(folder: Path, output: Output) -> int:
+def init(folder: Path, output: Printer) -> int:
     """Write the protocol to AGENTS.md in FOLDER, an agent's repository.
 
     Run again, it updates its own section and leaves the rest of the file unchanged.
@@ -197,7 +196,7 @@ def serve(
     port: int | None,
     repo: str | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Receive messages and Cursor's webhooks over HTTP; continue all conversations and reminders.

@@ -12,7 +12,7 @@ from segue.bridge.session import ConversationResult, run_conversation
 from segue.cli.runs import moment
 from segue.cli.terminal.display import EventLines, EventRecords, Silent
 from segue.cli.terminal.log import open_log
-from segue.cli.terminal.output import Output, clean, error_text
+from segue.cli.terminal.output import Printer, clean, error_text
 from segue.domain.run import Run
 from segue.runtime.app import App
 
@@ -25,12 +25,14 @@ def reopen(run_id: str, config: Path | None, settings: dict[str, Any]) -> tuple[
     return App.load(None, named, settings, stored=run.spec.settings), run
 
 
-def hold(app: App, run: Run, output: Output, *, wait_reminders: bool, verbose: bool) -> int:
+def hold(app: App, run: Run, output: Printer, *, wait_reminders: bool, verbose: bool) -> int:
     """Run a conversation in this process and return the exit code."""
     return asyncio.run(converse(app, run, output, wait_reminders=wait_reminders, verbose=verbose))
 
 
-async def converse(app: App, run: Run, output: Output, *, wait_reminders: bool, verbose: bool = False) -> int:
+async def converse(
+    app: App, run: Run, output: Printer, *, wait_reminders: bool, verbose: bool = False
+) -> int:
     """Run a conversation on the current event loop and return the exit code."""
     if output.json:
         output.record({"type": "launch", "schema": 1, "run": run.id, "pid": os.getpid()})
@@ -40,7 +42,7 @@ async def converse(app: App, run: Run, output: Output, *, wait_reminders: bool, 
     return _print_end(ended, output)
 
 
-def _print_end(ended: ConversationResult, output: Output) -> int:
+def _print_end(ended: ConversationResult, output: Printer) -> int:
     code = ended.error.exit_code if ended.error else 0
     if output.json:
         facts = {"run": ended.run, "state": ended.state, "exit_code": code, "reminder": ended.reminder}
@@ -55,7 +57,7 @@ def _print_end(ended: ConversationResult, output: Output) -> int:
     return code
 
 
-def print_conversation(data: dict[str, Any], output: Output) -> None:
+def print_conversation(data: dict[str, Any], output: Printer) -> None:
     """Print all messages, commands and results."""
     output.text(f"Conversation {data['id']}: {data['state']} · {data['agent']} · {data['repo']}")
     if data["note"]:

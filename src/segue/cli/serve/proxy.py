@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -24,7 +24,7 @@ _KEY_FILE = "proxy-key"
 @click.option("--port", default=4000, show_default=True, help="The port to listen on.")
 @options("config")
 @click.pass_context
-def proxy(context: click.Context, host: str, port: int, config_file: Path | None, output: Output) -> int:
+def proxy(context: click.Context, host: str, port: int, config_file: Path | None, output: Printer) -> int:
     """Serve agents and profiles as models for any OpenAI-compatible client.
 
     Needs LiteLLM: pip install 'segue[proxy]'. Clients need the master key: LITELLM_MASTER_KEY if set, else
@@ -60,7 +60,7 @@ def proxy(context: click.Context, host: str, port: int, config_file: Path | None
 
 @proxy.command("config")
 @options("config", "json")
-def config(config_file: Path | None, output: Output) -> int:
+def config(config_file: Path | None, output: Printer) -> int:
     """Print a config.yaml for your own LiteLLM proxy.
 
     \b
@@ -83,7 +83,7 @@ def config(config_file: Path | None, output: Output) -> int:
 
 @proxy.command("key")
 @options("config")
-def key(config_file: Path | None, output: Output) -> int:
+def key(config_file: Path | None, output: Printer) -> int:
     """Print the key for clients of the proxy; creates one if there is none.
 
     \b

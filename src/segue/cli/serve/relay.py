@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -36,7 +36,7 @@ def relay(ctx: click.Context) -> int:
 @click.option("--host", default=None, help="The address to listen on (default: the configured one).")
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port; 0 picks a free one.")
 @options("config", "json")
-def serve(host: str | None, port: int | None, config_file: Path | None, output: Output) -> int:
+def serve(host: str | None, port: int | None, config_file: Path | None, output: Printer) -> int:
     """Serve the configured actions until Ctrl-C, which also stops running actions.
 
     \b
@@ -64,7 +64,7 @@ def serve(host: str | None, port: int | None, config_file: Path | None, output: 
 @relay.command("token")
 @click.option("--rotate", is_flag=True, help="Create a new token; the old one stops working.")
 @options("config", "json")
-def token(rotate: bool, config_file: Path | None, output: Output) -> int:
+def token(rotate: bool, config_file: Path | None, output: Printer) -> int:
     """Create the token that callers need and print it, once: only its hash is stored.
 
     \b
@@ -96,7 +96,7 @@ def token(rotate: bool, config_file: Path | None, output: Output) -> int:
 
 @relay.command("actions")
 @options("config", "json", "color")
-def actions(config_file: Path | None, output: Output) -> int:
+def actions(config_file: Path | None, output: Printer) -> int:
     """List the configured actions.
 
     \b

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 @click.command()
@@ -28,7 +28,7 @@ def serve(
     open_: bool,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
     **settings: Any,
 ) -> int:
     """Serve a page with live runs, tasks, steps and reports until Ctrl-C.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 @click.group()
@@ -24,7 +24,7 @@ def sim() -> None:
 @sim.command("bin")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @options()
-def bin_(folder: Path, output: Output) -> int:
+def bin_(folder: Path, output: Printer) -> int:
     """Write simulators of the Cursor CLI, stet, Gemini, Copilot, OpenCode, Qwen and Vibe to DIR.
 
     Put DIR first on the PATH to use them instead of the real tools. See docs/rehearsing.md and
@@ -67,7 +67,7 @@ _SCRIPT = click.option(
 @click.option("--repo", "repos", multiple=True, metavar="URL=PATH", help="A bare repository and its URL.")
 @_SCRIPT
 @options()
-def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Output) -> int:
+def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> int:
     """Simulate Cursor's cloud agents on loopback until Ctrl-C.
 
     The agents push real commits to the bare repositories. See docs/simulators.md.
@@ -86,7 +86,7 @@ def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Outpu
 @_PORT
 @_SCRIPT
 @options()
-def llm(port: int, script: Path | None, output: Output) -> int:
+def llm(port: int, script: Path | None, output: Printer) -> int:
     """Simulate language models with scripted answers on loopback until Ctrl-C.
 
     Supports OpenAI's, Anthropic's and Google's APIs. See docs/simulators.md.
@@ -105,7 +105,7 @@ def llm(port: int, script: Path | None, output: Output) -> int:
 @_PORT
 @_SCRIPT
 @options()
-def search(port: int, script: Path | None, output: Output) -> int:
+def search(port: int, script: Path | None, output: Printer) -> int:
     """Simulate web search services with scripted results on loopback until Ctrl-C.
 
     Supports the APIs of SearXNG, Brave and Tavily. See docs/searching.md.

@@ -10,7 +10,7 @@ import click
 
 from segue.cli.options import options
 from segue.cli.setup.try_agent import try_
-from segue.cli.terminal.output import Output, clean, short_paths
+from segue.cli.terminal.output import Printer, clean, short_paths
 
 _PATH_CHARS = 30
 
@@ -28,7 +28,7 @@ def agent() -> None:
 
 @agent.command("list")
 @options("repo", "config", "json", "color")
-def list_(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
+def list_(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
     """List the agents with version, login, location and capabilities.
 
     \b
@@ -71,7 +71,7 @@ agent.add_command(try_)
 @agent.command("schema")
 @click.argument("name")
 @options("repo", "config")
-def schema(name: str, repo: Path | None, config_file: Path | None, output: Output) -> int:
+def schema(name: str, repo: Path | None, config_file: Path | None, output: Printer) -> int:
     """Print the options of agent NAME as JSON Schema.
 
     \b

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 @click.group()
@@ -24,7 +24,7 @@ def config() -> None:
 
 @config.command("show")
 @options("repo", "config", "json", "color")
-def show(repo: Path | None, config_file: Path | None, output: Output) -> int:
+def show(repo: Path | None, config_file: Path | None, output: Printer) -> int:
     """Print every setting with its value and origin.
 
     \b

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output, short_paths
+from segue.cli.terminal.output import Printer, short_paths
 
 
 @click.command()
 @options("repo", "config", "database", "json", "color")
-def doctor(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
+def doctor(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
     """Check Python, git, the repository, the database and the agents.
 
     For each agent, prints version, login, location and capabilities. Every problem comes with a fix. Exits

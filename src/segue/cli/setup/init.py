@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
 @options("repo")
-def init(repo: Path | None, dry_run: bool, output: Output) -> int:
+def init(repo: Path | None, dry_run: bool, output: Printer) -> int:
     """Write a commented segue.toml to the repository; an existing file is never changed.
 
     \b

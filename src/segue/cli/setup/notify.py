@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.ports import Notifier
@@ -27,7 +27,7 @@ def notify() -> None:
 
 @notify.command("test")
 @options("repo", "config", "json", "color")
-def test(repo: Path | None, config_file: Path | None, output: Output, **settings: Any) -> int:
+def test(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
     """Send a test notification through each configured notifier.
 
     Exits with 1 if one could not be sent. See docs/notifications.md.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output, clean
+from segue.cli.terminal.output import Printer, clean
 
 if TYPE_CHECKING:
     from segue.domain.events import Event
@@ -46,7 +46,7 @@ def try_(
     kept: Path | None,
     repo: Path | None,
     config_file: Path | None,
-    output: Output,
+    output: Printer,
 ) -> int:
     """Send PROMPT to agent NAME in a throwaway git repository; `-` reads the prompt from stdin.
 
@@ -114,7 +114,7 @@ def _folder(kept: Path | None) -> Path:
     return folder
 
 
-def _observer(output: Output, seen: list[Event]) -> Any:
+def _observer(output: Printer, seen: list[Event]) -> Any:
     """Return a callback that prints each event, or with --json collects it."""
     import time
 
@@ -156,7 +156,7 @@ def _data(trial: AgentTrial, result: AgentTrialResult, seen: list[Event], keep: 
     }
 
 
-def _print_result(output: Output, trial: AgentTrial, result: AgentTrialResult, keep: bool) -> None:
+def _print_result(output: Printer, trial: AgentTrial, result: AgentTrialResult, keep: bool) -> None:
     outcome, failure = result.outcome, result.failure
     if outcome.text.strip():
         output.text(f"{clean(outcome.text).strip()}\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.terminal.output import Output, is_interactive, one_line
+from segue.cli.terminal.output import Printer, is_interactive, one_line
 from segue.domain.events import AgentOutput, AgentText, AgentTool, Recorded
 from segue.ports import Observer
 from segue.reports.event_text import describe_event, locate_event
@@ -44,7 +44,7 @@ class EventLines:
 class EventRecords:
     """One JSON record per event, on stdout."""
 
-    output: Output
+    output: Printer
 
     def __call__(self, event: Recorded) -> None:
         """Print the event."""
@@ -58,7 +58,7 @@ class EventRecords:
         pass
 
 
-def observer(output: Output, progress: Callable[[], Progress], run: str, verbose: bool) -> Any:
+def observer(output: Printer, progress: Callable[[], Progress], run: str, verbose: bool) -> Any:
     """Return the display for this output: a context manager that is an Observer.
 
     `progress` returns what is known of the run so far; only the live table calls it.

@@ -13,7 +13,7 @@ from segue.cli.terminal.progress import Progress
 from segue.cli.terminal.table import STYLES
 from segue.cli.terminal.task_table import format_cost
 from segue.domain.events import Recorded
-from segue.reports.formatting import format_duration, format_quantity
+from segue.view.amounts import format_duration, format_quantity
 from segue.view.run import TaskView
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def terminal_width() -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Printer:
     """Prints a command's results for people or, with `json`, for programs."""
 
     json: bool = False
@@ -134,7 +134,7 @@ def _report_bug(error: Exception) -> int:
     return 1
 
 
-def announce_page(output: Output, link: str, open_: bool = False) -> None:
+def announce_page(output: Printer, link: str, open_: bool = False) -> None:
     """Print the link to the page."""
     if output.json:
         output.record({"type": "listening", "link": link})

@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
-from segue.cli.terminal.output import Output, clean, one_line
-from segue.reports.formatting import format_cell, format_duration, format_heading
+from segue.cli.terminal.output import Printer, clean, one_line
+from segue.reports.formatting import format_cell, format_heading
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.statistics import Proportion
 from segue.reports.timeline import Bar, Lane, Timeline
+from segue.view.amounts import format_duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,10 +28,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
 }
 """The columns to show; other tables show all of theirs."""
 
-LETTERS = {
-    **{"outline": "O", "plan": "P", "execute": "E", "review": "W", "address": "A", "verify": "V"},
-    **{"resolve": "R", "search": "S", "diagnostic": "D", "replan": "N"},
-}
 LONG = ("tasks", "errors", "searches_by_topic", "searches_by_source", "differences", "steps")
 """Tables that grow with the dataset: only the first rows are shown."""
 
@@ -40,7 +38,7 @@ _SETTINGS_SIDE_BY_SIDE = 4
 _TIME = 11
 
 
-def print_reports(reports: Sequence[DatasetReport], output: Output, limit: int) -> None:
+def print_reports(reports: Sequence[DatasetReport], output: Printer, limit: int) -> None:
     """Print the reports."""
     from rich.console import Console
 
@@ -164,9 +162,21 @@ def lane_text(lane: Lane, seconds: float, width: int) -> str:
 
 def _legend(timeline: Timeline) -> str:
     used = {step.phase for lane in timeline.lanes for step in lane.bars}
-    letters = [f"{letter} {phase}" for phase, letter in LETTERS.items() if phase in used]
+    letters = [f"{letter} {phase}" for phase, letter in phase_letters().items() if phase in used]
     return f"{', '.join(letters)}; x failed step. Full width: {format_duration(timeline.seconds)}."
 
 
 def _letter(step: Bar) -> str:
-    return "x" if step.state == "failed" else LETTERS.get(step.phase, "o")
+    return "x" if step.state == "failed" else phase_letters().get(step.phase, "o")
+
+
+@cache
+def phase_letters() -> dict[str, str]:
+    """Return a letter for every phase: the first of its name that no phase before it has."""
+    from segue.flow.phases import PHASES
+
+    letters: dict[str, str] = {}
+    for name in PHASES:
+        free = (letter for letter in name.upper() if letter not in letters.values())
+        letters[name] = next(free, "o")
+    return letters

@@ -7,10 +7,10 @@ from collections import Counter
 
 import click
 
-from segue.cli.terminal.output import Output, one_line, terminal_width
+from segue.cli.terminal.output import Printer, one_line, terminal_width
 from segue.cli.terminal.table import GAP, draw
 from segue.domain.outcome import Usage
-from segue.reports.formatting import format_duration, format_quantity
+from segue.view.amounts import format_duration, format_quantity
 from segue.view.run import RunView, TaskView
 
 _COLUMNS = ("task", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
@@ -21,7 +21,7 @@ _LEAST, _MOST = 16, 48
 """Bounds for the width of a title."""
 
 
-def print_tasks(output: Output, view: RunView, title: str = "") -> None:
+def print_tasks(output: Printer, view: RunView, title: str = "") -> None:
     """Print one line per task with phase, time, verdict and usage, and a line of totals."""
     now = time.time()
     tasks = [*([view.planning] if view.planning else []), *view.tasks.values()]

@@ -8,7 +8,6 @@ left alone and a person decides.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,9 +58,7 @@ class StetReviewer:
     def __init__(self, options: StetOptions, services: Services) -> None:
         self._options = options
         self._repo = services.repo.resolve()
-        # A file of Segue's own, one per repository: which stet session is ours.
-        state = services.state_dir / "stet" / hashlib.sha256(str(services.repo).encode()).hexdigest()[:16]
-        self._ours = Ownership(state, self._repo)
+        self._ours = Ownership.of(services.repo, services.state_dir)
         passed = [name for name in os.environ if name.startswith(_OWN_VARIABLES)]
         env = child_environment([*passed, *options.pass_env], options.env)
         self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from segue.reviewers.tool import ToolResult
 from segue.system.files import private_folder, write_atomic
@@ -47,6 +49,11 @@ class Ownership:
 
     file: Path
     repo: Path
+
+    @classmethod
+    def of(cls, repo: Path, state_dir: Path) -> Self:
+        """Return the record of a repository: a file of its own in Segue's state."""
+        return cls(state_dir / "stet" / hashlib.sha256(str(repo).encode()).hexdigest()[:16], repo.resolve())
 
     def claim(self, baseline: str) -> None:
         """Write it down before the review is opened; an empty baseline stands for any."""

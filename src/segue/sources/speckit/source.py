@@ -15,6 +15,7 @@ from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.plan.state import Signature, pair_key, signature
+from segue.sources.recognise import is_feature
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import criteria, fitted, sections
 from segue.sources.speckit.find import TASKS, find_feature, project_root
@@ -45,13 +46,7 @@ class SpecKit(Source):
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
         """Return whether a folder, its tasks.md or the bare name of a feature was named, or is found."""
-        known = any((place / ".specify").is_dir() for place in (request.repo, *request.repo.parents))
-        if request.named is None:
-            return known
-        path = request.here / request.named
-        if path.is_dir() or path.name == TASKS:
-            return True
-        return known and not path.suffix and not path.exists()
+        return is_feature(request)
 
     @classmethod
     def open(cls, request: SourceRequest) -> Self:

@@ -11,7 +11,7 @@ from pathlib import Path
 from segue.bridge.conversations import begin_conversation
 from segue.cli.run.demo.runs import KEY, load_app
 from segue.cli.serve.conversation import converse
-from segue.cli.terminal.output import Output, program
+from segue.cli.terminal.output import Printer, program
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
 
@@ -35,7 +35,7 @@ _SCRIPT = [
 ]
 
 
-async def show_bridge(folder: Path | None, output: Output) -> int:
+async def show_bridge(folder: Path | None, output: Printer) -> int:
     """Hold a conversation that uses all commands of the protocol."""
     from segue.sim.cloud.app import cloud_app
     from segue.sim.cloud.script import CloudScript

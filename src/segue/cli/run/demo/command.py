@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from segue.cli.options import options
-from segue.cli.terminal.output import Output
+from segue.cli.terminal.output import Printer
 
 PARTS = ("plan", "feature", "build", "bridge")
 
@@ -22,7 +22,7 @@ PARTS = ("plan", "feature", "build", "bridge")
     help="Where to put it (default: a new temporary folder).",
 )
 @options("json", "color")
-def demo(part: str, folder: Path | None, output: Output) -> int:
+def demo(part: str, folder: Path | None, output: Printer) -> int:
     """Watch complete runs: simulated agents, real processes, real commits, real data.
 
     `plan`: one task fails at first and is retried, one hits a usage limit and waits.

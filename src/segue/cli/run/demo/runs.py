@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from segue.cli.run import session
-from segue.cli.terminal.output import Output, program
+from segue.cli.terminal.output import Printer, program
+from segue.domain.run import TASK_RUNS
 from segue.runtime.app import App
 from segue.sim.demo import repository
 from segue.sim.demo.repository import DemoRepository
@@ -26,7 +27,7 @@ def load_app(place: DemoRepository, agent: str, **settings: Any) -> App:
     return App.load(place.repo, command_line={"agent": agent, **own, **settings})
 
 
-async def show_plan(folder: Path | None, output: Output) -> int:
+async def show_plan(folder: Path | None, output: Printer) -> int:
     """Run a plan with the simulated agent."""
     place = await repository.create_with_plan(folder)
     scripted = {"script": str(place.folder / "script.toml")}
@@ -40,7 +41,7 @@ async def show_plan(folder: Path | None, output: Output) -> int:
     return code
 
 
-async def show_feature(folder: Path | None, output: Output) -> int:
+async def show_feature(folder: Path | None, output: Printer) -> int:
     """Run a Spec Kit feature with simulated cloud agents and a simulated judge."""
     place = await repository.create_with_feature(folder)
     os.environ["CURSOR_API_KEY"] = KEY
@@ -76,7 +77,7 @@ def _services(place: DemoRepository) -> Iterator[tuple[str, str]]:
         stop_judge()
 
 
-async def show_build(folder: Path | None, output: Output) -> int:
+async def show_build(folder: Path | None, output: Printer) -> int:
     """Build a project from one prompt, and write the report page."""
     place = await repository.create_empty(folder)
     app = load_app(place, "scripted", agents={"scripted": {"script": str(place.folder / "build.toml")}})
@@ -95,7 +96,7 @@ def _report_page(app: App) -> str:
     from segue.reports.selection import Selection
 
     with app.store(read_only=True) as store:
-        timeline = build_run_report(store, store.runs(limit=1)[0].id)
+        timeline = build_run_report(store, store.runs(limit=1, kinds=TASK_RUNS)[0].id)
         asked = build_reports(store, tuple(REPORTS), Selection())
     reports = [timeline, *asked] if timeline else asked
     return render_html(reports, _GOAL, f"Made by segue demo on {time.strftime('%Y-%m-%d %H:%M')}.")

@@ -1,0 +1,37 @@
+"""`segue plugins`: list every agent, source, reviewer, judge, searcher and notifier that is installed."""
+
+from __future__ import annotations
+
+import click
+
+from segue.cli.options import options
+from segue.cli.terminal.output import Printer, clean
+
+
+@click.command()
+@options("json", "color")
+def plugins(output: Printer) -> int:
+    """List what is installed for each socket, built in or from other packages.
+
+    A package adds a plug-in with an entry point in the group `segue.SOCKET`, for example `segue.sources`.
+    Plug-ins of other packages are loaded to see whether they work.
+
+    \b
+    Examples:
+      segue plugins
+      segue plugins --json
+    """
+    from dataclasses import asdict
+
+    from segue.runtime.registry import installed
+
+    found = installed()
+    if output.json:
+        output.data([asdict(plugin) for plugin in found])
+        return 0
+    columns = ["socket", "name", "package", "version", "where"]
+    output.table(columns, [[getattr(plugin, name) for name in columns] for plugin in found])
+    for plugin in found:
+        if plugin.problem:
+            output.warn(clean(plugin.problem))
+    return 0

@@ -1,0 +1,84 @@
+"""The examples of docs/python.md run as they are printed, one after the other, in a new repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import segue
+from segue import public
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "python.md"
+PLAN = "## Task 1\n\nWrite hello.txt.\n\n## Task 2\n\nWrite bye.txt.\n"
+SCRIPT = """
+[[on]]
+task = "1"
+say = "I wrote it."
+write = { "hello.txt" = "hello" }
+
+[[on]]
+say = "I wrote that too."
+write = { "bye.txt" = "bye" }
+"""
+
+
+def example(name: str) -> str:
+    """Return the block of the page with this name."""
+    found = re.search(
+        rf"^```python {name}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert found, f"docs/python.md has no example called {name}"
+    return found[1]
+
+
+def repository(folder: Path) -> Path:
+    """Make a repository with a plan and a script for the simulated agent."""
+    folder.mkdir()
+    (folder / "plan.md").write_text(PLAN)
+    (folder / "script.toml").write_text(SCRIPT)
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
+    for words in (["init", "--quiet", "-b", "main"], ["add", "-A"], ["commit", "--quiet", "-m", "Start"]):
+        subprocess.run(["git", *who, *words], cwd=folder, check=True)
+    return folder
+
+
+def run(code: str, folder: Path) -> str:
+    """Run an example as a program of its own; return what it prints."""
+    identity = {
+        f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    environment = {**os.environ, **identity, "SEGUE_STATE_DIR": str(folder.parent / "state")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_running_and_reading_a_source(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo")
+    lines = run(example("run"), repo).splitlines()
+    assert lines[0] == "done"
+    assert [line.split()[:3] for line in lines[1:3]] == [["1", "done", "1"], ["2", "done", "1"]]
+    assert lines[3].split()[0] == "2"
+    (listed, *ended) = run(example("store"), repo).splitlines()
+    assert "plan done 2 of 2 tasks" in listed
+    assert [line.split()[0] for line in ended] == ["task/1/execute/1", "task/2/execute/1"]
+
+
+def test_watching_a_run(tmp_path: Path) -> None:
+    said = run(example("watch"), repository(tmp_path / "repo"))
+    assert "task 1: Write hello.txt." in said
+    assert "  I wrote it." in said
+    assert "task 2 done" in said
+
+
+def test_the_public_names_are_all_there_and_imported_late() -> None:
+    for name in public.__all__:
+        assert getattr(segue, name) is getattr(public, name)
+    code = "import sys, segue; print(sorted(name for name in sys.modules if name.startswith('segue.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
