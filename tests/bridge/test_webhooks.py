@@ -15,7 +15,7 @@ from segue.bridge.completion import sign
 from segue.bridge.conversations import KIND
 from segue.bridge.webhooks import _pass_on, is_signed, open_inbox, parse_delivery, store_delivery
 from segue.domain.events import AgentStarted
-from segue.domain.run import RunSpec
+from segue.domain.run import RunKind, RunSpec
 from segue.store import connect
 
 BODY = json.dumps({"event": "statusChange", "id": "bc-1", "status": "FINISHED", "timestamp": "t"}).encode()
@@ -26,7 +26,9 @@ def test_a_delivery_goes_to_who_launched_the_agent_once(database: str) -> None:
 
     async def story() -> list[str]:
         with connect(database) as store:
-            run = store.create("bridge:x", RunSpec(KIND, "conversation", "", "cursor-cloud", KIND))
+            run = store.create(
+                "bridge:x", RunSpec(KIND, "talk", "", "cursor-cloud", KIND, kind=RunKind.CONVERSATION)
+            )
             other = store.create("plan", RunSpec("planfile", "plan.md", "", "cursor-cloud", "execute"))
             for one in (run, other):
                 journal = await store.open(one.id)
