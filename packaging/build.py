@@ -38,7 +38,7 @@ AS_BYTE_CODE = (
     *("click", "h11", "httpcore2", "httpx2", "idna", "markdown_it", "platformdirs"),
     *("rich", "starlette", "truststore", "typing_extensions", "uvicorn"),
 )
-"""Modules that Nuitka does not compile, to save time. It must compile anyio: 4.3 fails in a hook otherwise."""
+"""Modules that Nuitka does not compile, to save time. It must compile anyio, or 4.3 fails in a hook."""
 
 
 @dataclass(frozen=True)
