@@ -67,7 +67,7 @@ _ASSIGNS = frozenset({"make"})
 """Programs for which NAME=VALUE is a variable, such as the shell to use."""
 
 _ARGUMENT_FILES = frozenset({"pytest", "mypy", "tsc"})
-"""Programs for which @FILE stands for the arguments in that file."""
+"""Programs that read arguments from @FILE: the ones in that file."""
 
 _FLAGS = "vqxslhVn"
 """Letters that take no value and may stand before another one: `-xp`."""
@@ -156,7 +156,7 @@ def _attached(word: str) -> str:
 
 def _outside(path: str) -> str | None:
     if path.startswith(("/", "~", "file:")) or _DRIVE.match(path):
-        return f"{path} lies outside of the project"
+        return f"{path} is outside the project"
     if ".." in re.split(r"[/\\]", path):
         return f"{path} may lead out of the project"
     return None

@@ -16,9 +16,9 @@ class FileDiff:
 
 
 def by_file(diff: str) -> list[FileDiff]:
-    """The parts of a diff. What stands before the first header has no path."""
+    """Return the parts of a diff. Lines before the first header have no path."""
     parts: list[list[str]] = [[]]
-    # Only "\n" ends a line of a diff: a file may hold every other character that Python takes for one.
+    # Only "\n" ends a line of a diff: a file may contain every other character that Python takes for one.
     for line in diff.split("\n"):
         if line.startswith(_HEADER):
             parts.append([])

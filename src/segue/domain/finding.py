@@ -64,4 +64,4 @@ class Review:
     output: str = ""
     """The tail of what it printed."""
     needs_human: bool = False
-    """The failure is not one that another try could mend, e.g. a review of somebody else is open."""
+    """Another attempt would not help: somebody else's review is open, for example."""

@@ -92,5 +92,5 @@ def _without_suffix(name: str) -> str:
 
 
 def _without_user(text: str) -> str:
-    """The address fit for a message: what stands before the last @ may be a password."""
+    """Return the address for a message: whatever is before the last @ may be a password."""
     return text.rpartition("@")[2]

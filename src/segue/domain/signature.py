@@ -20,7 +20,7 @@ _UNIT = r"(?:ns|us|ms|s|m|h|kb|mb|gb|kib|mib|gib|b|px|%)?"
 _FILE = r"[\w.@+-]*\.[a-z]\w{0,4}"
 _PLACE = r"(?:\(\d+,\d+\)|(?::\d+){0,2})"
 
-# The first pattern that matches at a place wins; no placeholder holds what any of them looks for.
+# The first pattern that matches at a place wins; no placeholder contains what any of them looks for.
 _PATTERNS = (
     ("name", r"""(?<!\w)'[^'\n]{1,200}'(?!\w)|"[^"\n]{1,200}"|`[^`\n]{1,200}`|[“«][^”»\n]{1,200}[”»]"""),
     ("url", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>()]+"),

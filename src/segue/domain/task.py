@@ -50,7 +50,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class TaskList:
-    """The tasks of a source in the order in which they are carried, and the notices."""
+    """The tasks of a source in the order in which they are run, and the notices."""
 
     tasks: tuple[Task, ...]
     notices: tuple[Notice, ...] = ()

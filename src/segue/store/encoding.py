@@ -62,7 +62,7 @@ def decode(text: str) -> Any:
 
 
 def _is_awkward(text: str) -> bool:
-    """Whether the text may hold what a database refuses or changes; spelt out, as every event passes here."""
+    """Return whether a database may refuse or change the text. Spelt out, as every event passes here."""
     if "e+" in text or "-0.0" in text or ("\\u00" in text and ("\\u0000" in text or "\\u0010" in text)):
         return True
     return not text.isascii() and _REFUSED.search(text) is not None

@@ -49,7 +49,7 @@ def now() -> int:
 
 
 def process_of(owner: str) -> str:
-    """The process behind an owner: a process may hold several claims, each with a name of its own."""
+    """Return the process of an owner: a process may have several claims, each with its own name."""
     return owner.partition("#")[0]
 
 

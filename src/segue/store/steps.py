@@ -25,7 +25,7 @@ class StepIndex:
         return self._steps.get(key)
 
     def put(self, step: Step) -> None:
-        """Add a step, or replace it where it stands."""
+        """Add a step, or replace it in its place."""
         if step.key not in self._steps:
             for folder in _folders(step.key):
                 self._folders.setdefault(folder, {})[step.key] = None
