@@ -319,7 +319,7 @@ def test_toml_is_valid(block: Block) -> None:
 
 def test_the_example_agent_conforms_and_is_found(tmp_path: Path) -> None:
     (source,), (test,) = blocks("python agent"), blocks("python test")
-    points = next(b.text for b in blocks("toml pyproject") if "entry-points" in b.text)
+    points = next(b.text for b in blocks("toml pyproject") if "segue.agents" in b.text)
     assert len(source.text.splitlines()) < 60
     place = Place.make(tmp_path / "place")
     install(tmp_path / "site", source.text, tomllib.loads(points)["project"])

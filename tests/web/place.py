@@ -111,8 +111,10 @@ SPEC = RunSpec(
 
 def _output(data: dict[str, Any]) -> Output:
     """Return an output with these fields, whatever they are."""
-    kind: type[Output] = msgspec.defstruct("AnyOutput", list(data), bases=(Output,), frozen=True)
-    return kind(**data)
+    kind = msgspec.defstruct("AnyOutput", list(data), bases=(Output,), frozen=True)
+    made = kind(**data)
+    assert isinstance(made, Output)
+    return made
 
 
 def make_run(

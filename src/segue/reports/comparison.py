@@ -14,7 +14,7 @@ from segue.reports.recovery import NO_DIFFERENCE
 from segue.reports.report import Cell, DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Rows
 from segue.reports.statistics import CONFIDENCE, Difference, Proportion, mean, newcombe, welch
-from segue.reports.usage import RunUsage, read_usage, read_work
+from segue.reports.usage import UsageRow, read_usage, read_work
 
 MEASURES = ("launches", "seconds", "tokens", "cost_usd", "bash_calls", "reads_before_edit")
 """What a run costs, besides whether it passes."""
@@ -78,7 +78,7 @@ class RunDetails:
         return cls(incomplete, _count_tools(dataset.ask("tools")), attempts)
 
 
-def _measure(used: RunUsage, work_ms: int) -> dict[str, float | None]:
+def _measure(used: UsageRow, work_ms: int) -> dict[str, float | None]:
     """Return the measures of a run; None where the agents report nothing."""
     usage = used.usage
     return {

@@ -10,7 +10,7 @@ from segue.reports.selection import Dataset
 
 
 @dataclass(slots=True)
-class RunUsage:
+class UsageRow:
     """What one run used."""
 
     launches: int = 0
@@ -19,9 +19,9 @@ class RunUsage:
     """Launches by task."""
 
 
-def read_usage(dataset: Dataset) -> dict[str, RunUsage]:
+def read_usage(dataset: Dataset) -> dict[str, UsageRow]:
     """Return what the selected runs used, by run."""
-    found = {row["run_id"]: RunUsage() for row in dataset.ask("runs")}
+    found = {row["run_id"]: UsageRow() for row in dataset.ask("runs")}
     for row in dataset.ask("launches"):
         run = found[row["run_id"]]
         run.usage += Usage(row["input_tokens"] or 0, row["output_tokens"] or 0, row["cost_usd"])

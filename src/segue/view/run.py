@@ -119,12 +119,12 @@ class RunView:
         return self
 
     def seconds(self, now: float) -> float:
-        """How long the run has worked, with the time since the last event while it works."""
+        """Return how long the run has worked, with the time since the last event while it works."""
         since = max(0.0, now * 1000 - self._clock) if self._clock is not None else 0.0
         return (self.work_ms + since) / 1000
 
     def task_seconds(self, task: TaskView, now: float) -> float | None:
-        """How long a task was worked on until now."""
+        """Return how long a task was worked on until now."""
         if task.started is None:
             return None
         since = self._clock if task is self.active else None
@@ -160,8 +160,9 @@ class RunView:
     def _session(self, event: RunStarted | RunResumed, at: Recorded) -> None:
         if isinstance(event, RunResumed) and self._clock is not None and event.last_seen is not None:
             self._tick(min(event.last_seen, at.ts))
-        if self.active is not None:
-            self.active.state, self.active = "pending", None
+        if self.active is not None and self.active.state in _UNDER_WAY:
+            self.active.state = "pending"
+        self.active = None
         self._clock = at.ts
 
     def _ended(self, _event: RunEnded, at: Recorded) -> None:
