@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One thing that must be true; the key is its name for people and reports (`US1/AC2`, `FR-003`, `task`)."""
+    """One thing that must be true; `key` is its name for people (`US1/AC2`, `FR-003`, `task`)."""
 
     key: str
     text: str

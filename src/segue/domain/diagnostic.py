@@ -74,7 +74,7 @@ _FLAGS = "vqxslhVn"
 
 
 def parse(command: str) -> tuple[str, ...]:
-    """The words of a command. ValueError with the reason when only a shell would understand it."""
+    """Return the words of a command. ValueError with the reason when only a shell would understand it."""
     if len(command) > _LONGEST:
         raise ValueError(f"the command is longer than {_LONGEST} characters")
     if _CONTROL.search(command.strip()):
@@ -138,7 +138,7 @@ def _refused(word: str, programs: set[str]) -> str | None:
 
 
 def _denied_option(name: str, denied: frozenset[str], *, single: bool) -> bool:
-    """Whether the option, an abbreviation of it or a cluster with it is denied."""
+    """Return whether the option, an abbreviation of it or a cluster with it is denied."""
     if name.startswith("--") and any(option.lower().startswith(name.lower()) for option in denied):
         return name != "--"
     if single:  # Go spells a long option with one dash or two
@@ -150,7 +150,7 @@ def _denied_option(name: str, denied: frozenset[str], *, single: bool) -> bool:
 
 
 def _attached(word: str) -> str:
-    """The value in `-I/usr/include`."""
+    """Return the value in `-I/usr/include`."""
     return word[2:] if not word.startswith("--") else ""
 
 

@@ -29,7 +29,7 @@ def by_file(diff: str) -> list[FileDiff]:
 
 
 def _path(text: str) -> str:
-    """The path after the change, or before it when the file is gone."""
+    """Return the path after the change, or before it when the file is gone."""
     head = text.partition("\n@@")[0].split("\n")
     for mark in ("+++ ", "--- "):
         for line in head:
@@ -41,5 +41,5 @@ def _path(text: str) -> str:
 
 
 def _bare(path: str) -> str:
-    """The path without git's quotes and its `a/` or `b/`."""
+    """Return the path without git's quotes and its `a/` or `b/`."""
     return path.rstrip("\t").strip('"').removeprefix("a/").removeprefix("b/")

@@ -49,7 +49,7 @@ class Finding:
         return self.file, self.rule, " ".join(self.message.split())
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as the journal writes it down."""
+        """Return the finding as the journal writes it down."""
         names = ("id", "file", "line", "severity", "rule", "message", "suggestion")
         return {name: getattr(self, name) for name in names}
 

@@ -68,7 +68,7 @@ def read_plan(text: str, pending: Mapping[str, Task], last: int) -> tuple[Task, 
 
 
 def revised(old: Sequence[Task], steps: Sequence[Task]) -> tuple[Task, ...]:
-    """The plan after a revision: what is completed stays as it is, before the new steps."""
+    """Return the plan after a revision: what is completed stays as it is, before the new steps."""
     ended = tuple(step for step in old if step.status in (TaskStatus.DONE, TaskStatus.SKIPPED))
     locked = {step.key for step in ended}
     return (*ended, *(step for step in steps if step.key not in locked))

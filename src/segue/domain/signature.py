@@ -42,7 +42,7 @@ _VARYING = re.compile("|".join(f"(?P<{name}{i}>{pattern})" for i, (name, pattern
 
 
 def signature(message: str) -> str:
-    """The normalised form of an error message by which messages are clustered; its own signature."""
+    """Return the normalised form of an error message by which messages are clustered; its own signature."""
     text = _telling(_readable(message))
     # Cutting the end off may bring something to light; each round leaves fewer digits, quotes and slashes.
     while (again := _shortened(_VARYING.sub(_placeholder, text))) != text:
@@ -51,7 +51,7 @@ def signature(message: str) -> str:
 
 
 def _readable(message: str) -> str:
-    """The message in lower case, without colours and what a terminal would not show."""
+    """Return the message in lower case, without colours and what a terminal would not show."""
     if len(message) > 2 * _WINDOW:
         message = f"{message[:_WINDOW]}\n{message[-_WINDOW:]}"
     text = message.encode("utf-8", "replace").decode()
@@ -59,7 +59,7 @@ def _readable(message: str) -> str:
 
 
 def _telling(text: str) -> str:
-    """The lines that say what went wrong: not where a stack trace has been."""
+    """Return the lines that say what went wrong: not where a stack trace has been."""
     lines = [line for line in text.splitlines() if line.strip()]
     if any(_TRACEBACK in line for line in lines):
         return lines[-1]

@@ -40,7 +40,7 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """The text that was escaped."""
+    """Return the text that was escaped."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if _DLE in text else text
 
 
@@ -56,7 +56,7 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str) -> Any:
-    """The value that was encoded."""
+    """Return the value that was encoded."""
     value = json.loads(text)
     return _unguard(value) if "\\u0010" in text else value
 
