@@ -86,6 +86,14 @@ class Asking:
         with connect(str(self.state / "segue.db"), read_only=True) as store:
             return [dict(event.data) for run in store.runs() for event in store.events(run.id)]
 
+    def run_id(self) -> str:
+        """Return the id of the only run, which contains the calls: `last` never means it."""
+        from segue.store import connect
+
+        with connect(str(self.state / "segue.db"), read_only=True) as store:
+            [run] = store.runs()
+            return run.id
+
 
 def gone(pid: int) -> bool:
     """Return whether a process has ended."""
