@@ -276,7 +276,7 @@ def test_a_branch_that_was_deleted_is_missed(place: Place) -> None:
     place.git("branch", "--delete", "--force", f"segue/{place.last_run()}")
     done = place.segue("resume", code=2)
     assert "is missing" in done.stderr
-    assert "Next: Bring it back" in done.stderr
+    assert "Next: Restore it" in done.stderr
 
 
 def test_a_run_that_began_in_place_stays_there(place: Place) -> None:
