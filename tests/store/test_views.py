@@ -11,6 +11,7 @@ from segue.domain.errors import StoreError
 from segue.domain.events import UnknownEvent
 from segue.ports import StepFacts
 from segue.store import connect, migrate
+from segue.store.address import is_postgres
 from segue.store.database import open_database
 from segue.store.rows import TABLES
 from tests.store.driving import SPEC, Given, driven, giving
@@ -133,8 +134,9 @@ def make_first_version(address: str) -> None:
 
 def test_a_database_of_the_first_version_is_brought_up_to_date_and_its_run_goes_on(database: str) -> None:
     make_first_version(database)
-    with pytest.raises(StoreError, match="has version 1, this Segue needs"):
-        connect(database, read_only=True)
+    if is_postgres(database):  # a file is brought up to date by whoever opens it first
+        with pytest.raises(StoreError, match="has version 1, this Segue needs"):
+            connect(database, read_only=True)
     calls: list[str] = []
 
     async def main() -> None:
