@@ -32,17 +32,18 @@ from segue.prompts.task import plan_prompt
 from segue.domain.task import Task
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
+from segue.system.services import Services
 
 url, repo, count = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 options = CursorCloudAgent.Options(base_url=url, repository="https://github.com/bench/app", poll_interval=1)
-agent = CursorCloudAgent(options, Processes(repo), Redactor([]))
+agent = CursorCloudAgent(options, Services(repo, repo, Processes(repo), Redactor([])))
 prompt = plan_prompt(Task("1", "bench", "bench"), "")
 
 async def watch(number):
     last = None
-    async for event in agent.run(Job(f"{number:032x}", prompt, repo)):
-        last = event
-    return last.outcome.failure is None
+    async for item in agent.run(Job(f"{number:032x}", prompt, repo)):
+        last = item
+    return last.failure is None
 
 async def main():
     done = await asyncio.gather(*(watch(number) for number in range(1, count + 1)))
@@ -80,7 +81,7 @@ def service(here: Place, **entry: float) -> Iterator[str]:
 
 
 def _run(here: Place, url: str, tasks: int) -> float:
-    """Carry a plan by cloud agents; returns when the command was started."""
+    """Run a plan with cloud agents; return when the command was started."""
     config = here.folder / "cloud.toml"
     config.write_text(
         f'agent = "cursor-cloud"\nflow = "execute"\n[agents.cursor-cloud]\nbase_url = "{url}"\n'

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.table import Figure
-from segue.domain.event import Event, EventType
+from segue.domain.events import AgentText
 from segue.domain.run import RunSpec
 from segue.store import connect
 from segue.store.events import FLUSH_EVENTS
@@ -49,9 +49,7 @@ def figures(quick: bool) -> Iterator[Figure]:
 
 def append(address: str | Path, count: int) -> tuple[str, float]:
     """Seconds until all events of a run are stored, and the run."""
-    events = [
-        Event(EventType.AGENT_TEXT, {"text": f"Line {n} of what it says.", "n": n}) for n in range(count)
-    ]
+    events = [AgentText(f"Line {n} of what it says.") for n in range(count)]
 
     async def emit(run: str) -> float:
         journal = await store.open(run)

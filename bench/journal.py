@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 
 from bench.table import Figure, milliseconds, more
+from segue.domain.results import Nothing, StepResult
 from segue.domain.run import RunSpec
-from segue.ports import StepResult
 from segue.store import connect
 from segue.store.database import open_database
 
@@ -49,15 +49,15 @@ def _figure(name: str, address: str, steps: int) -> Figure:
 def step_cost(address: str, steps: int) -> float:
     """Milliseconds per step whose work does nothing."""
 
-    async def nothing(_token: str) -> StepResult:
-        return StepResult(True)
+    async def nothing(_token: str) -> StepResult[Nothing]:
+        return StepResult(True, Nothing())
 
     async def measure(run: str) -> list[float]:
         journal = await store.open(run)
         times = []
         for number in range(steps):
             before = time.perf_counter()
-            await journal.step(f"task/{number}/execute/1", nothing)
+            await journal.step(f"task/{number}/execute/1", Nothing, nothing)
             times.append(time.perf_counter() - before)
         await store.close(journal)
         return times

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from segue.bridge.commands import (
-    BridgeCommand,
+    AgentCommand,
     Extension,
     LocalAction,
     Remind,
@@ -31,7 +31,7 @@ def reading(text: str, *, in_fences: bool = False, limit: int = 100) -> ParsedRe
     return parse_reply(text, now=NOW, zone=BERLIN, in_fences=in_fences, limit=limit, keywords=["DEPLOY"])
 
 
-def commands(text: str, *, in_fences: bool = False) -> list[BridgeCommand]:
+def commands(text: str, *, in_fences: bool = False) -> list[AgentCommand]:
     return list(reading(text, in_fences=in_fences).commands)
 
 
@@ -80,7 +80,7 @@ def test_the_examples_of_the_protocol() -> None:
         ('DEPLOY: {"to": "prod", "n": [1]}', Extension("DEPLOY", {"to": "prod", "n": [1]})),
     ],
 )
-def test_lines_are_read_as_written(line: str, wanted: BridgeCommand) -> None:
+def test_lines_are_read_as_written(line: str, wanted: AgentCommand) -> None:
     assert commands(line) == [wanted]
 
 
@@ -263,7 +263,7 @@ json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-COMMANDS: st.SearchStrategy[BridgeCommand] = st.one_of(
+COMMANDS: st.SearchStrategy[AgentCommand] = st.one_of(
     st.builds(
         Subagent,
         st.just("https://github.com/me/app"),
@@ -283,12 +283,12 @@ COMMANDS: st.SearchStrategy[BridgeCommand] = st.one_of(
 
 
 @given(COMMANDS)
-def test_what_is_written_reads_back(command: BridgeCommand) -> None:
+def test_what_is_written_reads_back(command: AgentCommand) -> None:
     assert commands(serialise(command)) == [command]
 
 
 @given(COMMANDS, st.sampled_from(["```", "~~~~", "```sh", "  ~~~"]), st.booleans())
-def test_nothing_in_a_fence_is_executed(command: BridgeCommand, fence: str, closed: bool) -> None:
+def test_nothing_in_a_fence_is_executed(command: AgentCommand, fence: str, closed: bool) -> None:
     end = fence.strip().rstrip("sh") if closed else ""
     text = f"See:\n{fence}\n{serialise(command)}\n{end}\n"
     assert commands(text) == []
@@ -296,7 +296,7 @@ def test_nothing_in_a_fence_is_executed(command: BridgeCommand, fence: str, clos
 
 
 @given(COMMANDS, st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1))
-def test_nothing_within_a_line_is_executed(command: BridgeCommand, before: str) -> None:
+def test_nothing_within_a_line_is_executed(command: AgentCommand, before: str) -> None:
     line = before + serialise(command)
     starts_anew = line.startswith(tuple(f"{word}:" for word in KEYWORDS))
     assert commands(line) == [] or starts_anew

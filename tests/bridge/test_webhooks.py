@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from segue.domain.event import Event, EventType
 
 from segue.bridge.completion import sign
 from segue.bridge.conversations import KIND
 from segue.bridge.webhooks import _pass_on, is_signed, open_inbox, parse_delivery, store_delivery
-from segue.domain.run import RunSpec
+from segue.domain.events import AgentStarted
+from segue.domain.run import RunKind, RunSpec
 from segue.store import connect
 
 BODY = json.dumps({"event": "statusChange", "id": "bc-1", "status": "FINISHED", "timestamp": "t"}).encode()
@@ -26,11 +26,13 @@ def test_a_delivery_goes_to_who_launched_the_agent_once(database: str) -> None:
 
     async def story() -> list[str]:
         with connect(database) as store:
-            run = store.create("bridge:x", RunSpec(KIND, "conversation", "", "cursor-cloud", KIND))
+            run = store.create(
+                "bridge:x", RunSpec(KIND, "talk", "", "cursor-cloud", KIND, kind=RunKind.CONVERSATION)
+            )
             other = store.create("plan", RunSpec("planfile", "plan.md", "", "cursor-cloud", "execute"))
             for one in (run, other):
                 journal = await store.open(one.id)
-                await journal.emit(Event(EventType.AGENT_STARTED, {"agent_id": "bc-1"}))
+                await journal.emit(AgentStarted(agent_id="bc-1"))
                 await store.close(journal)
             facts: dict[str, Any] = {
                 "agent_id": "bc-1",

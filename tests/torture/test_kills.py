@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from segue.domain.event import Recorded
 
+from segue.domain.events import AgentText, Recorded
 from segue.domain.run import Run, RunSpec, RunState, StepState
 from segue.ports import Store
 from segue.store import connect
@@ -64,7 +64,7 @@ def check_run(store: Store, run_id: str) -> None:
     for step in steps:
         failed = step.phase == "execute" and "/verify/" in step.key and int(step.task or 0) % 2 == 1
         assert step.state is (StepState.FAILED if failed else StepState.DONE)
-    heard = [step.output["heard"]["number"] for step in steps if "/hear/" in step.key]
+    heard = [step.output["answer"]["number"] for step in steps if "/hear/" in step.key]
     assert sorted(heard) == list(range(TASKS)), "each signal was heard by exactly one step"
     events = list(store.events(run_id))
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
@@ -80,8 +80,9 @@ def check_step_events(key: str, events: list[Recorded]) -> None:
     assert events[-1].type == "step.ended"
     tries: dict[str, list[int]] = defaultdict(list)
     for event in events:
-        if event.type == "agent.text":
-            tries[event.data["try"]].append(event.data["number"])
+        if isinstance(event.event, AgentText):
+            attempt, number = event.event.text.split()
+            tries[attempt].append(int(number))
     for numbers in tries.values():
         assert numbers == list(range(len(numbers))), "in order, without gaps, without repetition"
     if "/plan/" in key or "/verify/" in key:

@@ -15,54 +15,62 @@ import sys
 import time
 import uuid
 from pathlib import Path
-
-from segue.domain.event import Event, EventType
+from typing import Any
 
 from segue.domain.errors import LeaseLost, Locked
+from segue.domain.events import AgentText
+from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import RunState
-from segue.ports import Journal, StepFacts, StepResult, Store
+from segue.ports import Journal, StepFacts, Store
 from segue.store import connect
 from tests.torture.paid_service import ask
 
 TALK = 5
 
 
+class Found(Output, frozen=True):
+    """The output of every step here."""
+
+    task: int = 0
+    answer: dict[str, Any] | None = None
+
+
 async def talk(journal: Journal, key: str) -> None:
     """Emit numbered events that tell one try of a step from another."""
     attempt = uuid.uuid4().hex
     for number in range(TALK):
-        await journal.emit(Event(EventType.AGENT_TEXT, {"try": attempt, "number": number}), key)
+        await journal.emit(AgentText(f"{attempt} {number}"), key)
         await asyncio.sleep(0)
 
 
-async def carry(journal: Journal, task: int, service: str, reconciles: bool) -> None:
+async def run_task(journal: Journal, task: int, service: str, reconciles: bool) -> None:
     """One task: plan, launch a paid agent, hear its signal, verify."""
 
-    async def plan(_token: str) -> StepResult:
+    async def plan(_token: str) -> StepResult[Found]:
         await talk(journal, f"task/{task}/plan/1")
-        return StepResult(True, {"plan": task})
+        return StepResult(True, Found(task))
 
-    async def launch(token: str) -> StepResult:
+    async def launch(token: str) -> StepResult[Found]:
         await talk(journal, f"task/{task}/launch/1")
-        return StepResult(True, await asyncio.to_thread(ask, service, "launch", token))
+        return StepResult(True, Found(task, await asyncio.to_thread(ask, service, "launch", token)))
 
-    async def find(token: str) -> StepResult | None:
+    async def find(token: str) -> StepResult[Found] | None:
         answer = await asyncio.to_thread(ask, service, "find", token)
-        return StepResult(True, answer) if answer["launched"] else None
+        return StepResult(True, Found(task, answer)) if answer["launched"] else None
 
-    async def hear(_token: str) -> StepResult:
-        return StepResult(True, {"heard": await journal.wait("news")})
+    async def hear(_token: str) -> StepResult[Found]:
+        return StepResult(True, Found(task, await journal.wait("news")))
 
-    async def verify(_token: str) -> StepResult:
+    async def verify(_token: str) -> StepResult[Found]:
         await talk(journal, f"task/{task}/verify/1")
-        return StepResult(task % 2 == 0, {"verdict": {"result": "PASS" if task % 2 == 0 else "FAIL"}})
+        return StepResult(task % 2 == 0, Found(task))
 
     facts = StepFacts(str(task), "execute")
-    await journal.step(f"task/{task}/plan/1", plan, facts=facts)
-    await journal.step(f"task/{task}/launch/1", launch, find if reconciles else None, facts)
-    await journal.step(f"task/{task}/hear/1", hear, facts=facts)
+    await journal.step(f"task/{task}/plan/1", Found, plan, facts=facts)
+    await journal.step(f"task/{task}/launch/1", Found, launch, find if reconciles else None, facts)
+    await journal.step(f"task/{task}/hear/1", Found, hear, facts=facts)
     await journal.sleep(f"task/{task}/sleep/1", time.time() + 0.005)
-    await journal.step(f"task/{task}/verify/1", verify, facts=facts)
+    await journal.step(f"task/{task}/verify/1", Found, verify, facts=facts)
 
 
 async def drive(store: Store, run_id: str, service: str, reconciles: bool) -> None:
@@ -73,7 +81,7 @@ async def drive(store: Store, run_id: str, service: str, reconciles: bool) -> No
         return
     try:
         await asyncio.gather(
-            *(carry(journal, task, service, reconciles) for task in range(int(journal.run.spec.source)))
+            *(run_task(journal, task, service, reconciles) for task in range(int(journal.run.spec.source)))
         )
         await journal.set_state(RunState.DONE)
     except LeaseLost:
@@ -100,10 +108,10 @@ async def compete(address: str, run_id: str, folder: Path, limit: int, rounds: i
                 await asyncio.sleep(random.uniform(0, 0.01))
                 _held.clear()
 
-            async def nothing(_token: str) -> StepResult:
-                return StepResult(True)
+            async def nothing(_token: str) -> StepResult[Nothing]:
+                return StepResult(True, Nothing())
 
-            await journal.step(f"round/{number}", nothing)
+            await journal.step(f"round/{number}", Nothing, nothing)
         await journal.set_state(RunState.DONE)
         await store.close(journal)
 

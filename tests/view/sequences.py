@@ -23,6 +23,7 @@ from segue.domain.events import (
     StepEnded,
     StepStarted,
     TaskEnded,
+    TaskMarked,
     TaskStarted,
     VerdictGiven,
 )
@@ -59,6 +60,15 @@ class _History:
                 return  # killed
         self.add(RunEnded(self.draw(st.sampled_from(["done", "stopped", "needs_human"]))))
 
+    def decision(self) -> None:
+        """A person accepts or skips a task while nobody works on the run."""
+        self.now += self.draw(st.integers(0, 10_000_000))
+        key = self.draw(st.sampled_from(KEYS))
+        end = f"task/{key}/end"
+        self.add(StepStarted(2, "t", key, "end"), end)
+        self.add(TaskMarked(key, True, "person", "because", self.draw(st.booleans())), end)
+        self.add(StepEnded(2, True), end)
+
     def task(self, key: str) -> bool:
         """One task, perhaps cut off in the middle; returns whether it was."""
         self.add(TaskStarted(key, TITLES[key]))
@@ -66,8 +76,13 @@ class _History:
             if self.launch(key, number):
                 return True
         self.add(Committed(key, "c" * 40), f"task/{key}/commit/task")
-        done = self.draw(st.booleans())
-        self.add(TaskEnded(key, done, "because", remaining=self.draw(st.integers(0, 2))))
+        done, skipped = self.draw(st.booleans()), self.draw(st.integers(0, 4)) == 0
+        replanned = not done and not skipped and self.draw(st.integers(0, 3)) == 0
+        remaining = self.draw(st.integers(0, 2))
+        ended = TaskEnded(
+            key, done or skipped, "because", remaining=remaining, skipped=skipped, replanned=replanned
+        )
+        self.add(ended)
         return False
 
     def launch(self, key: str, number: int) -> bool:
@@ -111,4 +126,6 @@ def histories(draw: st.DrawFn) -> list[Recorded]:
     history = _History(draw)
     for number in range(draw(st.integers(1, 3))):
         history.session(first=number == 0)
+        if draw(st.integers(0, 3)) == 0:
+            history.decision()
     return history.events

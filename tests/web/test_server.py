@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.events import AgentText, AgentTool, NoticeGiven, PromptSent
+from segue.domain.events import AgentEnded, AgentText, AgentTool, NoticeGiven, PromptSent
+from segue.domain.outcome import Usage
 from segue.domain.run import RunState
 from segue.web.routes import list_pages
 from segue.web.step import cut_piece
@@ -99,7 +100,8 @@ def test_pages_look_the_same_on_postgres(place: Place, postgres: str) -> None:
     place.env["SEGUE_DATABASE_URL"] = postgres
     usage = {"input_tokens": 7, "output_tokens": 5, "cost_usd": 0.5}
     output = {"verdict": verdict(), "text": "done", "usage": usage, "exit_code": None}
-    run = make_run(postgres, [PromptSent("d1", 6, "Do it.")], output=output)
+    events = [PromptSent("d1", 6, "Do it."), AgentEnded(True, usage=Usage(7, 5, 0.5))]
+    run = make_run(postgres, events, output=output)
     with serving(place) as served:
         [row] = served.data("/runs?state=done&agent=scripted")["runs"]
         assert row["id"] == run.id

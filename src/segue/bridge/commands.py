@@ -64,10 +64,10 @@ class Extension:
     payload: Mapping[str, Any]
 
 
-BridgeCommand = Subagent | LocalAction | Remind | WebhookResult | Extension
+AgentCommand = Subagent | LocalAction | Remind | WebhookResult | Extension
 
 
-def serialise(command: BridgeCommand) -> str:
+def serialise(command: AgentCommand) -> str:
     """Return the line that parses back to the command; raise ValueError if a value has a line break."""
     line = _write(command)
     if re.search(r"[\r\n]", line):
@@ -75,7 +75,7 @@ def serialise(command: BridgeCommand) -> str:
     return line
 
 
-def hash_command(command: BridgeCommand) -> str:
+def hash_command(command: AgentCommand) -> str:
     """Return a hash that is the same for the same command, whenever it is read."""
     if isinstance(command, Remind):
         said = " ".join(command.said.lower().split()) or _format_time(command.when)
@@ -85,7 +85,7 @@ def hash_command(command: BridgeCommand) -> str:
     return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _write(command: BridgeCommand) -> str:
+def _write(command: AgentCommand) -> str:
     match command:
         case Subagent():
             return f"SUBAGENT: {_join(_subagent_pairs(command))}"

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from segue.bridge.commands import BridgeCommand, Remind, Subagent, serialise
+from segue.bridge.commands import AgentCommand, Remind, Subagent, serialise
 from segue.bridge.context import ConversationContext, notify_people
 from segue.bridge.execute import execute
 from segue.bridge.grammar import ParsedReply, parse_reply
@@ -182,7 +182,7 @@ class Conversation:
             hint=f"Fix it or raise the limit, then: segue bridge resume {self.context.journal.run.id}",
         )
 
-    async def _parse(self, key: str, reply: str) -> tuple[BridgeCommand, ...]:
+    async def _parse(self, key: str, reply: str) -> tuple[AgentCommand, ...]:
         """Parse a reply once: neither the clock nor the settings may change its commands later."""
         known = self.context.journal.recorded(f"{key}/read", ReplyOutput)
         if known is not None:
@@ -212,7 +212,7 @@ class Conversation:
         output = ReplyOutput(now.timestamp(), reply, tuple(lines), keywords, skipped, len(parsed.skipped))
         await self.context.journal.record(f"{key}/read", StepResult(True, output))
 
-    async def _start_command(self, key: str, command: BridgeCommand) -> None:
+    async def _start_command(self, key: str, command: AgentCommand) -> None:
         """Start a command, unless the journal knows its result; a reminder is recorded at once."""
         if isinstance(command, Remind):
             await execute(self.context, key, command)

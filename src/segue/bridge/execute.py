@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import entry_points
 from typing import Any
 
-from segue.bridge.commands import BridgeCommand, Extension, LocalAction, Remind, Subagent, WebhookResult
+from segue.bridge.commands import AgentCommand, Extension, LocalAction, Remind, Subagent, WebhookResult
 from segue.bridge.context import ConversationContext
 from segue.bridge.relay_client import run_action
 from segue.bridge.steps import CommandOutput
@@ -25,7 +25,7 @@ GROUP = "segue.bridge"
 _EXTENSION_SECONDS = 600.0
 
 
-async def execute(context: ConversationContext, key: str, command: BridgeCommand) -> None:
+async def execute(context: ConversationContext, key: str, command: AgentCommand) -> None:
     """Execute a command, unless the journal already knows its result."""
     match command:
         case Subagent():
@@ -58,7 +58,7 @@ def _event(key: str, output: CommandOutput) -> BridgeResult:
 async def _run_step(
     context: ConversationContext,
     key: str,
-    command: BridgeCommand,
+    command: AgentCommand,
     work: Callable[[str], Coroutine[Any, Any, dict[str, Any]]],
 ) -> None:
     """Run a command whose effect is identified by the step's token, so that it happens once."""

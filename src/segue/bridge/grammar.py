@@ -16,7 +16,7 @@ from typing import Any
 from segue.bridge.commands import (
     ACTION,
     KEY,
-    BridgeCommand,
+    AgentCommand,
     Extension,
     LocalAction,
     Remind,
@@ -54,7 +54,7 @@ class SkippedLine:
 class ParsedReply:
     """The commands and skipped lines of a reply, in order."""
 
-    commands: tuple[BridgeCommand, ...]
+    commands: tuple[AgentCommand, ...]
     skipped: tuple[SkippedLine, ...]
 
 
@@ -69,7 +69,7 @@ def parse_reply(
 ) -> ParsedReply:
     """Return the commands in a text; `keywords` are extra commands that take a JSON payload."""
     readers = _make_readers(now, zone, keywords)
-    found: dict[str, BridgeCommand] = {}
+    found: dict[str, AgentCommand] = {}
     skipped: list[SkippedLine] = []
     for number, line, fenced in _candidates(text, readers):
         try:
@@ -87,7 +87,7 @@ def parse_reply(
     return ParsedReply(tuple(found.values()), tuple(skipped))
 
 
-Reader = Callable[[str], BridgeCommand]
+Reader = Callable[[str], AgentCommand]
 
 
 def _make_readers(now: datetime, zone: tzinfo, keywords: Collection[str]) -> dict[str, Reader]:
@@ -120,7 +120,7 @@ def _find_fences(text: str) -> frozenset[int]:
     return frozenset(number for first, end in fences for number in range(first, end))
 
 
-def _parse_line(line: str, readers: dict[str, Reader], forbidden: bool) -> BridgeCommand:
+def _parse_line(line: str, readers: dict[str, Reader], forbidden: bool) -> AgentCommand:
     if forbidden:
         raise ValueError("it is in a code fence")
     if len(line) > _LONGEST:

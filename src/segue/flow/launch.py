@@ -165,6 +165,8 @@ class Launcher:
     """How many failed attempts a phase allows."""
     resting: dict[str, float] = field(default_factory=dict)
     """Agents that cannot work, and until when: the others take over."""
+    _admitted: set[str] = field(default_factory=set)
+    """Launches within the budget that the view does not count yet: several may begin at once."""
 
     def __post_init__(self) -> None:
         self.resting.update(self.view.limits)
@@ -180,7 +182,7 @@ class Launcher:
 
         state = self.journal.state(request.key)
         if state is None:
-            self._refuse_over_budget(request)
+            self._admit(request)
         facts = StepFacts(
             request.task or None,
             request.phase,
@@ -190,7 +192,10 @@ class Launcher:
             request.build_phase,
             msgspec.structs.replace(request.before, prompt=request.prompt.digest),
         )
-        result = await self.journal.step(request.key, LaunchOutput, work, facts=facts)
+        try:
+            result = await self.journal.step(request.key, LaunchOutput, work, facts=facts)
+        finally:
+            self._admitted.discard(request.key)
         if state in (None, StepState.STARTED):
             request.by.agent.forget(used)
         return result
@@ -245,6 +250,7 @@ class Launcher:
     async def _work(self, request: LaunchRequest, token: str, conclude: Conclude) -> StepResult[LaunchOutput]:
         text = request.prompt.text
         await self.journal.emit(PromptSent(request.prompt.digest, len(text), text), request.key)
+        self._admitted.discard(request.key)
         errors = ErrorRecorder(self.journal, request.task, request.phase, request.build_phase, request.key)
 
         async def emit(event: Event) -> None:
@@ -286,12 +292,13 @@ class Launcher:
             labels={**labels, "attempt": str(request.attempt)},
         )
 
-    def _refuse_over_budget(self, request: LaunchRequest) -> None:
-        """Check every cap before money is spent."""
-        reason = self.budget.exceeded(self.view.launches, self.view.usage)
+    def _admit(self, request: LaunchRequest) -> None:
+        """Check every cap before money is spent; raise OverBudget."""
+        reason = self.budget.exceeded(self.view.launches + len(self._admitted), self.view.usage)
         if reason:
             work = f"Task {request.task}" if request.task else "The plan"
             raise OverBudget(reason, work, self.journal.run.id)
+        self._admitted.add(request.key)
 
     def _next_agent(self, series: Series, number: int) -> ChosenAgent:
         """Return who makes this attempt: whoever began it, if it was begun; else the first who can."""

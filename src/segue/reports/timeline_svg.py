@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from segue.flow.phases import PHASES, VERIFY
+from segue.flow.phases import PHASES
+from segue.flow.phases.verify import VERIFY
 from segue.reports.charts import escape_text, wrap_svg
 from segue.reports.timeline import Bar, Lane, Timeline
 from segue.view.amounts import format_duration

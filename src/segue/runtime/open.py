@@ -94,15 +94,11 @@ async def open_run(
     with app.store(read_only=True) as known:
         last = _last(known, source.key)
     run = _unfinished(last)
-    restarts = app.loaded.settings.plan_changed == "restart" and source.rewritten() is not None
-    if plan.is_planned and not plan.pending and not restarts and not (run and run.state in _CUT_OFF):
+    if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
         yield None
         return
     parts, warnings = await build_parts(plan, home)
     spec, said = await _choose_place(plan, parts, home, last)
-    if restarts:
-        source.restart()
-        plan = plan_run(app, source, only, start)
     opener = _open_apart if spec.worktree else _open_in_place
     with app.store() as store:
         async with opener(plan, parts, store, home, spec, run) as opened:

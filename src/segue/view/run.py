@@ -160,8 +160,9 @@ class RunView:
     def _session(self, event: RunStarted | RunResumed, at: Recorded) -> None:
         if isinstance(event, RunResumed) and self._clock is not None and event.last_seen is not None:
             self._tick(min(event.last_seen, at.ts))
-        if self.active is not None:
-            self.active.state, self.active = "pending", None
+        if self.active is not None and self.active.state in _UNDER_WAY:
+            self.active.state = "pending"
+        self.active = None
         self._clock = at.ts
 
     def _ended(self, _event: RunEnded, at: Recorded) -> None:

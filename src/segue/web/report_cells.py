@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from segue.flow.phases import VERIFY
+from segue.flow.phases.verify import VERIFY
 from segue.reports.formatting import format_percent
 from segue.reports.gaps import NO_PHASE
 from segue.reports.html_page import PageCell, format_rows

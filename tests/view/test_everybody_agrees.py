@@ -1,0 +1,154 @@
+"""Whatever happened in a run: page, command, reports and live table show the same numbers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from segue.cli.runs import run_data
+from segue.cli.terminal.progress import Progress
+from segue.domain.events import Recorded, TaskEnded, TaskMarked
+from segue.domain.run import Run, RunKind, RunSpec, RunState
+from segue.ports import Store
+from segue.reports.selection import Dataset, Selection
+from segue.reports.usage import read_usage, read_work
+from segue.runtime.app import App
+from segue.store import connect
+from segue.store.database import Database, open_database
+from segue.store.encoding import encode
+from segue.store.rows import EVENT, encode_spec
+from segue.view.load import load_view
+from segue.view.run import RunView
+from segue.web.routes import PageRequest
+from segue.web.run import query_run
+from segue.web.runs import query_runs
+from tests.view.sequences import FACTS, TITLES, histories
+
+SPEC = RunSpec("planfile", *FACTS, titles=TITLES, kind=RunKind.PLAN)
+NUMBERS = itertools.count(1)
+TASK = ("state", "attempts", "tokens", "cost_usd", "seconds")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One database for all examples: making one takes longer than everything else."""
+
+    address: str
+    folder: Path
+    database: Database
+
+    def write(self, events: list[Recorded]) -> str:
+        """Write a run with these events and return its id."""
+        number = next(NUMBERS)
+        run, state = f"run-{number:06}", str(RunState.STOPPED)
+        columns = ("id", "source_key", "kind", "spec", "state", "created", "updated")
+        row = (run, "k", str(SPEC.kind), encode_spec(SPEC), state, number, number)
+        rows = [(run, e.seq, e.ts, e.step, e.type, encode(e.data)) for e in events]
+        with self.database.transaction():
+            self.database.append("orchestrator_runs", columns, [row])
+            self.database.append("orchestrator_events", EVENT, rows)
+        return run
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    folder = tmp_path_factory.mktemp("agree")
+    address = str(folder / "segue.db")
+    connect(address).disconnect()
+    database = open_database(address)
+    yield Shared(address, folder, database)
+    database.close()
+
+
+def figures(view: RunView) -> dict[str, Any]:
+    """The numbers of a view."""
+    tasks = {
+        task.key: (task.state, task.attempts, task.usage.tokens, task.usage.cost_usd, task.seconds)
+        for task in view.tasks.values()
+    }
+    usage = view.usage
+    return {"run": (view.launches, usage.tokens, usage.cost_usd, view.work_ms / 1000), "tasks": tasks}
+
+
+def shown(used: dict[str, Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
+    """The numbers of JSON."""
+    run = tuple(used[name] for name in ("launches", "tokens", "cost_usd", "seconds"))
+    return {"run": run, "tasks": {task["key"]: tuple(task[name] for name in TASK) for task in tasks}}
+
+
+def on_page(app: App, store: Store, run: Run) -> dict[str, Any]:
+    data = json.loads(json.dumps(query_run(PageRequest(app, store, {"run": run.id}, {})), default=str))
+    assert data["done"] == sum(task["state"] in ("done", "skipped") for task in data["tasks"])
+    assert data["total"] == len(data["tasks"])
+    return shown(data["used"], data["tasks"])
+
+
+def in_live_table(events: list[Recorded]) -> dict[str, Any]:
+    progress = Progress(RunView.of(TITLES))
+    for event in events:
+        progress.take(event)
+    view = progress.view.close(RunState.STOPPED)
+    assert [row.key for row in progress.rows()] == list(view.tasks)
+    return figures(view)
+
+
+def compare_reports(store: Store, run: Run, view: RunView) -> None:
+    """The reports count the same in SQL."""
+    dataset = Dataset(store, Selection(run=run.id))
+    used, work = read_usage(dataset)[run.id], read_work(dataset).get(run.id, 0)
+    assert used.launches == view.launches
+    assert used.usage.tokens == view.usage.tokens
+    assert used.usage.cost_usd == pytest.approx(view.usage.cost_usd)
+    assert work == view.work_ms
+    assert dict(used.attempts) == {task.key: task.attempts for task in view.tasks.values() if task.attempts}
+    rows = {row["task"]: row for row in dataset.ask("tasks")}
+    for key, row in rows.items():
+        state = view.tasks[key].state
+        ended = state in ("done", "skipped", "needs_human", "replanned")
+        assert bool(row["ended"]) == ended, (state, row)
+        assert bool(row["done"] or row["accepted"]) == (state == "done")
+        assert bool(row["skipped"]) == (state == "skipped")
+        assert bool(row["replaced"]) == (state == "replanned")
+
+
+@given(histories())
+@settings(
+    max_examples=25,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_everybody_shows_the_same_numbers(shared: Shared, events: list[Recorded]) -> None:
+    run_id = shared.write(events)
+    app = App.load(shared.folder, None, {"database_url": shared.address})
+    with connect(shared.address, read_only=True) as store:
+        run = store.run(run_id)
+        assert run is not None
+        view = load_view(store, run)
+        expected = figures(view)
+        assert on_page(app, store, run) == expected
+        [row] = [row for row in query_runs(PageRequest(app, store, {}, {}))["runs"] if row["id"] == run_id]
+        assert shown(row, [])["run"] == expected["run"]
+        status = run_data(run, view)["tasks"]
+        assert {task["key"]: tuple(task[name] for name in TASK) for task in status} == expected["tasks"]
+        assert in_live_table(events) == expected
+        compare_reports(store, run, view)
+
+
+@given(histories())
+@settings(max_examples=50, deadline=None)
+def test_the_last_word_about_a_task_counts(events: list[Recorded]) -> None:
+    view = RunView.of(TITLES, events).close(RunState.STOPPED)
+    for key, task in view.tasks.items():
+        words = [e.event for e in events if getattr(e.event, "task", None) == key]
+        last = next((w for w in reversed(words) if isinstance(w, TaskEnded | TaskMarked)), None)
+        if task.state == "needs_human":
+            assert isinstance(last, TaskEnded)
+            assert not last.done
