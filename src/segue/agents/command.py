@@ -27,16 +27,13 @@ _PLACEHOLDERS = ("model", "mode", "workspace", "task", "session")
 class CommandOptions(Options, frozen=True):
     """The table `[agents.command]`."""
 
-    argv: Annotated[
-        list[str],
-        Meta(
-            min_length=1,
-            description="The program and its arguments. Replaced in them: {model}, {mode}, {workspace}, "
-            "{task}, {session}; a brace is {{ or }}.",
-        ),
-    ]
-    pass_env: Annotated[list[str], Meta(description="Environment variables that the program may see.")] = []
-    env: Annotated[dict[str, str], Meta(description="Environment variables to set for the program.")] = {}
+    argv: Annotated[list[str], Meta(min_length=1)]
+    """The program and its arguments. Replaced in them: {model}, {mode}, {workspace}, {task}, {session}; a
+    brace is {{ or }}."""
+    pass_env: list[str] = []
+    """Environment variables that the program may see."""
+    env: dict[str, str] = {}
+    """Environment variables to set for the program."""
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:

@@ -1,10 +1,9 @@
 """The table `[bridge]`: what an agent's commands may do, and how much of it."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta
 from msgspec.structs import force_setattr
 
 from segue.domain.options import Amount, Count, OptionError, Options, Port, Seconds
@@ -71,74 +70,57 @@ class AllowedRepo(Options, frozen=True):
 class BridgeSettings(Options, frozen=True):
     """What an agent's commands may do, and how much of it."""
 
-    allow_repos: Annotated[
-        tuple[str | AllowedRepo, ...],
-        Meta(
-            description="Where subagents may work: `github.com/me/app`, `me/*`, a folder, or "
-            '`{ repo = "github.com/me/app", folder = "~/src/app" }` for agents on this machine.'
-        ),
-    ] = ()
-    subagent: Annotated[
-        str | None, Meta(description="The agent of subagents; that of the conversation if unset.")
-    ] = None
-    allow_agents: Annotated[
-        tuple[str, ...], Meta(description="More agents that a `SUBAGENT` line may name with `agent=`.")
-    ] = ()
-    wait: Annotated[
-        bool, Meta(description="Report to the agent only when all of its subagents have finished.")
-    ] = True
-    reads: Annotated[
-        Literal["last", "turn"],
-        Meta(description="Look for commands in the agent's last message, or in its whole turn."),
-    ] = "last"
-    in_fences: Annotated[bool, Meta(description="Run commands inside code fences too.")] = False
-    mode: Annotated[
-        Literal["edit", "plan", "ask"],
-        Meta(description="What the agent of the conversation may do in its own repository."),
-    ] = "edit"
-    commands: Annotated[Count, Meta(description="Commands to run from one reply.")] = 20
-    rounds: Annotated[Count, Meta(description="Replies of the agent per message of a person.")] = 20
-    launches: Annotated[
-        Count, Meta(description="Launches per conversation, replies and subagents together.")
-    ] = 50
-    cost_usd: Annotated[
-        Amount | None, Meta(description="US dollars per conversation; needs agents that report cost.")
-    ] = None
-    concurrency: Annotated[
-        Count, Meta(description="Subagents that work at the same time, over all conversations.")
-    ] = 3
-    time_zone: Annotated[
-        str, Meta(description="The time zone of times such as `tomorrow 9:00` that name none.")
-    ] = "UTC"
-    relay_url: Annotated[str | None, Meta(description="The address of the relay: see docs/relay.md.")] = None
-    relay_token_env: Annotated[str, Meta(description="The environment variable with the relay's token.")] = (
-        "SEGUE_RELAY_TOKEN"
-    )
-    relay_token_file: Annotated[
-        Path | None, Meta(description="A file with the relay's token, instead of the variable.")
-    ] = None
-    relay_timeout: Annotated[Seconds, Meta(description="Seconds an action may take.")] = 900
-    extensions: Annotated[
-        tuple[str, ...], Meta(description="More commands that agents may use: see docs/bridge.md.")
-    ] = ()
-    listen: Annotated[str, Meta(description="The address `segue bridge serve` listens on.")] = "127.0.0.1"
-    port: Annotated[Port, Meta(description="Its port; 0 picks a free one.")] = 8377
-    hosts: Annotated[
-        tuple[str, ...], Meta(description="More host names it answers to, such as that of a tunnel.")
-    ] = ()
-    token_env: Annotated[
-        str, Meta(description="The environment variable with the token of `bridge serve`.")
-    ] = "SEGUE_BRIDGE_TOKEN"
-    webhook_secret_env: Annotated[
-        str, Meta(description="The environment variable with the secret that signs Cursor's webhooks.")
-    ] = "CURSOR_WEBHOOK_SECRET"
-    completion_url: Annotated[
-        str | None,
-        Meta(description="Where to report the end of every subagent, in the form of Cursor's webhooks."),
-    ] = None
-    completion_secret_env: Annotated[
-        str, Meta(description="The environment variable with the secret that signs these reports.")
-    ] = "SEGUE_COMPLETION_SECRET"
+    allow_repos: tuple[str | AllowedRepo, ...] = ()
+    """Where subagents may work: `github.com/me/app`, `me/*`, a folder, or `{ repo = "github.com/me/app",
+    folder = "~/src/app" }` for agents on this machine."""
+    subagent: str | None = None
+    """The agent of subagents; that of the conversation if unset."""
+    allow_agents: tuple[str, ...] = ()
+    """More agents that a `SUBAGENT` line may name with `agent=`."""
+    wait: bool = True
+    """Report to the agent only when all of its subagents have finished."""
+    reads: Literal["last", "turn"] = "last"
+    """Look for commands in the agent's last message, or in its whole turn."""
+    in_fences: bool = False
+    """Run commands inside code fences too."""
+    mode: Literal["edit", "plan", "ask"] = "edit"
+    """What the agent of the conversation may do in its own repository."""
+    commands: Count = 20
+    """Commands to run from one reply."""
+    rounds: Count = 20
+    """Replies of the agent per message of a person."""
+    launches: Count = 50
+    """Launches per conversation, replies and subagents together."""
+    cost_usd: Amount | None = None
+    """US dollars per conversation; needs agents that report cost."""
+    concurrency: Count = 3
+    """Subagents that work at the same time, over all conversations."""
+    time_zone: str = "UTC"
+    """The time zone of times such as `tomorrow 9:00` that name none."""
+    relay_url: str | None = None
+    """The address of the relay: see docs/relay.md."""
+    relay_token_env: str = "SEGUE_RELAY_TOKEN"
+    """The environment variable with the relay's token."""
+    relay_token_file: Path | None = None
+    """A file with the relay's token, instead of the variable."""
+    relay_timeout: Seconds = 900
+    """Seconds an action may take."""
+    extensions: tuple[str, ...] = ()
+    """More commands that agents may use: see docs/bridge.md."""
+    listen: str = "127.0.0.1"
+    """The address `segue bridge serve` listens on."""
+    port: Port = 8377
+    """Its port; 0 picks a free one."""
+    hosts: tuple[str, ...] = ()
+    """More host names it answers to, such as that of a tunnel."""
+    token_env: str = "SEGUE_BRIDGE_TOKEN"
+    """The environment variable with the token of `bridge serve`."""
+    webhook_secret_env: str = "CURSOR_WEBHOOK_SECRET"
+    """The environment variable with the secret that signs Cursor's webhooks."""
+    completion_url: str | None = None
+    """Where to report the end of every subagent, in the form of Cursor's webhooks."""
+    completion_secret_env: str = "SEGUE_COMPLETION_SECRET"
+    """The environment variable with the secret that signs these reports."""
 
     def __post_init__(self) -> None:
         try:

@@ -9,7 +9,19 @@ from segue.config.bridge import BridgeSettings
 from segue.config.provider import ProviderSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
-from segue.domain.options import Amount, Commands, Count, OptionError, Options, Seconds, Secret, Text
+from segue.domain.options import (
+    Amount,
+    Bytes,
+    Commands,
+    Count,
+    NonNegative,
+    NonNegativeFloat,
+    OptionError,
+    Options,
+    Seconds,
+    Secret,
+    Text,
+)
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.notify.options import NotifySettings
@@ -47,38 +59,31 @@ class AgentNames(str):
 class LimitSettings(Options, frozen=True):
     """What a launch and a whole run may use."""
 
-    phase_timeout: Annotated[Seconds, Meta(description="Seconds one launch of an agent may take.")] = 1800
-    idle_timeout: Annotated[Seconds, Meta(description="Seconds an agent may print nothing.")] = 900
-    run_timeout: Annotated[Seconds | None, Meta(description="Seconds the whole run may take.")] = None
-    kill_grace: Annotated[
-        float, Meta(ge=0, description="Seconds to wait after interrupt, then after terminate, before kill.")
-    ] = 3
-    attempts: Annotated[
-        Count, Meta(description="Launches per phase of a task before the task needs a human.")
-    ] = 1
-    resolutions: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
-        Meta(
-            description="How often a task that fails verification is sent back to the agent; "
-            "2 if unset, 5 in the flow `build`."
-        ),
-    ] = None
-    replans: Annotated[
-        int, Meta(ge=0, description="How often a plan made by an agent may be revised in one run.")
-    ] = 10
-    launches: Annotated[Count | None, Meta(description="Launches per run.")] = None
-    tokens: Annotated[Count | None, Meta(description="Tokens per run; needs an agent that reports them.")] = (
-        None
-    )
-    cost_usd: Annotated[
-        Amount | None, Meta(description="US dollars per run; needs an agent that reports cost.")
-    ] = None
-    output_bytes: Annotated[Count, Meta(description="Bytes one launch may print before it is stopped.")] = (
-        2 * 1024**3
-    )
-    kept_bytes: Annotated[
-        int, Meta(ge=1024, description="Bytes of each output stream kept as events; the rest is counted.")
-    ] = 1024**2
+    phase_timeout: Seconds = 1800
+    """Seconds one launch of an agent may take."""
+    idle_timeout: Seconds = 900
+    """Seconds an agent may print nothing."""
+    run_timeout: Seconds | None = None
+    """Seconds the whole run may take."""
+    kill_grace: NonNegativeFloat = 3
+    """Seconds to wait after interrupt, then after terminate, before kill."""
+    attempts: Count = 1
+    """Launches per phase of a task before the task needs a human."""
+    resolutions: NonNegative | None = None
+    """How often a task that fails verification is sent back to the agent; 2 if unset, 5 in the flow
+    `build`."""
+    replans: NonNegative = 10
+    """How often a plan made by an agent may be revised in one run."""
+    launches: Count | None = None
+    """Launches per run."""
+    tokens: Count | None = None
+    """Tokens per run; needs an agent that reports them."""
+    cost_usd: Amount | None = None
+    """US dollars per run; needs an agent that reports cost."""
+    output_bytes: Count = 2 * 1024**3
+    """Bytes one launch may print before it is stopped."""
+    kept_bytes: Bytes = 1024**2
+    """Bytes of each output stream kept as events; the rest is counted."""
 
     def launch(self) -> "Limits":
         """Return the limits of one launch."""
@@ -98,70 +103,64 @@ class LimitSettings(Options, frozen=True):
 class ReviewSettings(Options, frozen=True):
     """Who reviews the agent's changes, and what happens with the findings."""
 
-    reviewer: Annotated[
-        str | None,
-        Meta(description="`stet`, `ruff`, `semgrep`, `command` or `none`; if unset, stet if it is found."),
-    ] = None
-    max_address_rounds: Annotated[
-        int, Meta(ge=0, description="How often the agent is asked to address findings.")
-    ] = 5
-    on_findings_remaining: Annotated[
-        Literal["warn", "fail"],
-        Meta(description="What to do with a task that still has findings after the last round."),
-    ] = "warn"
-    on_review_failure: Annotated[
-        Literal["fail", "retry_once", "skip"], Meta(description="What to do when the reviewer itself fails.")
-    ] = "fail"
-    min_severity: Annotated[Severity, Meta(description="Ignore findings that are less severe.")] = (
-        Severity.INFO
-    )
-    dismiss: Annotated[
-        tuple[DismissRule, ...], Meta(description="Findings to dismiss without asking the agent.")
-    ] = ()
+    reviewer: str | None = None
+    """`stet`, `ruff`, `semgrep`, `command` or `none`; if unset, stet if it is found."""
+    max_address_rounds: NonNegative = 5
+    """How often the agent is asked to address findings."""
+    on_findings_remaining: Literal["warn", "fail"] = "warn"
+    """What to do with a task that still has findings after the last round."""
+    on_review_failure: Literal["fail", "retry_once", "skip"] = "fail"
+    """What to do when the reviewer itself fails."""
+    min_severity: Severity = Severity.INFO
+    """Ignore findings that are less severe."""
+    dismiss: tuple[DismissRule, ...] = ()
+    """Findings to dismiss without asking the agent."""
 
 
 class RoleSettings(Options, frozen=True):
     """Which agent has which role: `NAME`, `NAME:MODEL`, or a list; the first that can work does."""
 
-    plan: Annotated[AgentNames | None, Meta(description="Who plans.")] = None
-    execute: Annotated[
-        AgentNames | None, Meta(description="Who does the work, and fixes it when it is sent back.")
-    ] = None
-    address: Annotated[
-        AgentNames | None, Meta(description="Who addresses review findings; `execute` if unset.")
-    ] = None
-    verify: Annotated[AgentNames | None, Meta(description="Who judges, when an agent does.")] = None
-    research: Annotated[
-        AgentNames | None, Meta(description="Who searches the web, when no search service does.")
-    ] = None
+    plan: AgentNames | None = None
+    """Who plans."""
+    execute: AgentNames | None = None
+    """Who does the work, and fixes it when it is sent back."""
+    address: AgentNames | None = None
+    """Who addresses review findings; `execute` if unset."""
+    verify: AgentNames | None = None
+    """Who judges, when an agent does."""
+    research: AgentNames | None = None
+    """Who searches the web, when no search service does."""
 
 
 class FinalSettings(Options, frozen=True):
     """Commands run once after the last task; their output is stored and reported."""
 
-    review: Annotated[Commands, Meta(description="Commands of the final review.")] = Commands()
-    audit: Annotated[Commands, Meta(description="Commands of the final audit.")] = Commands()
-    timeout: Annotated[Seconds, Meta(description="Seconds one of these commands may take.")] = 3600
+    review: Commands = Commands()
+    """Commands of the final review."""
+    audit: Commands = Commands()
+    """Commands of the final audit."""
+    timeout: Seconds = 3600
+    """Seconds one of these commands may take."""
 
 
 class LogSettings(Options, frozen=True):
     """The structured log; prompts appear in it as length and hash only."""
 
-    file: Annotated[str | None, Meta(description="The log file; `-` is stderr; no log if unset.")] = None
-    format: Annotated[Literal["json", "text"], Meta(description="JSON lines or text.")] = "json"
+    file: str | None = None
+    """The log file; `-` is stderr; no log if unset."""
+    format: Literal["json", "text"] = "json"
+    """JSON lines or text."""
 
 
 class DiagnosticSettings(Options, frozen=True):
     """The commands that a judge may ask for to find out more."""
 
-    allow: Annotated[
-        tuple[str, ...],
-        Meta(description="The beginnings of allowed commands; `*` stands for one plain word."),
-    ] = ALLOWED
-    timeout: Annotated[Seconds, Meta(description="Seconds one of these commands may take.")] = 300
-    output_bytes: Annotated[
-        int, Meta(ge=1024, description="Bytes of their output to keep: the end, where errors are.")
-    ] = 32 * 1024
+    allow: tuple[str, ...] = ALLOWED
+    """The beginnings of allowed commands; `*` stands for one plain word."""
+    timeout: Seconds = 300
+    """Seconds one of these commands may take."""
+    output_bytes: Bytes = 32 * 1024
+    """Bytes of their output to keep: the end, where errors are."""
 
     def __post_init__(self) -> None:
         for rule in self.allow if self.allow is not ALLOWED else ():
@@ -176,122 +175,76 @@ class DiagnosticSettings(Options, frozen=True):
 class GcSettings(Options, frozen=True):
     """What `segue gc` removes."""
 
-    keep_days: Annotated[
-        float, Meta(ge=0, description="Days to keep the files of a run that is done or failed.")
-    ] = 30
+    keep_days: NonNegativeFloat = 30
+    """Days to keep the files of a run that is done or failed."""
 
 
 class StoreSettings(Options, frozen=True):
     """How runs deal with their database."""
 
-    patience: Annotated[
-        float,
-        Meta(ge=0, description="Seconds a run continues while Postgres is unreachable; events are buffered."),
-    ] = 300
+    patience: NonNegativeFloat = 300
+    """Seconds a run continues while Postgres is unreachable; events are buffered."""
 
 
 class FlowSettings(Options, frozen=True):
     """A flow of your own: the table `[flows.NAME]`."""
 
-    phases: Annotated[
-        tuple[Text, ...], Meta(min_length=1, description="The phases of each task, in their order.")
-    ]
+    phases: Annotated[tuple[Text, ...], Meta(min_length=1)]
+    """The phases of each task, in their order."""
 
 
 class Settings(Options, frozen=True):
     """All settings."""
 
-    agent: Annotated[
-        AgentNames | None,
-        Meta(
-            description="Who does the work: see `segue agent list`; others take over when the first cannot."
-        ),
-    ] = None
-    model: Annotated[str | None, Meta(description="The agent's model; its own default if unset.")] = None
-    flow: Annotated[
-        str | None,
-        Meta(
-            description="The phases of each task: `execute`, `review`, `plan`, `spec`, `build`, or one of "
-            "your own; the usual one for the source and the agent if unset."
-        ),
-    ] = None
-    source: Annotated[
-        Path | None, Meta(description="The plan or Spec Kit folder that `segue run` uses when none is named.")
-    ] = None
-    source_kind: Annotated[
-        str | None, Meta(description="The kind of the source, where it is not recognised: `segue plugins`.")
-    ] = None
-    repo: Annotated[Path | None, Meta(description="The repository to work in when none is named.")] = None
-    commit: Annotated[
-        Literal["task", "phase", "never"], Meta(description="When Segue commits the agent's changes.")
-    ] = "task"
-    allow_dirty: Annotated[bool, Meta(description="Start even if the work tree has uncommitted changes.")] = (
-        False
-    )
-    worktree: Annotated[
-        bool, Meta(description="Give each run a git worktree of its own; yours is not touched.")
-    ] = False
-    worktree_end: Annotated[
-        Literal["keep", "merge"],
-        Meta(
-            description="What to do with the branch of such a run when it is done: keep it, or merge it into "
-            "yours if there is no conflict."
-        ),
-    ] = "keep"
-    allow_no_change: Annotated[bool, Meta(description="Let a task succeed without changing anything.")] = (
-        False
-    )
-    plan_format: Annotated[
-        Literal["strict", "lenient"],
-        Meta(description="`lenient` also reads headings such as `### Task 3: Title`."),
-    ] = "strict"
-    verify: Annotated[
-        Literal["task", "strict"],
-        Meta(
-            description="`strict` judges every task of a story by all of its scenarios; `task` does so at "
-            "the story's last open task."
-        ),
-    ] = "task"
-    judged_by: Annotated[
-        str | None,
-        Meta(
-            description="Who decides whether a task is done: a model, an agent in the role `verify` (each "
-            "with the checks), or the checks alone. If unset: an agent in the flow `build`, else a model."
-        ),
-    ] = None
-    checks: Annotated[
-        Commands,
-        Meta(description='Commands that must succeed before a task is done, e.g. `["pytest -q"]`.'),
-    ] = Commands()
-    smoke: Annotated[
-        dict[BuildPhaseName, Commands],
-        Meta(
-            description="More checks for the steps of a build phase: `setup`, `schema`, `backend`, "
-            "`frontend`, `testing`, `deployment`."
-        ),
-    ] = {}
-    replan: Annotated[
-        Literal["caveats", "always", "never"],
-        Meta(description="When to revise the rest of a plan made by an agent, after each step."),
-    ] = "caveats"
-    plan_changed: Annotated[
-        Literal["ask", "keep", "restart"],
-        Meta(description="What to do when the plan has changed since one of its tasks was completed."),
-    ] = "ask"
-    continue_with_remaining_tasks: Annotated[
-        bool, Meta(description="Continue with the next task when one needs a human.")
-    ] = False
-    max_consecutive_task_failures: Annotated[
-        Count | None,
-        Meta(description="Stop after this many failed tasks in a row, even if the run may continue."),
-    ] = None
-    state_dir: Annotated[
-        Path | None, Meta(description="Where Segue keeps its files; the user's state folder if unset.")
-    ] = None
-    database_url: Annotated[
-        Secret | None,
-        Meta(description="`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."),
-    ] = None
+    agent: AgentNames | None = None
+    """Who does the work: see `segue agent list`; others take over when the first cannot."""
+    model: str | None = None
+    """The agent's model; its own default if unset."""
+    flow: str | None = None
+    """The phases of each task: `execute`, `review`, `plan`, `spec`, `build`, or one of your own; the usual
+    one for the source and the agent if unset."""
+    source: Path | None = None
+    """The plan or Spec Kit folder that `segue run` uses when none is named."""
+    source_kind: str | None = None
+    """The kind of the source, where it is not recognised: `segue plugins`."""
+    repo: Path | None = None
+    """The repository to work in when none is named."""
+    commit: Literal["task", "phase", "never"] = "task"
+    """When Segue commits the agent's changes."""
+    allow_dirty: bool = False
+    """Start even if the work tree has uncommitted changes."""
+    worktree: bool = False
+    """Give each run a git worktree of its own; yours is not touched."""
+    worktree_end: Literal["keep", "merge"] = "keep"
+    """What to do with the branch of such a run when it is done: keep it, or merge it into yours if there is
+    no conflict."""
+    allow_no_change: bool = False
+    """Let a task succeed without changing anything."""
+    plan_format: Literal["strict", "lenient"] = "strict"
+    """`lenient` also reads headings such as `### Task 3: Title`."""
+    verify: Literal["task", "strict"] = "task"
+    """`strict` judges every task of a story by all of its scenarios; `task` does so at the story's last open
+    task."""
+    judged_by: str | None = None
+    """Who decides whether a task is done: a model, an agent in the role `verify` (each with the checks), or
+    the checks alone. If unset: an agent in the flow `build`, else a model."""
+    checks: Commands = Commands()
+    """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
+    smoke: dict[BuildPhaseName, Commands] = {}
+    """More checks for the steps of a build phase: `setup`, `schema`, `backend`, `frontend`, `testing`,
+    `deployment`."""
+    replan: Literal["caveats", "always", "never"] = "caveats"
+    """When to revise the rest of a plan made by an agent, after each step."""
+    plan_changed: Literal["ask", "keep", "restart"] = "ask"
+    """What to do when the plan has changed since one of its tasks was completed."""
+    continue_with_remaining_tasks: bool = False
+    """Continue with the next task when one needs a human."""
+    max_consecutive_task_failures: Count | None = None
+    """Stop after this many failed tasks in a row, even if the run may continue."""
+    state_dir: Path | None = None
+    """Where Segue keeps its files; the user's state folder if unset."""
+    database_url: Secret | None = None
+    """`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."""
     roles: RoleSettings = RoleSettings()
     store: StoreSettings = StoreSettings()
     gc: GcSettings = GcSettings()
@@ -307,33 +260,21 @@ class Settings(Options, frozen=True):
     notify: NotifySettings = NotifySettings()
     relay: RelaySettings = RelaySettings()
     bridge: BridgeSettings = BridgeSettings()
-    sources: Annotated[
-        dict[str, dict[str, Any]], Meta(description="Options per source that is a plug-in.")
-    ] = {}
-    judges: Annotated[
-        dict[str, dict[str, Any]], Meta(description="Options per judge that is a plug-in.")
-    ] = {}
-    searchers: Annotated[
-        dict[str, dict[str, Any]], Meta(description="Options per search service that is a plug-in.")
-    ] = {}
-    notifiers: Annotated[
-        dict[str, dict[str, Any]],
-        Meta(description="Options per notifier that is a plug-in; naming one switches it on."),
-    ] = {}
-    flows: Annotated[
-        dict[str, FlowSettings], Meta(description="Flows of your own, each a list of phases.")
-    ] = {}
-    reviewers: Annotated[
-        dict[str, dict[str, Any]], Meta(description="Options per reviewer: see docs/reviewing.md.")
-    ] = {}
-    profiles: Annotated[
-        dict[str, dict[str, Any]],
-        Meta(description="Models composed of several models: see docs/litellm.md."),
-    ] = {}
-    agents: Annotated[
-        dict[str, dict[str, Any]], Meta(description="Options per agent: see `segue agent schema NAME`.")
-    ] = {}
-    acp: Annotated[
-        dict[str, dict[str, Any]],
-        Meta(description="More agents that speak the Agent Client Protocol: see docs/agents.md."),
-    ] = {}
+    sources: dict[str, dict[str, Any]] = {}
+    """Options per source that is a plug-in."""
+    judges: dict[str, dict[str, Any]] = {}
+    """Options per judge that is a plug-in."""
+    searchers: dict[str, dict[str, Any]] = {}
+    """Options per search service that is a plug-in."""
+    notifiers: dict[str, dict[str, Any]] = {}
+    """Options per notifier that is a plug-in; naming one switches it on."""
+    flows: dict[str, FlowSettings] = {}
+    """Flows of your own, each a list of phases."""
+    reviewers: dict[str, dict[str, Any]] = {}
+    """Options per reviewer: see docs/reviewing.md."""
+    profiles: dict[str, dict[str, Any]] = {}
+    """Models composed of several models: see docs/litellm.md."""
+    agents: dict[str, dict[str, Any]] = {}
+    """Options per agent: see `segue agent schema NAME`."""
+    acp: dict[str, dict[str, Any]] = {}
+    """More agents that speak the Agent Client Protocol: see docs/agents.md."""

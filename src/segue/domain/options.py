@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Self, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
@@ -14,14 +17,17 @@ from segue.domain.argv import split
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of every table of options. Declare each field with `Annotated[type, Meta(description=…)]`.
+    """Base of every table of options: the string below a field says what it means.
 
-    Constraints belong to the type itself: `Annotated[Seconds | None, Meta(description=…)]`. A type of your
-    own has a class method `read_option(value)` that raises ValueError, and `option_schema()`.
+    Constraints belong to the type: `Count`, `Seconds | None`, `Annotated[str, Meta(pattern=…)]`. A type of
+    your own has a class method `read_option(value)` that raises ValueError, and `option_schema()`.
     """
 
 
 Count = Annotated[int, Meta(ge=1)]
+NonNegative = Annotated[int, Meta(ge=0)]
+NonNegativeFloat = Annotated[float, Meta(ge=0)]
+Bytes = Annotated[int, Meta(ge=1024)]
 Amount = Annotated[float, Meta(gt=0)]
 Seconds = Annotated[float, Meta(gt=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -171,22 +177,40 @@ class OptionField:
 
 def option_fields(kind: type[Any]) -> list[OptionField]:
     """Return the options of a table in the order of their declaration."""
-    return [_describe(field) for field in msgspec.structs.fields(kind)]
+    return [_describe(field, kind) for field in msgspec.structs.fields(kind)]
 
 
-def _describe(field: msgspec.structs.FieldInfo) -> OptionField:
+def _describe(field: msgspec.structs.FieldInfo, kind: type[Any]) -> OptionField:
     default = field.default
     if field.default_factory is not msgspec.NODEFAULT:
         default = field.default_factory()
-    metas = get_args(field.type)[1:] if get_origin(field.type) is Annotated else ()
-    texts = [meta.description for meta in metas if isinstance(meta, Meta) and meta.description]
     return OptionField(
         field.encode_name,
         field.type,
         None if default is msgspec.NODEFAULT else default,
         field.required,
-        texts[-1] if texts else "",
+        _read_descriptions(kind.__module__, kind.__qualname__).get(field.name, ""),
     )
+
+
+@cache
+def _read_descriptions(module: str, class_name: str) -> Mapping[str, str]:
+    """Return the strings below the fields of a class, read from its source; none if there is no source."""
+    import ast
+
+    loader: Any = getattr(getattr(sys.modules.get(module), "__spec__", None), "loader", None)
+    source = loader.get_source(module) if hasattr(loader, "get_source") else None
+    body: list[ast.stmt] = ast.parse(source or "").body
+    for name in class_name.split("."):
+        found = (node for node in body if isinstance(node, ast.ClassDef) and node.name == name)
+        body = getattr(next(found, None), "body", [])
+    return {
+        field.target.id: " ".join(text.split())
+        for field, below in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if isinstance(text := below.value.value, str)
+    }
 
 
 def option_values(options: msgspec.Struct) -> dict[str, Any]:
@@ -203,7 +227,21 @@ def options_schema(kind: type[Any]) -> dict[str, Any]:
     schema = msgspec.json.schema(kind, schema_hook=_schema)
     name = schema.pop("$ref").rpartition("/")[2]
     inner = schema["$defs"]
+    for table in _find_tables(kind):
+        for field in option_fields(table):
+            if field.description:
+                inner[table.__name__]["properties"][field.name]["description"] = field.description
     return {**inner.pop(name), **({"$defs": inner} if inner else {})}
+
+
+def _find_tables(kind: Any) -> Iterator[type[msgspec.Struct]]:
+    """Yield the tables that a type consists of, itself first."""
+    parts = get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield kind
+        parts = tuple(field.type for field in msgspec.structs.fields(kind))
+    for part in parts:
+        yield from _find_tables(part)
 
 
 def _schema(kind: type[Any]) -> dict[str, Any]:

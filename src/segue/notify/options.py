@@ -15,27 +15,30 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 class TerminalSettings(Options, frozen=True):
     """The table `[notify.terminal]`."""
 
-    enabled: Annotated[bool, Meta(description="Ring the bell and write a line to stderr.")] = False
+    enabled: bool = False
+    """Ring the bell and write a line to stderr."""
 
 
 class DesktopSettings(Options, frozen=True):
     """The table `[notify.desktop]`."""
 
-    enabled: Annotated[bool, Meta(description="Show a desktop notification.")] = False
-    timeout: Annotated[Seconds, Meta(description="Seconds the desktop's program may take.")] = 10
+    enabled: bool = False
+    """Show a desktop notification."""
+    timeout: Seconds = 10
+    """Seconds the desktop's program may take."""
 
 
 class WebhookSettings(Options, frozen=True):
     """The table `[notify.webhook]`."""
 
-    url: Annotated[
-        Secret | None, Meta(description="Where to post notifications as JSON; none are posted if unset.")
-    ] = None
-    secret_env: Annotated[
-        str, Meta(description="The environment variable with the key that signs them; unsigned if empty.")
-    ] = ""
-    attempts: Annotated[int, Meta(ge=1, le=20, description="How often to try to post one notification.")] = 4
-    timeout: Annotated[Seconds, Meta(description="Seconds for one notification, all attempts together.")] = 20
+    url: Secret | None = None
+    """Where to post notifications as JSON; none are posted if unset."""
+    secret_env: str = ""
+    """The environment variable with the key that signs them; unsigned if empty."""
+    attempts: Annotated[int, Meta(ge=1, le=20)] = 4
+    """How often to try to post one notification."""
+    timeout: Seconds = 20
+    """Seconds for one notification, all attempts together."""
 
     def __post_init__(self) -> None:
         # The message must not quote the address: for Slack and others it is the secret itself.
@@ -46,28 +49,22 @@ class WebhookSettings(Options, frozen=True):
 class EmailSettings(Options, frozen=True):
     """The table `[notify.email]`."""
 
-    host: Annotated[
-        str,
-        Meta(
-            pattern=r"^\S*$",
-            extra={"expected": "a host name"},
-            description="The SMTP server; no mail is sent if empty.",
-        ),
-    ] = ""
-    port: Annotated[
-        int, Meta(ge=1, le=65535, description="Its port: usually 587 for starttls, 465 for ssl.")
-    ] = 587
-    security: Annotated[
-        Literal["starttls", "ssl", "none"],
-        Meta(description="`starttls`, `ssl`, or `none` for a server on this machine."),
-    ] = "starttls"
-    user: Annotated[str, Meta(description="The user to log in as; no login if empty.")] = ""
-    password_env: Annotated[str, Meta(description="The environment variable with the password.")] = (
-        "SMTP_PASSWORD"
-    )
-    sender: Annotated[str, Meta(description="The address mails are sent from.")] = ""
-    to: Annotated[tuple[str, ...], Meta(description="The addresses mails are sent to.")] = ()
-    timeout: Annotated[Seconds, Meta(description="Seconds for one mail.")] = 20
+    host: Annotated[str, Meta(pattern=r"^\S*$", extra={"expected": "a host name"})] = ""
+    """The SMTP server; no mail is sent if empty."""
+    port: Annotated[int, Meta(ge=1, le=65535)] = 587
+    """Its port: usually 587 for starttls, 465 for ssl."""
+    security: Literal["starttls", "ssl", "none"] = "starttls"
+    """`starttls`, `ssl`, or `none` for a server on this machine."""
+    user: str = ""
+    """The user to log in as; no login if empty."""
+    password_env: str = "SMTP_PASSWORD"
+    """The environment variable with the password."""
+    sender: str = ""
+    """The address mails are sent from."""
+    to: tuple[str, ...] = ()
+    """The addresses mails are sent to."""
+    timeout: Seconds = 20
+    """Seconds for one mail."""
 
     def __post_init__(self) -> None:
         if not self.host:
@@ -84,9 +81,8 @@ class EmailSettings(Options, frozen=True):
 class NotifySettings(Options, frozen=True):
     """The table `[notify]`: which notifications are sent, and how."""
 
-    on: Annotated[tuple[NotificationKind, ...], Meta(description="What to notify about.")] = (
-        *("needs_human", "run_finished", "parked", "reminder"),
-    )
+    on: tuple[NotificationKind, ...] = (*("needs_human", "run_finished", "parked", "reminder"),)
+    """What to notify about."""
     terminal: TerminalSettings = TerminalSettings()
     desktop: DesktopSettings = DesktopSettings()
     webhook: WebhookSettings = WebhookSettings()

@@ -18,7 +18,8 @@ PREFIX = "composite/profile/"
 class Single(Options, frozen=True, tag_field="kind", tag="single"):
     """One model under a name of its own."""
 
-    model: Annotated[Text, Meta(description="The model that answers.")]
+    model: Text
+    """The model that answers."""
 
     def nodes(self) -> tuple[str, ...]:
         """Return the models it is made of."""
@@ -28,9 +29,8 @@ class Single(Options, frozen=True, tag_field="kind", tag="single"):
 class Fallback(Options, frozen=True, tag_field="kind", tag="fallback"):
     """The first model that answers."""
 
-    models: Annotated[
-        tuple[Text, ...], Meta(min_length=1, description="The models, in the order they are tried.")
-    ]
+    models: Annotated[tuple[Text, ...], Meta(min_length=1)]
+    """The models, in the order they are tried."""
 
     def nodes(self) -> tuple[str, ...]:
         """Return the models it is made of."""
@@ -40,12 +40,10 @@ class Fallback(Options, frozen=True, tag_field="kind", tag="fallback"):
 class FanOut(Options, frozen=True, tag_field="kind", tag="fan_out"):
     """All models at once; a judge or the majority decides which answer counts."""
 
-    models: Annotated[
-        tuple[Text, ...], Meta(min_length=2, description="The models that answer at the same time.")
-    ]
-    judge: Annotated[
-        Text | None, Meta(description="The model that picks an answer; if unset, the most frequent wins.")
-    ] = None
+    models: Annotated[tuple[Text, ...], Meta(min_length=2)]
+    """The models that answer at the same time."""
+    judge: Text | None = None
+    """The model that picks an answer; if unset, the most frequent wins."""
 
     def nodes(self) -> tuple[str, ...]:
         """Return the models it is made of."""
@@ -55,14 +53,14 @@ class FanOut(Options, frozen=True, tag_field="kind", tag="fan_out"):
 class Revise(Options, frozen=True, tag_field="kind", tag="revise"):
     """A draft, its critique and a better answer."""
 
-    draft: Annotated[Text, Meta(description="The model that answers first.")]
-    critique: Annotated[Text, Meta(description="The model that criticises the answer.")]
-    revise: Annotated[
-        Text | None, Meta(description="The model that rewrites the answer; that of the draft if unset.")
-    ] = None
-    rounds: Annotated[
-        int, Meta(ge=1, le=5, description="How often the answer is criticised and revised.")
-    ] = 1
+    draft: Text
+    """The model that answers first."""
+    critique: Text
+    """The model that criticises the answer."""
+    revise: Text | None = None
+    """The model that rewrites the answer; that of the draft if unset."""
+    rounds: Annotated[int, Meta(ge=1, le=5)] = 1
+    """How often the answer is criticised and revised."""
 
     def nodes(self) -> tuple[str, ...]:
         """Return the models it is made of."""

@@ -8,7 +8,18 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from segue.domain.argv import fill
-from segue.domain.options import Argv, Count, OptionError, Options, Port, Seconds, Text
+from segue.domain.options import (
+    Amount,
+    Argv,
+    Bytes,
+    Count,
+    NonNegativeFloat,
+    OptionError,
+    Options,
+    Port,
+    Seconds,
+    Text,
+)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -30,39 +41,33 @@ ParameterName = Annotated[
 class ActionSettings(Options, frozen=True):
     """One table `[relay.actions.NAME]`: a command that may be run remotely."""
 
-    argv: Annotated[Argv, Meta(description="The program and its arguments; `{name}` stands for a parameter.")]
-    description: Annotated[
-        str, Meta(description="What it does, for callers that ask for the list of actions.")
-    ] = ""
-    parameters: Annotated[
-        dict[ParameterName, str],
-        Meta(description="Parameters by name, each with a regular expression that the value must match."),
-    ] = {}
-    cwd: Annotated[str, Meta(description="The folder it runs in.")] = "~"
-    timeout: Annotated[
-        Seconds, Meta(description="Seconds it may take; then it is stopped with its children.")
-    ] = 60
-    grace: Annotated[float, Meta(ge=0, description="Seconds between interrupt, terminate and kill.")] = 3
-    output_bytes: Annotated[
-        int,
-        Meta(ge=0, le=1024**2, description="Bytes of each output stream to send back: the last ones."),
-    ] = 64 * 1024
-    printed_bytes: Annotated[
-        int, Meta(ge=1024, description="Bytes it may print in all; beyond that it is stopped.")
-    ] = 100 * 1024**2
-    confirm: Annotated[
-        Literal["none", "terminal", "desktop", "page"],
-        Meta(
-            description="Whether to ask you before it runs: on the relay's terminal, in a dialog, or on the "
-            "page of `segue serve`."
-        ),
-    ] = "none"
-    concurrency: Annotated[
-        int, Meta(ge=1, le=100, description="How many calls of it may run at the same time.")
-    ] = 1
-    pass_env: Annotated[tuple[str, ...], Meta(description="Environment variables it may see.")] = ()
-    env: Annotated[dict[str, str], Meta(description="Environment variables to set for it.")] = {}
-    end_with_client: Annotated[bool, Meta(description="Stop it when the caller hangs up.")] = False
+    argv: Argv
+    """The program and its arguments; `{name}` stands for a parameter."""
+    description: str = ""
+    """What it does, for callers that ask for the list of actions."""
+    parameters: dict[ParameterName, str] = {}
+    """Parameters by name, each with a regular expression that the value must match."""
+    cwd: str = "~"
+    """The folder it runs in."""
+    timeout: Seconds = 60
+    """Seconds it may take; then it is stopped with its children."""
+    grace: NonNegativeFloat = 3
+    """Seconds between interrupt, terminate and kill."""
+    output_bytes: Annotated[int, Meta(ge=0, le=1024**2)] = 64 * 1024
+    """Bytes of each output stream to send back: the last ones."""
+    printed_bytes: Bytes = 100 * 1024**2
+    """Bytes it may print in all; beyond that it is stopped."""
+    confirm: Literal["none", "terminal", "desktop", "page"] = "none"
+    """Whether to ask you before it runs: on the relay's terminal, in a dialog, or on the page of `segue
+    serve`."""
+    concurrency: Annotated[int, Meta(ge=1, le=100)] = 1
+    """How many calls of it may run at the same time."""
+    pass_env: tuple[str, ...] = ()
+    """Environment variables it may see."""
+    env: dict[str, str] = {}
+    """Environment variables to set for it."""
+    end_with_client: bool = False
+    """Stop it when the caller hangs up."""
 
     def __post_init__(self) -> None:
         if not Path(self.cwd).expanduser().is_absolute():
@@ -92,30 +97,30 @@ def _find_placeholders(argument: str) -> set[str]:
 class RelaySettings(Options, frozen=True):
     """The table `[relay]`."""
 
-    host: Annotated[Text, Meta(description="The address the relay listens on.")] = "127.0.0.1"
-    port: Annotated[Port, Meta(description="Its port; 0 picks a free one.")] = 8754
-    certfile: Annotated[str, Meta(description="The certificate for TLS, a PEM file.")] = ""
-    keyfile: Annotated[str, Meta(description="The key of the certificate, a PEM file.")] = ""
-    behind_tunnel: Annotated[
-        bool, Meta(description="Listen beyond this machine without TLS, because a tunnel encrypts.")
-    ] = False
-    hosts: Annotated[
-        tuple[str, ...], Meta(description="More host names the relay answers to; others are refused.")
-    ] = ()
-    rate: Annotated[Count, Meta(description="Calls per minute; more are refused.")] = 60
-    confirm_timeout: Annotated[
-        Seconds, Meta(description="Seconds you have to confirm; no answer means no.")
-    ] = 60
-    keep_days: Annotated[
-        float, Meta(gt=0, description="Days to keep results, found by their Idempotency-Key.")
-    ] = 7
-    audit_bytes: Annotated[
-        int, Meta(ge=4096, description="Bytes of the audit log before a new file is started.")
-    ] = 10 * 1024**2
-    audit_files: Annotated[int, Meta(ge=1, le=100, description="Old files of the audit log to keep.")] = 5
-    actions: Annotated[
-        dict[ActionName, ActionSettings], Meta(description="What may be run: see docs/relay.md.")
-    ] = {}
+    host: Text = "127.0.0.1"
+    """The address the relay listens on."""
+    port: Port = 8754
+    """Its port; 0 picks a free one."""
+    certfile: str = ""
+    """The certificate for TLS, a PEM file."""
+    keyfile: str = ""
+    """The key of the certificate, a PEM file."""
+    behind_tunnel: bool = False
+    """Listen beyond this machine without TLS, because a tunnel encrypts."""
+    hosts: tuple[str, ...] = ()
+    """More host names the relay answers to; others are refused."""
+    rate: Count = 60
+    """Calls per minute; more are refused."""
+    confirm_timeout: Seconds = 60
+    """Seconds you have to confirm; no answer means no."""
+    keep_days: Amount = 7
+    """Days to keep results, found by their Idempotency-Key."""
+    audit_bytes: Annotated[int, Meta(ge=4096)] = 10 * 1024**2
+    """Bytes of the audit log before a new file is started."""
+    audit_files: Annotated[int, Meta(ge=1, le=100)] = 5
+    """Old files of the audit log to keep."""
+    actions: dict[ActionName, ActionSettings] = {}
+    """What may be run: see docs/relay.md."""
 
     @property
     def is_local(self) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-from msgspec import Meta
+from typing import Any, Literal
 
 from segue.domain.argv import fill
 from segue.domain.finding import Severity
@@ -26,27 +24,19 @@ def _check_placeholders(name: str, argv: Argv | None) -> None:
 class StetOptions(Options, frozen=True):
     """The table `[reviewers.stet]`."""
 
-    cmd: Annotated[Text, Meta(description="The program: a name on PATH, or a path.")] = "stet"
-    timeout: Annotated[
-        Seconds,
-        Meta(description="Seconds one review may take. stet asks its model once per changed hunk."),
-    ] = 1800
-    finish: Annotated[
-        Literal["task", "run", "never"],
-        Meta(description="When to finish stet's review: after each task, at the end of the run, or never."),
-    ] = "task"
-    commands: Annotated[
-        Commands | None,
-        Meta(
-            description="Run these instead of `stet start` and `stet run`: all of them when a review begins, "
-            "the last one again after each address round. " + _REPLACED
-        ),
-    ] = None
-    pass_env: Annotated[
-        tuple[str, ...],
-        Meta(description="Environment variables stet may see, besides STET_* and the harmless ones."),
-    ] = ()
-    env: Annotated[dict[str, str], Meta(description="Environment variables to set for stet.")] = {}
+    cmd: Text = "stet"
+    """The program: a name on PATH, or a path."""
+    timeout: Seconds = 1800
+    """Seconds one review may take. stet asks its model once per changed hunk."""
+    finish: Literal["task", "run", "never"] = "task"
+    """When to finish stet's review: after each task, at the end of the run, or never."""
+    commands: Commands | None = None
+    """Run these instead of `stet start` and `stet run`: all of them when a review begins, the last one again
+    after each address round. Replaced in it: {base}, {head}, {repo}, {task}; a brace is {{ or }}."""
+    pass_env: tuple[str, ...] = ()
+    """Environment variables stet may see, besides STET_* and the harmless ones."""
+    env: dict[str, str] = {}
+    """Environment variables to set for stet."""
 
     def __post_init__(self) -> None:
         if self.commands is not None and not self.commands:
@@ -58,35 +48,30 @@ class StetOptions(Options, frozen=True):
 class CommandReviewOptions(Options, frozen=True):
     """The table `[reviewers.command]`."""
 
-    argv: Annotated[Argv, Meta(description="The program and its arguments. " + _REPLACED)]
-    format: Annotated[
-        Format, Meta(description="What it prints: sarif, ruff, semgrep, jsonlines, stet or exit-code.")
-    ]
-    again: Annotated[Argv | None, Meta(description="The command after an address round; argv if unset.")] = (
-        None
-    )
-    finish: Annotated[
-        Argv | None, Meta(description="The command to run when the review of a task has ended.")
-    ] = None
-    needs_commit: Annotated[bool, Meta(description="It sees commits only, so Segue must commit first.")] = (
-        False
-    )
-    scope: Annotated[
-        Literal["changed", "all"],
-        Meta(description="`changed`: ignore findings in files the task has not touched. `all`: keep them."),
-    ] = "changed"
-    ok_codes: Annotated[tuple[int, ...], Meta(description="Exit codes that mean success.")] = (0,)
-    findings_codes: Annotated[
-        tuple[int, ...],
-        Meta(description="Exit codes that mean success with findings. All others are failures."),
-    ] = (1,)
-    timeout: Annotated[Seconds, Meta(description="Seconds it may take.")] = 1800
-    min_severity: Annotated[
-        Severity,
-        Meta(description="Ignore findings less severe than this: error, warning, info, nitpick."),
-    ] = Severity.INFO
-    pass_env: Annotated[tuple[str, ...], Meta(description="Environment variables the program may see.")] = ()
-    env: Annotated[dict[str, str], Meta(description="Environment variables to set for the program.")] = {}
+    argv: Argv
+    """The program and its arguments. Replaced in it: {base}, {head}, {repo}, {task}; a brace is {{ or }}."""
+    format: Format
+    """What it prints: sarif, ruff, semgrep, jsonlines, stet or exit-code."""
+    again: Argv | None = None
+    """The command after an address round; argv if unset."""
+    finish: Argv | None = None
+    """The command to run when the review of a task has ended."""
+    needs_commit: bool = False
+    """It sees commits only, so Segue must commit first."""
+    scope: Literal["changed", "all"] = "changed"
+    """`changed`: ignore findings in files the task has not touched. `all`: keep them."""
+    ok_codes: tuple[int, ...] = (0,)
+    """Exit codes that mean success."""
+    findings_codes: tuple[int, ...] = (1,)
+    """Exit codes that mean success with findings. All others are failures."""
+    timeout: Seconds = 1800
+    """Seconds it may take."""
+    min_severity: Severity = Severity.INFO
+    """Ignore findings less severe than this: error, warning, info, nitpick."""
+    pass_env: tuple[str, ...] = ()
+    """Environment variables the program may see."""
+    env: dict[str, str] = {}
+    """Environment variables to set for the program."""
 
     def __post_init__(self) -> None:
         for name in ("argv", "again", "finish"):

@@ -4,9 +4,6 @@ import fnmatch
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from msgspec import Meta
 
 from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.options import OptionError, Options, Text
@@ -17,17 +14,11 @@ _REGEX = "re:"
 class DismissRule(Options, frozen=True):
     """One element of `review.dismiss`."""
 
-    pattern: Annotated[
-        Text,
-        Meta(
-            description="Matched against `file: rule: message`: a shell-style pattern for all of it "
-            "(`tests/*: *: *`), or `re:` and a regular expression to search for."
-        ),
-    ]
-    reason: Annotated[
-        DismissReason,
-        Meta(description="false_positive, already_correct, wrong_suggestion or out_of_scope."),
-    ] = DismissReason.FALSE_POSITIVE
+    pattern: Text
+    """Matched against `file: rule: message`: a shell-style pattern for all of it (`tests/*: *: *`), or `re:`
+    and a regular expression to search for."""
+    reason: DismissReason = DismissReason.FALSE_POSITIVE
+    """false_positive, already_correct, wrong_suggestion or out_of_scope."""
 
     def __post_init__(self) -> None:
         try:

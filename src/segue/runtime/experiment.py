@@ -38,21 +38,22 @@ _LONGEST = 100_000
 class Experiment(Options, frozen=True):
     """An experiment file."""
 
-    prompts: Annotated[
-        tuple[Text, ...], Meta(min_length=1, description="What to build, one sentence or more each.")
-    ]
-    agents: Annotated[tuple[str, ...], Meta(min_length=1, description="`NAME` or `NAME:MODEL`.")]
-    trials: Annotated[int, Meta(ge=1, le=1000, description="How often each agent builds each prompt.")] = 1
-    at_once: Annotated[Count, Meta(description="Runs at the same time, in all.")] = 1
-    limits: Annotated[dict[str, Count], Meta(description="Runs at the same time, per agent.")] = {}
-    folder: Annotated[
-        Path | None,
-        Meta(description="Where the repositories are created; FILE.runs beside the file if unset."),
-    ] = None
-    template: Annotated[
-        Path | None, Meta(description="A repository that every trial starts from; an empty one if unset.")
-    ] = None
-    settings: Annotated[dict[str, Any], Meta(description="Settings of every run, as in segue.toml.")] = {}
+    prompts: Annotated[tuple[Text, ...], Meta(min_length=1)]
+    """What to build, one sentence or more each."""
+    agents: Annotated[tuple[str, ...], Meta(min_length=1)]
+    """`NAME` or `NAME:MODEL`."""
+    trials: Annotated[int, Meta(ge=1, le=1000)] = 1
+    """How often each agent builds each prompt."""
+    at_once: Count = 1
+    """Runs at the same time, in all."""
+    limits: dict[str, Count] = {}
+    """Runs at the same time, per agent."""
+    folder: Path | None = None
+    """Where the repositories are created; FILE.runs beside the file if unset."""
+    template: Path | None = None
+    """A repository that every trial starts from; an empty one if unset."""
+    settings: dict[str, Any] = {}
+    """Settings of every run, as in segue.toml."""
 
 
 @dataclass(frozen=True, slots=True)

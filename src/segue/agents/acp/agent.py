@@ -12,9 +12,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from msgspec import Meta, structs
+from msgspec import structs
 
 from segue import __version__
 from segue.agents.acp import profiles as acp_profiles
@@ -24,7 +24,7 @@ from segue.agents.local.launch import SessionUsage, make_command, run_program
 from segue.agents.local.program import Inspection, Program, check_program_name, find_key, simulator_variables
 from segue.domain.events import AgentStarted, Event
 from segue.domain.job import Job, Mode
-from segue.domain.options import Options
+from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.files import write_atomic
@@ -36,45 +36,29 @@ from segue.system.services import Services
 class AcpOptions(Options, frozen=True):
     """The table `[agents.NAME]` of an agent that speaks the Agent Client Protocol."""
 
-    agent_cmd: Annotated[
-        str | None, Meta(description="The program: a name on PATH or a full path; the profile's if unset.")
-    ] = None
-    extra_args: Annotated[list[str], Meta(description="More arguments, after all others.")] = []
-    env: Annotated[dict[str, str], Meta(description="Variables to set. Secrets belong in pass_env.")] = {}
-    pass_env: Annotated[
-        list[str], Meta(description="Environment variables that the agent may see, besides the profile's.")
-    ] = []
-    permissions: Annotated[
-        ToolPolicy | None,
-        Meta(
-            description="What is allowed in edit mode when the agent asks: `all`, `edits` (reading and "
-            "changing files) or `read`; the profile's if unset."
-        ),
-    ] = None
+    agent_cmd: str | None = None
+    """The program: a name on PATH or a full path; the profile's if unset."""
+    extra_args: list[str] = []
+    """More arguments, after all others."""
+    env: dict[str, str] = {}
+    """Variables to set. Secrets belong in pass_env."""
+    pass_env: list[str] = []
+    """Environment variables that the agent may see, besides the profile's."""
+    permissions: ToolPolicy | None = None
+    """What is allowed in edit mode when the agent asks: `all`, `edits` (reading and changing files) or
+    `read`; the profile's if unset."""
     modes: ModeNames = ModeNames()
-    auth_method: Annotated[
-        str | None, Meta(description="The authentication method, if the agent asks for one.")
-    ] = None
-    own_config_dir: Annotated[
-        bool,
-        Meta(
-            description="Use a configuration folder per run, where the agent can, if a key is set; without a "
-            "key your login is used."
-        ),
-    ] = True
-    start_timeout: Annotated[
-        float, Meta(gt=0, description="Seconds that the agent may take to answer before the prompt is sent.")
-    ] = 120.0
-    retry_grace: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="Seconds that the agent may retry while its service refuses; then it is stopped.",
-        ),
-    ] = 120.0
-    end_grace: Annotated[
-        float, Meta(gt=0, description="Seconds between the steps that stop the agent after its turn.")
-    ] = 2.0
+    auth_method: str | None = None
+    """The authentication method, if the agent asks for one."""
+    own_config_dir: bool = True
+    """Use a configuration folder per run, where the agent can, if a key is set; without a key your login is
+    used."""
+    start_timeout: Seconds = 120.0
+    """Seconds that the agent may take to answer before the prompt is sent."""
+    retry_grace: NonNegativeFloat = 120.0
+    """Seconds that the agent may retry while its service refuses; then it is stopped."""
+    end_grace: Seconds = 2.0
+    """Seconds between the steps that stop the agent after its turn."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)

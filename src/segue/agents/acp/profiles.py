@@ -24,34 +24,43 @@ ToolPolicy = Literal["all", "edits", "read"]
 class ModeNames(Options, frozen=True):
     """Names of the modes; the agent does not have those that are unset."""
 
-    plan: Annotated[str | None, Meta(description="The mode in which it plans and changes nothing.")] = None
-    edit: Annotated[
-        str | None, Meta(description="The mode in which it works; unset: the one it starts in.")
-    ] = None
-    ask: Annotated[str | None, Meta(description="The mode in which it answers and changes nothing.")] = None
+    plan: str | None = None
+    """The mode in which it plans and changes nothing."""
+    edit: str | None = None
+    """The mode in which it works; unset: the one it starts in."""
+    ask: str | None = None
+    """The mode in which it answers and changes nothing."""
 
 
 class Permissions(Options, frozen=True):
     """What is allowed in each mode when the agent asks."""
 
-    plan: Annotated[ToolPolicy, Meta(description="In plan mode.")] = "read"
-    edit: Annotated[ToolPolicy, Meta(description="In edit mode.")] = "all"
-    ask: Annotated[ToolPolicy, Meta(description="In ask mode.")] = "read"
+    plan: ToolPolicy = "read"
+    """In plan mode."""
+    edit: ToolPolicy = "all"
+    """In edit mode."""
+    ask: ToolPolicy = "read"
+    """In ask mode."""
 
 
 class ModelChoice(Options, frozen=True):
     """How the model is chosen: one of these, or none if the agent has no choice."""
 
-    args: Annotated[list[str], Meta(description="Arguments; `{model}` is replaced.")] = []
-    env: Annotated[str | None, Meta(description="An environment variable.")] = None
-    option: Annotated[str | None, Meta(description="A session option, such as `model`.")] = None
+    args: list[str] = []
+    """Arguments; `{model}` is replaced."""
+    env: str | None = None
+    """An environment variable."""
+    option: str | None = None
+    """A session option, such as `model`."""
 
 
 class OwnFile(Options, frozen=True):
     """A file to write into the run's own folder before the agent starts."""
 
-    path: Annotated[str, Meta(description="Its path inside `{folder}`.")]
-    text: Annotated[str, Meta(description="Its content.")]
+    path: str
+    """Its path inside `{folder}`."""
+    text: str
+    """Its content."""
 
     def __post_init__(self) -> None:
         path = PurePosixPath(self.path)
@@ -62,69 +71,52 @@ class OwnFile(Options, frozen=True):
 class Profile(Options, frozen=True):
     """The table `[acp.NAME]`: an agent that speaks the Agent Client Protocol on its stdin and stdout."""
 
-    argv: Annotated[list[str], Meta(min_length=1, description="The program and its arguments.")]
-    title: Annotated[str, Meta(description="What people call it.")] = ""
-    also_called: Annotated[list[str], Meta(description="Other names of the program.")] = []
-    env: Annotated[
-        dict[str, str],
-        Meta(description="Variables to set; `{folder}` is a folder that belongs to the run. No secrets."),
-    ] = {}
-    read_env: Annotated[
-        dict[str, str], Meta(description="Variables to set in plan and ask mode, instead of those in `env`.")
-    ] = {}
-    own_env: Annotated[
-        dict[str, str],
-        Meta(
-            description="Variables to set only if one of `login_env` is set, such as a configuration folder."
-        ),
-    ] = {}
-    files: Annotated[list[OwnFile], Meta(description="Files to write into `{folder}`.")] = []
-    pass_env: Annotated[list[str], Meta(description="Environment variables that it may see.")] = []
-    login_env: Annotated[
-        list[str], Meta(description="Environment variables with a key; it may see them too.")
-    ] = []
-    login: Annotated[str, Meta(description="How to log in, as a sentence.")] = ""
-    auth_method: Annotated[
-        str | None,
-        Meta(description="The authentication method of the protocol, used if the agent asks for one."),
-    ] = None
+    argv: Annotated[list[str], Meta(min_length=1)]
+    """The program and its arguments."""
+    title: str = ""
+    """What people call it."""
+    also_called: list[str] = []
+    """Other names of the program."""
+    env: dict[str, str] = {}
+    """Variables to set; `{folder}` is a folder that belongs to the run. No secrets."""
+    read_env: dict[str, str] = {}
+    """Variables to set in plan and ask mode, instead of those in `env`."""
+    own_env: dict[str, str] = {}
+    """Variables to set only if one of `login_env` is set, such as a configuration folder."""
+    files: list[OwnFile] = []
+    """Files to write into `{folder}`."""
+    pass_env: list[str] = []
+    """Environment variables that it may see."""
+    login_env: list[str] = []
+    """Environment variables with a key; it may see them too."""
+    login: str = ""
+    """How to log in, as a sentence."""
+    auth_method: str | None = None
+    """The authentication method of the protocol, used if the agent asks for one."""
     modes: ModeNames = ModeNames()
-    mode_option: Annotated[
-        str | None, Meta(description="The session option that sets the mode, if `session/set_mode` does not.")
-    ] = None
+    mode_option: str | None = None
+    """The session option that sets the mode, if `session/set_mode` does not."""
     permissions: Permissions = Permissions()
     model: ModelChoice = ModelChoice()
-    error_text: Annotated[
-        list[str],
-        Meta(
-            description="Last messages that mean failure although the turn ended well: regular expressions."
-        ),
-    ] = []
-    retry_text: Annotated[
-        list[str],
-        Meta(
-            description="Lines on stderr that mean that it retries because its service refused: "
-            "regular expressions whose first group is the reason."
-        ),
-    ] = []
-    answers: Annotated[
-        dict[str, dict[str, Any]],
-        Meta(description="Requests outside of the protocol that it sends, and the answers to them."),
-    ] = {}
-    plan_from: Annotated[str | None, Meta(description="The request whose parameter `plan` is the plan.")] = (
-        None
-    )
-    one_launch_a_minute: Annotated[
-        bool,
-        Meta(description="Wait for the next minute before a session is continued, else it is lost."),
-    ] = False
-    version: Annotated[
-        str | None,
-        Meta(description="A regular expression for its whole answer to `--version`; unset: it is not asked."),
-    ] = None
-    install: Annotated[str, Meta(description="The command that installs it.")] = ""
-    reports_usage: Annotated[bool, Meta(description="It reports tokens with every turn.")] = False
-    reports_cost: Annotated[bool, Meta(description="It reports costs, in dollars.")] = False
+    error_text: list[str] = []
+    """Last messages that mean failure although the turn ended well: regular expressions."""
+    retry_text: list[str] = []
+    """Lines on stderr that mean that it retries because its service refused: regular expressions whose first
+    group is the reason."""
+    answers: dict[str, dict[str, Any]] = {}
+    """Requests outside of the protocol that it sends, and the answers to them."""
+    plan_from: str | None = None
+    """The request whose parameter `plan` is the plan."""
+    one_launch_a_minute: bool = False
+    """Wait for the next minute before a session is continued, else it is lost."""
+    version: str | None = None
+    """A regular expression for its whole answer to `--version`; unset: it is not asked."""
+    install: str = ""
+    """The command that installs it."""
+    reports_usage: bool = False
+    """It reports tokens with every turn."""
+    reports_cost: bool = False
+    """It reports costs, in dollars."""
 
     def __post_init__(self) -> None:
         patterns = {

@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import AsyncGenerator
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
 from segue.agents.claude.failures import LOGIN
 from segue.agents.claude.lines import ClaudeLines
@@ -20,7 +20,7 @@ from segue.agents.local.launch import SessionUsage, flag, make_command, run_prog
 from segue.agents.local.program import Inspection, LoginProbe, Program, check_program_name, find_key
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
-from segue.domain.options import Options
+from segue.domain.options import Amount, Count, NonNegative, NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.process.processes import Command, child_environment
@@ -42,42 +42,26 @@ _TOOLS, _WEB = "Read,Grep,Glob", "WebSearch,WebFetch"
 class ClaudeOptions(Options, frozen=True):
     """The table `[agents.claude]`."""
 
-    agent_cmd: Annotated[
-        str | None, Meta(description="The program: a name on PATH or a full path; `claude` if unset.")
-    ] = None
-    permission_mode: Annotated[
-        Literal["bypassPermissions", "acceptEdits", "auto", "dontAsk"],
-        Meta(description="What Claude may do in edit mode without asking; anything else is denied."),
-    ] = "bypassPermissions"
-    allowed_tools: Annotated[
-        list[str], Meta(description="More tools it may use in edit mode, such as `Bash(git *)`.")
-    ] = []
-    max_turns: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Turns of the model in one launch.")
-    ] = None
-    max_budget_usd: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        Meta(description="Dollars that one launch may cost, as Claude counts them."),
-    ] = None
-    max_retries: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="How often Claude retries a request that its service refused; its own default is 10.",
-        ),
-    ] = 4
-    extra_args: Annotated[list[str], Meta(description="More arguments, after all others.")] = []
-    pass_env: Annotated[list[str], Meta(description="Environment variables that the agent may see.")] = field(
-        default_factory=lambda: [*_KEYS, "ANTHROPIC_BASE_URL"]
-    )
-    own_config_dir: Annotated[
-        bool,
-        Meta(description="Use a CLAUDE_CONFIG_DIR per run if a key or token is set; else your login."),
-    ] = True
-    result_grace: Annotated[
-        float,
-        Meta(ge=0, description="Seconds of silence after a result, while a command runs in the background."),
-    ] = 60.0
+    agent_cmd: str | None = None
+    """The program: a name on PATH or a full path; `claude` if unset."""
+    permission_mode: Literal["bypassPermissions", "acceptEdits", "auto", "dontAsk"] = "bypassPermissions"
+    """What Claude may do in edit mode without asking; anything else is denied."""
+    allowed_tools: list[str] = []
+    """More tools it may use in edit mode, such as `Bash(git *)`."""
+    max_turns: Count | None = None
+    """Turns of the model in one launch."""
+    max_budget_usd: Amount | None = None
+    """Dollars that one launch may cost, as Claude counts them."""
+    max_retries: NonNegative = 4
+    """How often Claude retries a request that its service refused; its own default is 10."""
+    extra_args: list[str] = []
+    """More arguments, after all others."""
+    pass_env: list[str] = field(default_factory=lambda: [*_KEYS, "ANTHROPIC_BASE_URL"])
+    """Environment variables that the agent may see."""
+    own_config_dir: bool = True
+    """Use a CLAUDE_CONFIG_DIR per run if a key or token is set; else your login."""
+    result_grace: NonNegativeFloat = 60.0
+    """Seconds of silence after a result, while a command runs in the background."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)

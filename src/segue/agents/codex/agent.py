@@ -13,9 +13,9 @@ import time
 from collections.abc import AsyncGenerator
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
 from segue.agents.codex.failures import LOGIN
 from segue.agents.codex.lines import CodexLines
@@ -23,7 +23,7 @@ from segue.agents.local.launch import SessionUsage, flag, make_command, run_prog
 from segue.agents.local.program import Inspection, LoginProbe, Program, check_program_name, find_key
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
-from segue.domain.options import Options
+from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.process.processes import Command, child_environment
@@ -46,33 +46,22 @@ _QUIET = ["-c", "analytics.enabled=false", "--disable", "plugins"]
 class CodexOptions(Options, frozen=True):
     """The table `[agents.codex]`."""
 
-    agent_cmd: Annotated[
-        str | None, Meta(description="The program: a name on PATH or a full path; `codex` if unset.")
-    ] = None
-    sandbox: Annotated[
-        Literal["workspace-write", "none"],
-        Meta(
-            description="Where commands may write in edit mode: repository and temporary folders; anywhere."
-        ),
-    ] = "workspace-write"
-    network: Annotated[
-        bool, Meta(description="Let commands use the network inside the sandbox, loopback included.")
-    ] = False
-    config: Annotated[
-        list[str],
-        Meta(description='Settings of Codex, each as `-c` takes it: `model_reasoning_effort="high"`.'),
-    ] = []
-    extra_args: Annotated[list[str], Meta(description="More arguments, before the prompt.")] = []
-    pass_env: Annotated[list[str], Meta(description="Environment variables that the agent may see.")] = field(
-        default_factory=lambda: [_KEY]
-    )
-    own_config_dir: Annotated[
-        bool,
-        Meta(description="Use a CODEX_HOME per run if a key or a provider is set; else your login."),
-    ] = True
-    offline_grace: Annotated[
-        float, Meta(ge=0, description="Seconds that Codex may try to reach its service before it is stopped.")
-    ] = 120.0
+    agent_cmd: str | None = None
+    """The program: a name on PATH or a full path; `codex` if unset."""
+    sandbox: Literal["workspace-write", "none"] = "workspace-write"
+    """Where commands may write in edit mode: repository and temporary folders; anywhere."""
+    network: bool = False
+    """Let commands use the network inside the sandbox, loopback included."""
+    config: list[str] = []
+    """Settings of Codex, each as `-c` takes it: `model_reasoning_effort="high"`."""
+    extra_args: list[str] = []
+    """More arguments, before the prompt."""
+    pass_env: list[str] = field(default_factory=lambda: [_KEY])
+    """Environment variables that the agent may see."""
+    own_config_dir: bool = True
+    """Use a CODEX_HOME per run if a key or a provider is set; else your login."""
+    offline_grace: NonNegativeFloat = 120.0
+    """Seconds that Codex may try to reach its service before it is stopped."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)

@@ -15,9 +15,9 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
 from segue.agents.cursor.failures import LOGIN
 from segue.agents.cursor.lines import CursorLines
@@ -32,7 +32,7 @@ from segue.agents.local.program import (
 )
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
-from segue.domain.options import Options
+from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.process.processes import Command, child_environment
@@ -56,38 +56,24 @@ _LOGIN_FILE = "auth.json"
 class CursorOptions(Options, frozen=True):
     """The table `[agents.cursor]`."""
 
-    agent_cmd: Annotated[
-        str | None,
-        Meta(
-            description="The program: a name on PATH or a full path; `cursor-agent`, then `agent` if unset."
-        ),
-    ] = None
-    sandbox: Annotated[
-        Literal["enabled", "disabled"] | None,
-        Meta(
-            description="Cursor's own sandbox in edit mode; unset: Cursor decides. Not a security boundary."
-        ),
-    ] = "disabled"
-    force: Annotated[
-        bool, Meta(description="In edit mode, let the agent run any command without asking: tests need it.")
-    ] = True
-    trust: Annotated[
-        bool, Meta(description="Trust the workspace; otherwise Cursor refuses a new folder.")
-    ] = True
-    approve_mcps: Annotated[
-        bool, Meta(description="Approve all MCP servers that are configured for Cursor.")
-    ] = False
-    extra_args: Annotated[list[str], Meta(description="More arguments, after all others.")] = []
-    pass_env: Annotated[list[str], Meta(description="Environment variables that the agent may see.")] = field(
-        default_factory=lambda: [_KEY]
-    )
-    own_config_dir: Annotated[
-        bool, Meta(description="Use a CURSOR_CONFIG_DIR per launch, so that launches do not collide.")
-    ] = True
-    result_grace: Annotated[
-        float,
-        Meta(ge=0, description="Seconds that Cursor may take to exit after its result before it is stopped."),
-    ] = 5.0
+    agent_cmd: str | None = None
+    """The program: a name on PATH or a full path; `cursor-agent`, then `agent` if unset."""
+    sandbox: Literal["enabled", "disabled"] | None = "disabled"
+    """Cursor's own sandbox in edit mode; unset: Cursor decides. Not a security boundary."""
+    force: bool = True
+    """In edit mode, let the agent run any command without asking: tests need it."""
+    trust: bool = True
+    """Trust the workspace; otherwise Cursor refuses a new folder."""
+    approve_mcps: bool = False
+    """Approve all MCP servers that are configured for Cursor."""
+    extra_args: list[str] = []
+    """More arguments, after all others."""
+    pass_env: list[str] = field(default_factory=lambda: [_KEY])
+    """Environment variables that the agent may see."""
+    own_config_dir: bool = True
+    """Use a CURSOR_CONFIG_DIR per launch, so that launches do not collide."""
+    result_grace: NonNegativeFloat = 5.0
+    """Seconds that Cursor may take to exit after its result before it is stopped."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)

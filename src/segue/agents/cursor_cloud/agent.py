@@ -10,10 +10,10 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta, structs
+from msgspec import structs
 
 from segue.agents.cursor_cloud.api import CloudRequest
 from segue.agents.cursor_cloud.cloud_run import CloudRun
@@ -23,7 +23,7 @@ from segue.domain.errors import CredentialsError, SegueError
 from segue.domain.events import Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.options import OptionError, Options
+from segue.domain.options import Count, OptionError, Options, Seconds
 from segue.domain.outcome import Outcome
 from segue.domain.repository import canonical
 from segue.ports import Capabilities, Installation, Problem
@@ -37,27 +37,24 @@ KEY = "CURSOR_API_KEY"
 class CursorCloudOptions(Options, frozen=True):
     """The table `[agents.cursor-cloud]`."""
 
-    base_url: Annotated[str, Meta(description="The address of the API.")] = "https://api.cursor.com"
-    api_version: Annotated[
-        Literal["v1", "v0"],
-        Meta(description="The version of the API; `v0` is the legacy one and can do less."),
-    ] = "v1"
-    repository: Annotated[
-        str | None,
-        Meta(description="The hosted repository to work in; the remote `origin` of the workspace if unset."),
-    ] = None
-    auto_create_pr: Annotated[bool, Meta(description="Let Cursor open a pull request.")] = False
-    poll_interval: Annotated[
-        float, Meta(gt=0, description="Seconds between requests about a run that cannot be streamed.")
-    ] = 15.0
-    stream: Annotated[bool, Meta(description="Stream runs as they work (v1 only).")] = True
-    max_streams: Annotated[int, Meta(ge=1, description="Runs streamed at once; others are polled.")] = 20
-    max_connections: Annotated[
-        int, Meta(ge=1, description="Requests at the same time, in addition to streams.")
-    ] = 20
-    retry_pause: Annotated[
-        float, Meta(gt=0, description="Seconds before the first retry of a request; doubled each time.")
-    ] = 1.0
+    base_url: str = "https://api.cursor.com"
+    """The address of the API."""
+    api_version: Literal["v1", "v0"] = "v1"
+    """The version of the API; `v0` is the legacy one and can do less."""
+    repository: str | None = None
+    """The hosted repository to work in; the remote `origin` of the workspace if unset."""
+    auto_create_pr: bool = False
+    """Let Cursor open a pull request."""
+    poll_interval: Seconds = 15.0
+    """Seconds between requests about a run that cannot be streamed."""
+    stream: bool = True
+    """Stream runs as they work (v1 only)."""
+    max_streams: Count = 20
+    """Runs streamed at once; others are polled."""
+    max_connections: Count = 20
+    """Requests at the same time, in addition to streams."""
+    retry_pause: Seconds = 1.0
+    """Seconds before the first retry of a request; doubled each time."""
 
     def __post_init__(self) -> None:
         _check_address(self.base_url)

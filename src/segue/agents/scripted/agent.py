@@ -29,7 +29,7 @@ from segue.agents.scripted.lines import ScriptedLines
 from segue.domain.errors import UsageError
 from segue.domain.events import Event
 from segue.domain.job import Job
-from segue.domain.options import OptionError, Options, read_options
+from segue.domain.options import NonNegativeFloat, OptionError, Options, read_options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.program import part_command
@@ -49,15 +49,16 @@ class UsageEntry(Options, frozen=True):
 class VerdictEntry(Options, frozen=True):
     """What the agent answers in the phase `verify`; criteria that are not named are met."""
 
-    unmet: Annotated[
-        list[str] | Literal["all"], Meta(description="The keys of criteria that are not met.")
-    ] = []
-    evidence: Annotated[str, Meta(description="What to say about them.")] = "nothing shows it"
-    action: Annotated[
-        str | None, Meta(description="What should follow; RETRY if a criterion is not met.")
-    ] = None
-    request: Annotated[str, Meta(description="What the action needs.")] = ""
-    caveats: Annotated[list[str], Meta(description="What the later steps must know.")] = []
+    unmet: list[str] | Literal["all"] = []
+    """The keys of criteria that are not met."""
+    evidence: str = "nothing shows it"
+    """What to say about them."""
+    action: str | None = None
+    """What should follow; RETRY if a criterion is not met."""
+    request: str = ""
+    """What the action needs."""
+    caveats: list[str] = []
+    """What the later steps must know."""
 
 
 class ScriptedEntry(Options, frozen=True):
@@ -66,23 +67,40 @@ class ScriptedEntry(Options, frozen=True):
     task: str | int | None = None
     phase: str | None = None
     attempt: Annotated[int, Meta(ge=1)] | None = None
-    stderr: Annotated[str | None, Meta(description="Print this on stderr.")] = None
-    say: Annotated[str | None, Meta(description="Say this, and give it as the result.")] = None
-    output_bytes: Annotated[int, Meta(ge=0, description="Print so many bytes of noise.")] = 0
-    delay: Annotated[float, Meta(ge=0, description="Wait so many seconds.")] = 0
-    write: Annotated[dict[str, str], Meta(description="Write files: path = content.")] = {}
-    append: Annotated[dict[str, str], Meta(description="Append to files: path = content.")] = {}
-    delete: Annotated[list[str], Meta(description="Delete files.")] = []
-    commit: Annotated[str | None, Meta(description="Commit everything with this message.")] = None
-    orphan: Annotated[bool, Meta(description="Leave a background process behind.")] = False
-    usage: Annotated[UsageEntry | None, Meta(description="Report this usage.")] = None
-    limit: Annotated[str | None, Meta(description="Print this line and give up without a result.")] = None
-    hang: Annotated[bool, Meta(description="Never end.")] = False
-    truncate: Annotated[bool, Meta(description="Stop in the middle of the result line.")] = False
-    no_result: Annotated[bool, Meta(description="End without a result line.")] = False
-    plan: Annotated[str | None, Meta(description="The result in plan mode.")] = None
-    verdict: Annotated[VerdictEntry | None, Meta(description="What to answer as a judge.")] = None
-    exit_code: Annotated[int, Meta(ge=0, le=255, description="End with this exit code.")] = 0
+    stderr: str | None = None
+    """Print this on stderr."""
+    say: str | None = None
+    """Say this, and give it as the result."""
+    output_bytes: NonNegative = 0
+    """Print so many bytes of noise."""
+    delay: NonNegativeFloat = 0
+    """Wait so many seconds."""
+    write: dict[str, str] = {}
+    """Write files: path = content."""
+    append: dict[str, str] = {}
+    """Append to files: path = content."""
+    delete: list[str] = []
+    """Delete files."""
+    commit: str | None = None
+    """Commit everything with this message."""
+    orphan: bool = False
+    """Leave a background process behind."""
+    usage: UsageEntry | None = None
+    """Report this usage."""
+    limit: str | None = None
+    """Print this line and give up without a result."""
+    hang: bool = False
+    """Never end."""
+    truncate: bool = False
+    """Stop in the middle of the result line."""
+    no_result: bool = False
+    """End without a result line."""
+    plan: str | None = None
+    """The result in plan mode."""
+    verdict: VerdictEntry | None = None
+    """What to answer as a judge."""
+    exit_code: Annotated[int, Meta(ge=0, le=255)] = 0
+    """End with this exit code."""
 
     def __post_init__(self) -> None:
         for key, paths in (("write", self.write), ("append", self.append), ("delete", self.delete)):
@@ -100,7 +118,8 @@ class AgentScript(Options, frozen=True):
 class ScriptedOptions(Options, frozen=True):
     """The table `[agents.scripted]`."""
 
-    script: Annotated[Path | None, Meta(description="A TOML file that says what the agent does.")] = None
+    script: Path | None = None
+    """A TOML file that says what the agent does."""
 
 
 class ScriptedAgent:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta
 
 from segue.domain.options import Options
 from segue.sim.cloud.answers import ERROR_KINDS, ErrorShape
@@ -52,37 +51,44 @@ STREAM_PATH = "GET /v1/agents/*/runs/*/stream"
 class CloudEntry(Options, frozen=True):
     """What an agent does in one run: when it applies, the work, and what goes wrong."""
 
-    prompt: Annotated[
-        str | None, Meta(description="runs whose prompt this regular expression is found in")
-    ] = None
-    turn: Annotated[int | None, Meta(description="1 is the launch, 2 the first follow-up, …")] = None
-    launch: Annotated[int | None, Meta(description="the agent with this number, from 1")] = None
-    times: Annotated[int, Meta(description="the entry serves this many runs; 0: any number")] = 0
-    write: Annotated[dict[str, str] | None, Meta(description="files to write: path = content")] = None
-    delete: Annotated[Sequence[str], Meta(description="files to delete")] = []
-    say: Annotated[str | None, Meta(description="its reply, also the run's `result`")] = None
-    thinking: Annotated[str, Meta(description="what it thinks before it speaks")] = ""
-    tools: Annotated[
-        Sequence[Mapping[str, Any]],
-        Meta(description="tool calls: `type`, `name`, `args`, `result`, `status`"),
-    ] = []
-    create_delay: Annotated[float | None, Meta(description="seconds in CREATING")] = None
-    delay: Annotated[float | None, Meta(description="seconds in RUNNING")] = None
-    hold: Annotated[bool, Meta(description="stays RUNNING until `/_sim/agents/{id}/release`")] = False
-    statuses: Annotated[
-        Sequence[str],
-        Meta(description="the statuses in order; if the last one is not terminal the run stays there"),
-    ] = []
-    push: Annotated[
-        Literal["end", "early"], Meta(description="when it pushes: before its end, or at once")
-    ] = "end"
-    usage: Annotated[dict[str, int] | None, Meta(description="tokens by their API names")] = None
-    cost: Annotated[dict[str, float] | None, Meta(description="`rawCostCents` and `chargedCents`")] = None
-    error: Annotated[Any, Meta(description="the run's `error`, of any shape")] = None
-    artifacts: Annotated[
-        Mapping[str, str], Meta(description="artifacts: path under `artifacts/` = content")
-    ] = {}
-    faults: Annotated[Sequence[str], Meta(description="faults of runs")] = []
+    prompt: str | None = None
+    """runs whose prompt this regular expression is found in"""
+    turn: int | None = None
+    """1 is the launch, 2 the first follow-up, …"""
+    launch: int | None = None
+    """the agent with this number, from 1"""
+    times: int = 0
+    """the entry serves this many runs; 0: any number"""
+    write: dict[str, str] | None = None
+    """files to write: path = content"""
+    delete: Sequence[str] = []
+    """files to delete"""
+    say: str | None = None
+    """its reply, also the run's `result`"""
+    thinking: str = ""
+    """what it thinks before it speaks"""
+    tools: Sequence[Mapping[str, Any]] = []
+    """tool calls: `type`, `name`, `args`, `result`, `status`"""
+    create_delay: float | None = None
+    """seconds in CREATING"""
+    delay: float | None = None
+    """seconds in RUNNING"""
+    hold: bool = False
+    """stays RUNNING until `/_sim/agents/{id}/release`"""
+    statuses: Sequence[str] = []
+    """the statuses in order; if the last one is not terminal the run stays there"""
+    push: Literal["end", "early"] = "end"
+    """when it pushes: before its end, or at once"""
+    usage: dict[str, int] | None = None
+    """tokens by their API names"""
+    cost: dict[str, float] | None = None
+    """`rawCostCents` and `chargedCents`"""
+    error: Any = None
+    """the run's `error`, of any shape"""
+    artifacts: Mapping[str, str] = {}
+    """artifacts: path under `artifacts/` = content"""
+    faults: Sequence[str] = []
+    """faults of runs"""
 
     def __post_init__(self) -> None:
         check_pattern(self.prompt)
@@ -92,21 +98,28 @@ class CloudEntry(Options, frozen=True):
 class CloudFault(Options, frozen=True):
     """A fault of requests: which ones, how often, and its details."""
 
-    fault: Annotated[str, Meta(description="what goes wrong")]
-    on: Annotated[
-        str, Meta(description="method and path, `*` for any part: `POST /v1/agents`; empty: any request")
-    ] = ""
-    after: Annotated[int, Meta(description="this many matching requests pass first")] = 0
-    times: Annotated[int, Meta(description="then this many fail; 0: all")] = 1
-    delay: Annotated[float, Meta(description="seconds before anything else happens")] = 0.0
-    retry_after: Annotated[str | None, Meta(description="the header Retry-After; unset: no such header")] = (
-        None
-    )
-    status: Annotated[int, Meta(description="another HTTP status")] = 0
-    code: Annotated[str, Meta(description="another code, of an error or of an `error` event")] = ""
-    message: Annotated[str, Meta(description="another message")] = ""
-    shape: Annotated[ErrorShape | None, Meta(description="`nested`, `flat`, `text` or `overview`")] = None
-    events: Annotated[int, Meta(description="whole events before a cut")] = 0
+    fault: str
+    """what goes wrong"""
+    on: str = ""
+    """method and path, `*` for any part: `POST /v1/agents`; empty: any request"""
+    after: int = 0
+    """this many matching requests pass first"""
+    times: int = 1
+    """then this many fail; 0: all"""
+    delay: float = 0.0
+    """seconds before anything else happens"""
+    retry_after: str | None = None
+    """the header Retry-After; unset: no such header"""
+    status: int = 0
+    """another HTTP status"""
+    code: str = ""
+    """another code, of an error or of an `error` event"""
+    message: str = ""
+    """another message"""
+    shape: ErrorShape | None = None
+    """`nested`, `flat`, `text` or `overview`"""
+    events: int = 0
+    """whole events before a cut"""
 
     def __post_init__(self) -> None:
         _check_faults([self.fault], REQUEST_FAULTS)
@@ -133,40 +146,46 @@ _GPT: dict[str, Any] = {"id": "gpt-5.2", "displayName": "GPT-5.2", "description"
 class CloudScript(Options, frozen=True):
     """Everything the simulator can be told."""
 
-    on: Annotated[
-        Sequence[CloudEntry], Meta(description="what agents do; the first entry that matches is used")
-    ] = []
-    faults: Annotated[Sequence[CloudFault], Meta(description="what goes wrong with requests")] = []
-    repos: Annotated[Mapping[str, Path], Meta(description="repository address = local bare repository")] = {}
-    keys: Annotated[Sequence[str], Meta(description="the API keys that are known; empty: any key")] = []
-    service_account: Annotated[bool, Meta(description="the key belongs to a team, not to a person")] = False
-    models: Annotated[
-        Sequence[str | Mapping[str, Any]],
-        Meta(description="the models; bare strings as in April 2026 are served as such"),
-    ] = msgspec.field(default_factory=lambda: [_COMPOSER, _SONNET, _GPT])
-    pools: Annotated[Sequence[str], Meta(description="the pools and machines that exist")] = []
-    create_delay: Annotated[float, Meta(description="seconds every run is CREATING")] = 0.0
-    delay: Annotated[float, Meta(description="seconds every run is RUNNING")] = 0.02
-    rate_limit: Annotated[int, Meta(description="requests per minute and key")] = 100_000
-    active_limit: Annotated[int, Meta(description="runs that may be active at once; 0: any number")] = 0
-    slow_lists: Annotated[
-        bool, Meta(description="`/repositories` 1 a minute and 30 an hour; v0 artifacts 300, 6000")
-    ] = True
-    retention: Annotated[float, Meta(description="seconds a stream can be read after its run has ended")] = (
-        86_400.0
+    on: Sequence[CloudEntry] = []
+    """what agents do; the first entry that matches is used"""
+    faults: Sequence[CloudFault] = []
+    """what goes wrong with requests"""
+    repos: Mapping[str, Path] = {}
+    """repository address = local bare repository"""
+    keys: Sequence[str] = []
+    """the API keys that are known; empty: any key"""
+    service_account: bool = False
+    """the key belongs to a team, not to a person"""
+    models: Sequence[str | Mapping[str, Any]] = msgspec.field(
+        default_factory=lambda: [_COMPOSER, _SONNET, _GPT]
     )
-    heartbeat: Annotated[float, Meta(description="seconds of silence before a heartbeat")] = 15.0
-    artifact_ttl: Annotated[float, Meta(description="seconds a download address works")] = 900.0
-    stopped_status: Annotated[str, Meta(description="what v0 shows after a stop, which nobody documents")] = (
-        "FINISHED"
-    )
-    stop_is_final: Annotated[bool, Meta(description="v0 refuses follow-ups after a stop")] = False
-    webhook_retries: Annotated[
-        int, Meta(description="deliveries after one that was not answered with 2xx")
-    ] = 3
-    webhook_pause: Annotated[
-        float, Meta(description="seconds before the first of them; doubled each time")
-    ] = 0.1
+    """the models; bare strings as in April 2026 are served as such"""
+    pools: Sequence[str] = []
+    """the pools and machines that exist"""
+    create_delay: float = 0.0
+    """seconds every run is CREATING"""
+    delay: float = 0.02
+    """seconds every run is RUNNING"""
+    rate_limit: int = 100_000
+    """requests per minute and key"""
+    active_limit: int = 0
+    """runs that may be active at once; 0: any number"""
+    slow_lists: bool = True
+    """`/repositories` 1 a minute and 30 an hour; v0 artifacts 300, 6000"""
+    retention: float = 86_400.0
+    """seconds a stream can be read after its run has ended"""
+    heartbeat: float = 15.0
+    """seconds of silence before a heartbeat"""
+    artifact_ttl: float = 900.0
+    """seconds a download address works"""
+    stopped_status: str = "FINISHED"
+    """what v0 shows after a stop, which nobody documents"""
+    stop_is_final: bool = False
+    """v0 refuses follow-ups after a stop"""
+    webhook_retries: int = 3
+    """deliveries after one that was not answered with 2xx"""
+    webhook_pause: float = 0.1
+    """seconds before the first of them; doubled each time"""
 
 
 def _check_faults(names: Iterable[str], known: Mapping[str, str]) -> None:

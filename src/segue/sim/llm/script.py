@@ -6,10 +6,9 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta
 
 from segue.domain.options import Options
 from segue.sim.llm.judge import JudgeRule, judge
@@ -29,23 +28,30 @@ class LlmToolCall(Options, frozen=True):
 class LlmEntry(Options, frozen=True):
     """One answer: when it applies, what it says, and what goes wrong."""
 
-    match: Annotated[str, Meta(description="a regular expression found in the last user message")] = ""
-    api: Annotated[LlmApi | None, Meta(description="only `chat`, `responses`, `messages` or `gemini`")] = None
-    model: Annotated[str | None, Meta(description="only models this regular expression is found in")] = None
-    times: Annotated[int, Meta(description="the entry answers this many requests; 0: any number")] = 0
-    reply: Annotated[Any, Meta(description="the answer: a text, or any other value, sent as JSON")] = None
-    tool_calls: Annotated[
-        Sequence[LlmToolCall], Meta(description="tool calls: `name`, `arguments`, `id`")
-    ] = []
-    judge: Annotated[
-        JudgeRule | None,
-        Meta(description="judges by the diff: criterion key = regular expression; `default` for others"),
-    ] = None
-    usage: Annotated[Mapping[str, int], Meta(description="`input`, `output`, `cached` tokens")] = {}
-    status: Annotated[int, Meta(description="the HTTP status; from 400 on `reply` is the message")] = 200
-    headers: Annotated[Mapping[str, str], Meta(description="headers of the answer, such as retry-after")] = {}
-    delay: Annotated[float, Meta(description="seconds before the answer")] = 0.0
-    cut: Annotated[int | None, Meta(description="the connection is closed after this many pieces")] = None
+    match: str = ""
+    """a regular expression found in the last user message"""
+    api: LlmApi | None = None
+    """only `chat`, `responses`, `messages` or `gemini`"""
+    model: str | None = None
+    """only models this regular expression is found in"""
+    times: int = 0
+    """the entry answers this many requests; 0: any number"""
+    reply: Any = None
+    """the answer: a text, or any other value, sent as JSON"""
+    tool_calls: Sequence[LlmToolCall] = []
+    """tool calls: `name`, `arguments`, `id`"""
+    judge: JudgeRule | None = None
+    """judges by the diff: criterion key = regular expression; `default` for others"""
+    usage: Mapping[str, int] = {}
+    """`input`, `output`, `cached` tokens"""
+    status: int = 200
+    """the HTTP status; from 400 on `reply` is the message"""
+    headers: Mapping[str, str] = {}
+    """headers of the answer, such as retry-after"""
+    delay: float = 0.0
+    """seconds before the answer"""
+    cut: int | None = None
+    """the connection is closed after this many pieces"""
 
     def __post_init__(self) -> None:
         for pattern in (self.match, self.model, *(self.judge or {}).values()):
@@ -56,13 +62,10 @@ class LlmEntry(Options, frozen=True):
 class LlmScript(Options, frozen=True):
     """Everything the simulator can be told."""
 
-    on: Annotated[
-        Sequence[LlmEntry],
-        Meta(description="the answers; the first that matches and is not used up is given"),
-    ] = []
-    models: Annotated[Sequence[str], Meta(description="what `/v1/models` lists")] = msgspec.field(
-        default_factory=lambda: ["sim-large", "sim-small"]
-    )
+    on: Sequence[LlmEntry] = []
+    """the answers; the first that matches and is not used up is given"""
+    models: Sequence[str] = msgspec.field(default_factory=lambda: ["sim-large", "sim-small"])
+    """what `/v1/models` lists"""
 
 
 @dataclass(frozen=True, slots=True)

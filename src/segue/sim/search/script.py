@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
-
-from msgspec import Meta
+from typing import Literal
 
 from segue.domain.options import Options
 from segue.sim.script import Deck, check_pattern, equals, matches
@@ -39,14 +37,22 @@ class FoundPage(Options, frozen=True):
 class SearchEntry(Options, frozen=True):
     """One answer: when it applies, what is found, and what goes wrong."""
 
-    match: Annotated[str, Meta(description="a regular expression found in the query")] = ""
-    api: Annotated[SearchApi | None, Meta(description="only `searxng`, `brave` or `tavily`")] = None
-    times: Annotated[int, Meta(description="the entry answers this many searches; 0: any number")] = 0
-    results: Annotated[Sequence[FoundPage], Meta(description="what is found: `title`, `url`, `text`")] = []
-    fault: Annotated[SearchFault | None, Meta(description="what goes wrong")] = None
-    status: Annotated[int, Meta(description="the HTTP status of the fault `down`")] = 503
-    headers: Annotated[Mapping[str, str], Meta(description="headers of the answer, such as retry-after")] = {}
-    delay: Annotated[float, Meta(description="seconds before the answer")] = 0.0
+    match: str = ""
+    """a regular expression found in the query"""
+    api: SearchApi | None = None
+    """only `searxng`, `brave` or `tavily`"""
+    times: int = 0
+    """the entry answers this many searches; 0: any number"""
+    results: Sequence[FoundPage] = []
+    """what is found: `title`, `url`, `text`"""
+    fault: SearchFault | None = None
+    """what goes wrong"""
+    status: int = 503
+    """the HTTP status of the fault `down`"""
+    headers: Mapping[str, str] = {}
+    """headers of the answer, such as retry-after"""
+    delay: float = 0.0
+    """seconds before the answer"""
 
     def __post_init__(self) -> None:
         check_pattern(self.match)
@@ -55,10 +61,8 @@ class SearchEntry(Options, frozen=True):
 class SearchScript(Options, frozen=True):
     """Everything the simulator can be told."""
 
-    on: Annotated[
-        Sequence[SearchEntry],
-        Meta(description="the answers; the first that matches and is not used up is given"),
-    ] = []
+    on: Sequence[SearchEntry] = []
+    """the answers; the first that matches and is not used up is given"""
 
 
 def pick_entry(deck: Deck[SearchEntry], api: SearchApi, query: str) -> SearchEntry:
