@@ -70,7 +70,7 @@ class _Forked(subprocess.Popen[str]):
 
     def __init__(self, argv: list[str], cwd: Path, env: Mapping[str, str], files: tuple[int, int]) -> None:
         self.args = argv
-        self.returncode = None  # type: ignore[assignment]
+        self.returncode = None
         self.stdin = self.stdout = self.stderr = None
         self._status, theirs = os.pipe()
         try:
