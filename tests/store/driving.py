@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from segue.domain.events import AgentTool
 from segue.domain.results import Output, StepResult
 from segue.domain.run import RunSpec
 from segue.ports import Journal, Store, Work
@@ -16,26 +15,25 @@ SPEC = RunSpec("planfile", "plan.md", "/repo", "scripted", "quick")
 PATIENCE = 20.0
 
 
-class Facts(Output, frozen=True):
-    """What the steps of these tests store: any JSON."""
+class Given(Output, frozen=True):
+    """What the steps of tests store."""
 
-    facts: dict[str, Any] = {}
+    text: str = ""
+    n: Any = None
+    x: Any = None
+    d: Any = None
+    facts: Any = None
 
 
-def giving(ok: bool = True, calls: list[str] | None = None, **facts: object) -> Work[Facts]:
-    """Return work that ends at once with these facts, and notes its token."""
+def giving(ok: bool = True, calls: list[str] | None = None, **output: Any) -> Work[Given]:
+    """Return work that ends at once with this output, and notes its token."""
 
-    async def work(token: str) -> StepResult[Facts]:
+    async def work(token: str) -> StepResult[Given]:
         if calls is not None:
             calls.append(token)
-        return StepResult(ok, Facts(facts))
+        return StepResult(ok, Given(**output))
 
     return work
-
-
-def note(**data: object) -> AgentTool:
-    """Return an event that contains any JSON, as `input`."""
-    return AgentTool("note", data)
 
 
 @asynccontextmanager

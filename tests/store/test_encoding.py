@@ -17,7 +17,7 @@ from segue.domain.run import RunState
 from segue.ports import StepFacts
 from segue.store import connect
 from segue.store.encoding import decode, encode, escape, unescape
-from tests.store.driving import SPEC, Facts, driven, giving
+from tests.store.driving import SPEC, Given, driven, giving
 
 TEXT = st.text(st.characters() | st.sampled_from("\x00\x10\\u0n\ud800\udfff\ud83d\ude00"))
 JSON = st.recursive(
@@ -81,15 +81,14 @@ AWKWARD = "a\x00b\x10c\udcff\ud83d \U0001f600"
 def test_awkward_text_comes_back_wherever_it_is_stored(database: str) -> None:
     """In the specification, the note, keys and facts of steps, events, prompts and signals."""
     spec = replace(SPEC, source=AWKWARD, titles={AWKWARD: AWKWARD}, settings={AWKWARD: [AWKWARD]})
-    facts = StepFacts(AWKWARD, AWKWARD, agent=AWKWARD, build_phase=AWKWARD, input=Facts({AWKWARD: AWKWARD}))
-    output: dict[str, Any] = {AWKWARD: AWKWARD}
+    facts = StepFacts(AWKWARD, AWKWARD, agent=AWKWARD, build_phase=AWKWARD, input=Given(d={AWKWARD: AWKWARD}))
 
     async def main() -> None:
         with connect(database) as store:
             async with driven(store, store.create(AWKWARD, spec).id) as journal:
                 run_id = journal.run.id
                 await journal.emit(PromptSent(AWKWARD, 1, AWKWARD), AWKWARD)
-                await journal.step(AWKWARD, Facts, giving(**output), facts=facts)
+                await journal.step(AWKWARD, Given, giving(d={AWKWARD: AWKWARD}), facts=facts)
                 await journal.set_state(RunState.FAILED, AWKWARD)
                 store.send(run_id, AWKWARD, {AWKWARD: AWKWARD}, AWKWARD)
                 assert await journal.wait(AWKWARD, 5) == {AWKWARD: AWKWARD}
@@ -98,14 +97,14 @@ def test_awkward_text_comes_back_wherever_it_is_stored(database: str) -> None:
             assert run is not None
             assert (run.spec, run.note, run.source_key) == (spec, AWKWARD, AWKWARD)
             assert (step.key, step.task, step.agent, step.build_phase) == (AWKWARD,) * 4
-            assert (step.input, step.output) == ({"facts": {AWKWARD: AWKWARD}},) * 2
+            assert (step.input, step.output) == ({"d": {AWKWARD: AWKWARD}},) * 2
             assert (prompt.step, prompt.data, store.prompt(AWKWARD)) == (
                 AWKWARD,
                 {"digest": AWKWARD, "length": 1},
                 AWKWARD,
             )
             [found] = store.query("SELECT key, input FROM orchestrator_steps WHERE task = ?", [AWKWARD])
-            assert found == {"key": AWKWARD, "input": {"facts": {AWKWARD: AWKWARD}}}
+            assert found == {"key": AWKWARD, "input": {"d": {AWKWARD: AWKWARD}}}
 
     asyncio.run(main())
 
@@ -118,10 +117,10 @@ def test_ten_megabytes_come_back(database: str) -> None:
             async with driven(store) as journal:
                 await journal.emit(AgentOutput("stdout", large), "a")
                 await journal.emit(PromptSent("d", len(large), large), "a")
-                await journal.step("a", Facts, giving(text=large))
+                await journal.step("a", Given, giving(text=large))
             event, *_ = store.events(journal.run.id)
-            assert event.event == AgentOutput("stdout", large)
+            assert event.data["text"] == large
             assert store.prompt("d") == large
-            assert store.steps(journal.run.id)[0].output == {"facts": {"text": large}}
+            assert store.steps(journal.run.id)[0].output == {"text": large}
 
     asyncio.run(main())

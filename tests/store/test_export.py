@@ -15,14 +15,13 @@ import pyarrow.parquet
 import pytest
 
 from segue.domain.errors import UsageError
-from segue.domain.events import PromptSent
+from segue.domain.events import NoticeGiven, PromptSent
 from segue.ports import Store
 from segue.store import connect
 from segue.store.export import export
-from tests.store.driving import Facts, driven, giving, note
+from tests.store.driving import Given, driven, giving
 
 TEXT = 'comma, "quote"\nline \x00 \ud800 é'
-FIRST = {"name": "note", "input": {"n": 0, "text": TEXT}}
 
 
 def fill(store: Store) -> str:
@@ -30,9 +29,9 @@ def fill(store: Store) -> str:
         async with driven(store) as journal:
             await journal.emit(PromptSent("d", len(TEXT), TEXT))
             for number in range(2500):
-                await journal.emit(note(n=number, text=TEXT), "a")
+                await journal.emit(NoticeGiven(TEXT, number), "a")
             store.send(journal.run.id, "news", {"x": [1]})
-            await journal.step("a", Facts, giving(text=TEXT))
+            await journal.step("a", Given, giving(text=TEXT))
             return journal.run.id
 
     return asyncio.run(main())
@@ -54,9 +53,9 @@ def test_json_lines_hold_everything(database: str) -> None:
 
         events = read("events")
         assert [event["seq"] for event in events] == list(range(1, 2504))
-        assert events[1]["data"] == FIRST
+        assert events[1]["data"] == {"text": TEXT, "line": 0}
         assert read("runs")[0]["id"] == run_id
-        assert read("steps")[0]["output"] == {"facts": {"text": TEXT}}
+        assert read("steps")[0]["output"] == {"text": TEXT}
         assert read("signals")[0]["payload"] == {"x": [1]}
         assert read("prompts")[0]["text"] == TEXT
 
@@ -67,7 +66,7 @@ def test_csv_has_a_header_and_json_in_its_cells(database: str) -> None:
         text = written(store, "events", "csv").decode()
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         assert [int(row["seq"]) for row in rows] == list(range(1, 2504))
-        assert json.loads(rows[1]["data"]) == FIRST
+        assert json.loads(rows[1]["data"]) == {"text": TEXT, "line": 0}
         assert rows[0]["step"] == ""
         written(store, "prompts", "csv")
 
@@ -80,7 +79,7 @@ def test_parquet_can_be_read_back(database: str) -> None:
             assert read.num_rows == 1
         events = pyarrow.parquet.read_table(io.BytesIO(written(store, "events", "parquet")))
         assert events["seq"].to_pylist() == list(range(1, 2504))
-        assert json.loads(events["data"][1].as_py()) == FIRST
+        assert json.loads(events["data"][1].as_py()) == {"text": TEXT, "line": 0}
 
 
 def test_parquet_says_what_to_install(tmp_path: Path) -> None:

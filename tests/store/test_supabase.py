@@ -16,7 +16,7 @@ from segue.store import connect
 from segue.store.address import for_driver, is_pooled
 from segue.store.migrate import VERSION
 from segue.store.supabase import FOLDER, files, write
-from tests.store.driving import Facts, driven, giving
+from tests.store.driving import Given, driven, giving
 from tests.store.pooler import pooler_of
 
 OWNER = "supabase_owner"
@@ -64,7 +64,7 @@ def work(url: str) -> str:
             async with driven(store) as journal:
                 await journal.emit(ErrorSeen("EXIT_ERROR", "no", "no"))
                 await journal.emit(PromptSent("d", 1, "t"))
-                await journal.step("a", Facts, giving())
+                await journal.step("a", Given, giving())
                 store.send(journal.run.id, "news", {})
             return journal.run.id
 

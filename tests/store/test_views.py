@@ -15,7 +15,7 @@ from segue.ports import StepFacts
 from segue.store import connect, migrate
 from segue.store.database import open_database
 from segue.store.rows import TABLES
-from tests.store.driving import SPEC, Facts, driven, giving
+from tests.store.driving import SPEC, Given, driven, giving
 
 ERROR = {"kind": "EXIT_ERROR", "failure": "crash", "message": "no such table", "signature": "no such table"}
 ERROR |= {"task": "1", "phase": "execute", "build_phase": "schema", "stderr_tail": "boom"}
@@ -126,7 +126,7 @@ def make_first_version(address: str) -> None:
                 "INSERT INTO orchestrator_steps (run_id, key, gen, seq, attempt, agent, state, token, input,"
                 " output, started, tries, owner)"
                 " VALUES ('old', ?, 1, ?, 1, 'scripted', ?, ?, '{}', ?, 5, 1, 'x')",
-                *(key, seq, state, f"token-{key}", '{"facts":{"was":"kept"}}'),
+                *(key, seq, state, f"token-{key}", '{"text":"kept"}'),
             )
         database.append(
             "orchestrator_events",
@@ -144,10 +144,10 @@ def test_a_database_of_the_first_version_is_brought_up_to_date_and_its_run_goes_
         with connect(database) as store:
             assert store.version() == migrate.VERSION
             async with driven(store, "old") as journal:
-                assert (await journal.step("a", Facts, giving())).output == Facts({"was": "kept"})
-                await journal.step("b", Facts, giving(calls=calls))
+                assert (await journal.step("a", Given, giving())).output == Given("kept")
+                await journal.step("b", Given, giving(calls=calls))
                 await journal.step(
-                    "c", Facts, giving(), facts=StepFacts(build_phase="schema", agent="x", model="y")
+                    "c", Given, giving(), facts=StepFacts(build_phase="schema", agent="x", model="y")
                 )
             steps = store.steps("old")
             found = store.query("SELECT key, build_phase FROM orchestrator_step_summaries ORDER BY seq")
