@@ -57,6 +57,19 @@ class PluginPlace(Place):
     def command(self, *args: str) -> list[str]:
         return [str(self.python), "-m", "segue", *args]
 
+    def segue(self, *args: str, code: int | None = 0, **env: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.command(*args),
+            cwd=self.repo,
+            env={**self.env, **env},
+            capture_output=True,
+            text=True,
+            timeout=self.patience,
+            stdin=subprocess.DEVNULL,
+        )
+        assert code in (None, done.returncode), f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
     def begin(self, todo: str = TODO, config: str = "") -> None:
         """Commit a list of things to do, and configure the project."""
         (self.repo / "todo.txt").write_text(todo)
@@ -185,7 +198,13 @@ def test_a_killed_run_is_resumed_and_nothing_is_launched_twice(place: PluginPlac
     slow.chmod(0o755)
     place.env["PATH"] = f"{slow.parent}{os.pathsep}{place.env['PATH']}"
     place.begin("Write one\nWrite two\n")
-    running = place.start("run", "todo.txt", "--agent", "notebook")
+    running = subprocess.Popen(
+        place.command("run", "todo.txt", "--agent", "notebook"),
+        cwd=place.repo,
+        env=place.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     until(log.exists, "the first launch")
     running.kill()
     running.wait()
