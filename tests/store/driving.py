@@ -10,7 +10,7 @@ from segue.domain.run import RunSpec
 from segue.ports import Journal, StepResult, Store, Work
 
 SPEC = RunSpec("planfile", "plan.md", "/repo", "scripted", "quick")
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 def giving(ok: bool = True, calls: list[str] | None = None, **output: object) -> Work:
