@@ -78,7 +78,7 @@ def make_environment(folder: Path, *distributions: Path) -> Path:
     """Make an environment that borrows the packages of this one, and install distributions into it."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
-    asked = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     site = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
     borrowed = [str(ROOT / "src"), *(path for path in sys.path if path.endswith("site-packages"))]
     (Path(site) / "borrowed.pth").write_text("\n".join(dict.fromkeys(borrowed)) + "\n")
@@ -183,7 +183,7 @@ def test_a_killed_run_is_resumed_and_nothing_is_launched_twice(place: PluginPlac
     slow.parent.mkdir()
     slow.write_text(f'#!/bin/sh\necho started >> "{log}"; sleep 3; exec /usr/bin/tee "$@"\n')
     slow.chmod(0o755)
-    env = {"PATH": f"{slow.parent}{os.pathsep}{place.env['PATH']}"}
+    env: dict[str, Any] = {"PATH": f"{slow.parent}{os.pathsep}{place.env['PATH']}"}
     place.begin("Write one\nWrite two\n")
     running = place.start("run", "todo.txt", "--agent", "notebook", **env)
     until(log.exists, "the first launch")

@@ -177,8 +177,9 @@ class Source(Protocol):
         """Return what the agent should know beside the task's own text; untrusted, may be empty."""
         return ""
 
-    def record(self, task: Task, completion: Completion) -> None:
+    def record(self, task: Task, completion: Completion) -> None:  # noqa: ARG002
         """Store how a task failed; it stays pending."""
+        return
 
     def head_branch(self) -> str | None:
         """Return the branch the next task starts from, where branches are chained."""
@@ -190,6 +191,7 @@ class Source(Protocol):
 
     def restart(self) -> None:
         """Forget what is done; the record of it is kept aside."""
+        return
 
     def recover(self) -> str:
         """Get ready to resume a run; returns a warning, or nothing; raises SourceError when it cannot be."""

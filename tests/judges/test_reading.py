@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.judges.answer import UnusableAnswer, read_answer
+from segue.domain.errors import UnusableAnswer
+from segue.judges.answer import read_answer
 from segue.judges.quotes import Quotable
 
 KEYS = ["US1/AC1", "FR-003"]

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from segue.domain.errors import UnusableAnswer
 from segue.domain.evidence import CheckResult, Evidence
 from segue.domain.options import Options
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict, without_secrets
-from segue.judges.answer import CHOICES, UnusableAnswer, read_answer
+from segue.judges.answer import CHOICES, read_answer
 from segue.judges.checks import ChecksJudge, combine
 from segue.judges.verdict import verdict_of
 from tests.services import make_services
