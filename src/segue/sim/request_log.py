@@ -1,4 +1,4 @@
-"""What the simulated services share: a log of requests, and a guard against requests of web pages."""
+"""What the simulated services share: a log of requests, controls, and a guard against web pages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import itertools
 import json
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from segue.sim.script import Deck, check_script
+
+S = TypeVar("S")
 
 _MAX_BODY = 1024 * 1024
 _HEADERS = (
@@ -75,6 +80,39 @@ class RequestLog:
             if all(getattr(logged, name) == value for name, value in wanted.items())
         ]
         return JSONResponse({"requests": found})
+
+
+class ScriptPlayer(Generic[S]):
+    """Plays the script of one service, logs its requests, and has the controls under `/_sim/`."""
+
+    def __init__(self, kind: type[S], script: S | None) -> None:
+        self._kind = kind
+        self.log = RequestLog()
+        self.play(kind() if script is None else script)
+
+    def play(self, script: S) -> None:
+        """Play a script from its beginning."""
+        self.script = script
+        self.deck: Deck[Any] = Deck(script.on)  # type: ignore[attr-defined]
+
+    async def load(self, request: Request) -> Response:
+        """Play another script from its beginning or, for `/_sim/on`, put entries before the others."""
+        if refusal := refuse_web_page(request):
+            return refusal
+        try:
+            script = check_script(await request.json(), self._kind)
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        if request.url.path.endswith("/on"):
+            self.deck.put_first(script.on)  # type: ignore[attr-defined]
+        else:
+            self.play(script)
+        return JSONResponse({})
+
+    def routes(self) -> list[Route]:
+        """Return the routes of the controls."""
+        loads = [Route(f"/_sim/{name}", self.load, methods=["POST"]) for name in ("script", "on")]
+        return [Route("/_sim/log", self.log.answer, methods=["GET", "DELETE"]), *loads]
 
 
 def refuse_web_page(request: Request) -> Response | None:

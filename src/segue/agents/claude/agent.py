@@ -14,8 +14,7 @@ from typing import Literal
 
 from msgspec import field
 
-from segue.agents.claude.failures import LOGIN
-from segue.agents.claude.lines import ClaudeLines
+from segue.agents.claude.lines import LOGIN, ClaudeLines
 from segue.agents.local.launch import SessionUsage, flag, make_command, run_program
 from segue.agents.local.program import Inspection, LoginProbe, Program, check_program_name, find_key
 from segue.domain.events import Event

@@ -17,8 +17,7 @@ from typing import Literal
 
 from msgspec import field
 
-from segue.agents.codex.failures import LOGIN
-from segue.agents.codex.lines import CodexLines
+from segue.agents.codex.lines import LOGIN, CodexLines
 from segue.agents.local.launch import SessionUsage, flag, make_command, run_program
 from segue.agents.local.program import Inspection, LoginProbe, Program, check_program_name, find_key
 from segue.domain.events import Event

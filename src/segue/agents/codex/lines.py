@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from segue.agents.codex.failures import FAILURES
-from segue.agents.local.failures import MESSAGE_CHARS
+from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, shrink
@@ -16,6 +15,43 @@ from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome, Usage
+
+LOGIN = "Run `codex login`, or set CODEX_API_KEY; `codex exec` does not read OPENAI_API_KEY."
+FAILURES = FailureTable(
+    "Codex",
+    LOGIN,
+    at_start=(
+        (r"no rollout found.*", FailureKind.NOT_STARTED, "Codex does not know the session to continue"),
+        (r".*not inside a trusted directory.*", FailureKind.NOT_STARTED, "Codex does not trust this folder"),
+        (
+            r"error: unexpected argument.*",
+            FailureKind.NOT_STARTED,
+            "this version of Codex does not know an option",
+        ),
+        (r"Error loading config.*", FailureKind.NOT_STARTED, "Codex does not accept its configuration"),
+    ),
+    in_result=(
+        (r"unexpected status (?:401|403)\b", FailureKind.AUTH, ""),
+        (r"Missing environment variable", FailureKind.AUTH, ""),
+        (
+            r"unexpected status 404\b",
+            FailureKind.NOT_STARTED,
+            "Codex's service does not know what it was asked for",
+        ),
+        (
+            r"(?:last|unexpected) status:? 5\d\d|high demand|overloaded",
+            FailureKind.OUTAGE,
+            "Codex's service is in trouble",
+        ),
+        (
+            r"ran out of room|context_length_exceeded",
+            FailureKind.CONTEXT,
+            "the conversation has become too long for the model",
+        ),
+        (r"stream disconnected", FailureKind.OUTAGE, "Codex lost the connection to its service"),
+    ),
+)
+
 
 _STATES = {"completed": "success", "failed": "failure", "declined": "rejected"}
 _TOKENS = {

@@ -19,8 +19,7 @@ from typing import Literal
 
 from msgspec import field
 
-from segue.agents.cursor.failures import LOGIN
-from segue.agents.cursor.lines import CursorLines
+from segue.agents.cursor.lines import LOGIN, CursorLines
 from segue.agents.local.launch import flag, make_command, run_program
 from segue.agents.local.program import (
     Inspection,

@@ -4,15 +4,55 @@ from __future__ import annotations
 
 from typing import Any
 
-from segue.agents.cursor.failures import FAILURES
 from segue.agents.cursor.tools import read_tool_use
+from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_list, as_table, as_text, shrink
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure
+from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome, Usage
+
+LOGIN = "Run `cursor-agent login`, or set CURSOR_API_KEY."
+FAILURES = FailureTable(
+    "Cursor",
+    LOGIN,
+    at_start=(
+        (
+            r"^.*Workspace Trust Required.*$",
+            FailureKind.NOT_STARTED,
+            "Cursor does not trust this folder; set agents.cursor.trust = true, or trust it once by hand",
+        ),
+        (
+            r"^.*Cannot use this model:.*$",
+            FailureKind.NOT_STARTED,
+            "Cursor does not know the model; `cursor-agent models` lists those it knows",
+        ),
+        (
+            r"^.*Failed to claim persistent session.*$",
+            FailureKind.NOT_STARTED,
+            "Cursor does not accept the session to continue",
+        ),
+        (
+            r"^(?:error: )?unknown option.*$",
+            FailureKind.NOT_STARTED,
+            "this version of Cursor does not know an option",
+        ),
+        (
+            r"^.*Workspace path does not exist.*$",
+            FailureKind.NOT_STARTED,
+            "Cursor cannot find the workspace",
+        ),
+        (
+            r"^.*(?:cli-config\.json\.tmp|Unexpected end of JSON input).*$",
+            FailureKind.CRASH,
+            "Cursor failed to read its own configuration file, as it does when several start at once; "
+            "another attempt may work, and agents.cursor.own_config_dir = true avoids it",
+        ),
+    ),
+)
+
 
 _TOKENS = {
     "input_tokens": "inputTokens",

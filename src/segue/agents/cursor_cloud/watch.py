@@ -8,8 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from segue.agents.cursor_cloud.api import CloudApi, RunRef, RunSnapshot
-from segue.agents.cursor_cloud.errors import CloudError, read_stream_error
-from segue.agents.cursor_cloud.failures import HANG, LOST, TIMEOUT, judge_refusal
+from segue.agents.cursor_cloud.errors import HANG, LOST, TIMEOUT, CloudError, judge_refusal, read_stream_error
 from segue.agents.cursor_cloud.reading import StreamReader, parse_data
 from segue.agents.cursor_cloud.sse import Freshness, Resume, SseFrame
 from segue.domain.events import Event

@@ -14,9 +14,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal
-from segue.sim.cloud.script import STREAM_FAULTS, CloudFault
+from segue.sim.cloud.script import SLOW_LISTS, STREAM_FAULTS, CloudFault
 from segue.sim.cloud.state import Cloud
-from segue.sim.cloud.switches import SLOW_LISTS
 from segue.sim.request_log import LoggedRequest, refuse_web_page
 from segue.system.http.server import drop_connection
 

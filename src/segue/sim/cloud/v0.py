@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.launch import CloudLaunchOrder, WantedRepository, cancel, delete, follow_up, launch
@@ -133,18 +131,15 @@ def _find_usable(request: Request, cloud: Cloud) -> CloudAgentRecord:
     return agent
 
 
-def list_routes(bind: Callable[[Handler], Callable[[Request], Awaitable[Response]]]) -> list[Route]:
-    """List the routes."""
-    one = "/v0/agents/{agent}"
-    table: list[tuple[str, str, Handler]] = [
-        ("POST", "/v0/agents", create),
-        ("GET", "/v0/agents", list_agents),
-        ("GET", one, get),
-        ("DELETE", one, remove),
-        ("GET", f"{one}/conversation", show_conversation),
-        ("POST", f"{one}/followup", send_followup),
-        ("POST", f"{one}/stop", stop),
-        ("GET", f"{one}/artifacts", list_artifacts),
-        ("GET", f"{one}/artifacts/download", download),
-    ]
-    return [Route(path, bind(handler), methods=[method]) for method, path, handler in table]
+_ONE = "/v0/agents/{agent}"
+ROUTES: list[tuple[str, str, Handler]] = [
+    ("POST", "/v0/agents", create),
+    ("GET", "/v0/agents", list_agents),
+    ("GET", _ONE, get),
+    ("DELETE", _ONE, remove),
+    ("GET", f"{_ONE}/conversation", show_conversation),
+    ("POST", f"{_ONE}/followup", send_followup),
+    ("POST", f"{_ONE}/stop", stop),
+    ("GET", f"{_ONE}/artifacts", list_artifacts),
+    ("GET", f"{_ONE}/artifacts/download", download),
+]
