@@ -34,23 +34,13 @@ LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
 FAILURES = FailureTable(
     "Claude",
     LOGIN,
-    at_start=(
-        (
-            r"^No conversation found.*$",
-            FailureKind.NOT_STARTED,
-            "Claude does not know the session to continue",
-        ),
-        (
-            r"^.*cannot be used with root.*$",
-            FailureKind.NOT_STARTED,
-            "Claude refuses this permission mode to root",
-        ),
-        (
-            r"^(?:error: )?unknown option.*$",
-            FailureKind.NOT_STARTED,
-            "this version of Claude does not know an option",
-        ),
-    ),
+    at_start={
+        FailureKind.NOT_STARTED: {
+            r"^No conversation found.*$": "Claude does not know the session to continue",
+            r"^.*cannot be used with root.*$": "Claude refuses this permission mode to root",
+            r"^(?:error: )?unknown option.*$": "this version of Claude does not know an option",
+        }
+    },
 )
 _API_ERROR = re.compile(r"^API Error:\s*(?:Request rejected \(\d+\)|\d{3})?\s*[·:]?\s*")
 _BY_REASON = {
