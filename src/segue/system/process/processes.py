@@ -8,7 +8,6 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from segue.system.files import private_folder
@@ -92,9 +91,7 @@ class Processes:
     async def __aenter__(self) -> Processes:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.wait({self._warming})
