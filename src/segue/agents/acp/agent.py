@@ -16,9 +16,8 @@ from typing import ClassVar
 from msgspec import structs
 
 from segue import __version__
-from segue.agents.acp import profiles as acp_profiles
 from segue.agents.acp.lines import AcpLines
-from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy
+from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy, load_profiles
 from segue.agents.local.launch import SessionUsage, make_command, run_program
 from segue.agents.local.program import (
     InstalledProgram,
@@ -187,9 +186,4 @@ class AcpKind:
         return AcpAgent(self.name, self.profile, options, services)
 
 
-GEMINI = AcpKind("gemini", acp_profiles.GEMINI)
-COPILOT = AcpKind("copilot", acp_profiles.COPILOT)
-OPENCODE = AcpKind("opencode", acp_profiles.OPENCODE)
-QWEN = AcpKind("qwen", acp_profiles.QWEN)
-VIBE = AcpKind("vibe", acp_profiles.VIBE)
-CURSOR = AcpKind("cursor-acp", acp_profiles.CURSOR_ACP)
+GEMINI, COPILOT, OPENCODE, QWEN, VIBE, CURSOR = (AcpKind(*known) for known in load_profiles().items())
