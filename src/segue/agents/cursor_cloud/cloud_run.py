@@ -13,12 +13,11 @@ from typing import Any
 
 from segue import __version__
 from segue.agents.cursor_cloud.api import CloudApi, CloudRequest, RunRef, RunSnapshot, RunUsage, Status
-from segue.agents.cursor_cloud.begin import RunStarter, StartedRun
 from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudV0
 from segue.agents.cursor_cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_end, judge_refusal
 from segue.agents.cursor_cloud.reading import StreamReader
-from segue.agents.cursor_cloud.watch import Pace, RunWatch
+from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode

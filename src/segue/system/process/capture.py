@@ -7,16 +7,44 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import IO
 
 from segue.domain.errors import ToolMissing
-from segue.system.process.environment import child_environment
 from segue.system.process.group import Tree, own_group, startable
+
+_NAMES = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
+        *("TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+        *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("SSH_AUTH_SOCK", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME"),
+        *("GIT_COMMITTER_EMAIL", "GIT_SSL_CAINFO", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
+        *("GIT_CONFIG_NOSYSTEM", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA"),
+        *("LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "USERPROFILE", "USERNAME"),
+        *("USERDOMAIN", "HOMEDRIVE", "HOMEPATH", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "OS"),
+    )
+)
+_PREFIXES = ("LC_", "XDG_")
+
+
+def child_environment(passed: Iterable[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return a child's environment: the allowed variables, those named in `passed`, and `extra`."""
+    names, known = set(passed), dict(os.environ)
+    kept = {name: known[name] for name in known if name in names or _allowed(name)}
+    return {**kept, **(extra or {})}
+
+
+@cache
+def _allowed(name: str) -> bool:
+    upper = name.upper()
+    return upper in _NAMES or upper.startswith(_PREFIXES)
+
 
 _KEPT_BYTES = _CHUNK = 64 * 1024
 _LAST_WORDS = 2.0

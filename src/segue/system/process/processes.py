@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from segue.system.files import private_folder
-from segue.system.process.capture import Captured, capture
-from segue.system.process.environment import child_environment
+from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.process.folder import JobFolder, OutputReader, RunFolder, Stream
-from segue.system.process.link import Link
 from segue.system.process.orphans import end_lost, end_orphans, patience
-from segue.system.process.watch import AdoptedWatch, Command, JobWatch, OwnWatch
+from segue.system.process.watch import AdoptedWatch, Command, JobWatch, Link, OwnWatch
 
 __all__ = [
     "Captured",
