@@ -28,8 +28,10 @@ class CloudV1:
     """The current version."""
 
     mints_ids = True
+    """We choose an agent's id, so a second launch is refused."""
     streams = True
     reports_cancelled = True
+    """A cancelled run says so afterwards."""
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http

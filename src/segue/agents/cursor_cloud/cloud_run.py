@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from segue import __version__
-from segue.agents.cursor_cloud.api import CloudApi, CloudRequest, RunRef, RunSnapshot, RunUsage, Status
+from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot, RunUsage, Status
 from segue.agents.cursor_cloud.client import CloudV1
-from segue.agents.cursor_cloud.client_v0 import CloudV0
+from segue.agents.cursor_cloud.client_v0 import CloudApi, CloudV0
 from segue.agents.cursor_cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_end, judge_refusal
 from segue.agents.cursor_cloud.reading import StreamReader
 from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun

@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from segue.agents.cursor_cloud.api import CloudApi, CloudRequest, RunRef, RunSnapshot
+from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot
+from segue.agents.cursor_cloud.client_v0 import CloudApi
 from segue.agents.cursor_cloud.errors import HANG, LOST, TIMEOUT, CloudError, judge_refusal, read_stream_error
 from segue.agents.cursor_cloud.reading import StreamReader, parse_data
 from segue.agents.cursor_cloud.sse import Freshness, Resume, SseFrame

@@ -14,7 +14,7 @@ from segue.sim.cloud.launch import CloudLaunchOrder, WantedRepository, cancel, d
 from segue.sim.cloud.objects import CloudAgentRecord, Webhook, format_time
 from segue.sim.cloud.requests import FollowupBodyV0, LaunchBodyV0, read_body
 from segue.sim.cloud.state import Cloud
-from segue.sim.cloud.v1 import Handler, offer, take_page
+from segue.sim.cloud.v1 import Handler, offer, take_agents
 
 _ARTIFACTS = "/opt/cursor/artifacts/"
 _KEPT = 183 * 24 * 3600
@@ -48,13 +48,7 @@ async def create(request: Request, cloud: Cloud) -> Response:
 
 async def list_agents(request: Request, cloud: Cloud) -> Response:
     """List agents, newest first."""
-    pull = request.query_params.get("prUrl")
-    found = [
-        agent
-        for agent in cloud.agents.values()
-        if not agent.deleted and (pull is None or any(checkout.pr == pull for checkout in agent.checkouts))
-    ]
-    agents, following = take_page(request, found)
+    agents, following = take_agents(request, cloud)
     return JSONResponse({"agents": [_describe(agent, cloud) for agent in agents], **following})
 
 

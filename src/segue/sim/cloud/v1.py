@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -82,12 +82,7 @@ async def _cut(request: Request, fault: CloudFault, events: AsyncIterator[bytes]
 Handler = Callable[[Request, Cloud], Awaitable[Response]]
 
 
-class _Numbered(Protocol):
-    @property
-    def number(self) -> int: ...
-
-
-_Item = TypeVar("_Item", bound=_Numbered)
+_Item = TypeVar("_Item", CloudAgentRecord, CloudRunRecord)
 
 
 async def create_agent(request: Request, cloud: Cloud) -> Response:
@@ -115,16 +110,8 @@ def _want(repo: RepositoryBody, on_current: bool) -> WantedRepository:
 
 async def list_agents(request: Request, cloud: Cloud) -> Response:
     """List agents, newest first."""
-    pull = request.query_params.get("prUrl")
     archived = request.query_params.get("includeArchived", "true") != "false"
-    found = [
-        agent
-        for agent in cloud.agents.values()
-        if not agent.deleted
-        and (archived or not agent.archived)
-        and (pull is None or any(checkout.pr == pull for checkout in agent.checkouts))
-    ]
-    agents, following = take_page(request, found)
+    agents, following = take_agents(request, cloud, lambda agent: archived or not agent.archived)
     return JSONResponse({"items": [agent.summarize() for agent in agents], **following})
 
 
@@ -241,6 +228,15 @@ def take_page(request: Request, items: Sequence[_Item]) -> tuple[list[_Item], di
     if not rest:
         return chosen, {}
     return chosen, {"nextCursor": base64.urlsafe_b64encode(f"n{chosen[-1].number}".encode()).decode()}
+
+
+def take_agents(
+    request: Request, cloud: Cloud, is_wanted: Callable[[CloudAgentRecord], bool] = lambda _agent: True
+) -> tuple[list[CloudAgentRecord], dict[str, str]]:
+    """Return one page of the agents that were not deleted; `prUrl` asks for those of a pull request."""
+    pull = request.query_params.get("prUrl")
+    found = [agent for agent in cloud.agents.values() if not agent.deleted and is_wanted(agent)]
+    return take_page(request, [a for a in found if pull is None or any(c.pr == pull for c in a.checkouts)])
 
 
 def _read_cursor(cursor: str | None) -> int | None:

@@ -11,7 +11,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from segue.domain.job import Limits
 from segue.system.identity import identify, is_dead
@@ -133,28 +133,6 @@ class Command:
     limits: Limits
 
 
-class JobWatch(Protocol):
-    """Follows a job."""
-
-    async def begin(self, command: Command) -> None:
-        """Start the job, unless it was started before."""
-
-    async def news(self) -> None:
-        """Wait until there may be something new."""
-
-    def gone(self) -> bool:
-        """Return whether the supervisor of the job is dead."""
-
-    def taken(self) -> bool:
-        """Return whether an earlier supervisor already runs the job."""
-
-    def result(self) -> dict[str, Any] | None:
-        """Return how the job ended; None while it runs."""
-
-    async def end(self) -> None:
-        """End the agent with all its children, unless it has ended."""
-
-
 class OwnWatch:
     """Watches a job of the supervisor that this process started, which reports news."""
 
@@ -263,3 +241,6 @@ class AdoptedWatch:
     def _supervisors(self) -> list[str]:
         name = (self._job.claim() or {}).get("supervisor")
         return [name] if name else self._run.living_supervisors()
+
+
+JobWatch = OwnWatch | AdoptedWatch
