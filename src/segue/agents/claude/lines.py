@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from segue.agents.local.failures import FailureTable
-from segue.agents.local.launch import ProcessEnd, SessionUsage
+from segue.agents.local.launch import ProcessEnd, SessionUsage, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import (
     TEXT_CHARS,
@@ -27,7 +27,7 @@ from segue.domain.classify import classify, meaning_of
 from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Outcome
 from segue.domain.resets import reset_time
 
 LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
@@ -233,10 +233,9 @@ class ClaudeLines:
         if not models:
             return []
         counted = {ours: sum(as_count(m.get(key)) for m in models) for ours, key in _MODEL_TOKENS.items()}
-        read = counted["input_tokens"] + counted["cache_read_tokens"] + counted["cache_write_tokens"]
-        cost = as_money(line.get("total_cost_usd"))
-        self._usage.total = Usage(read, counted["output_tokens"], cost)
-        return [AgentUsage(**counted, cost_usd=cost)]
+        used = AgentUsage(**counted, cost_usd=as_money(line.get("total_cost_usd")))
+        self._usage.total = count_usage(used)
+        return [used]
 
     def _facts(self) -> dict[str, Any]:
         facts = self._lines.facts()

@@ -6,7 +6,7 @@ from typing import Any
 
 from segue.agents.cursor.tools import read_tool_use
 from segue.agents.local.failures import FailureTable
-from segue.agents.local.launch import ProcessEnd
+from segue.agents.local.launch import ProcessEnd, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_list, as_table, as_text, shrink
 from segue.domain.events import AgentUsage, Event
@@ -126,10 +126,9 @@ class CursorLines:
         used = as_table(line.get("usage"))
         if not used:
             return said
-        counted = {ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()}
-        read = counted["input_tokens"] + counted["cache_read_tokens"] + counted["cache_write_tokens"]
-        self._usage = Usage(read, counted["output_tokens"])
-        return [*said, AgentUsage(**counted)]
+        event = AgentUsage(**{ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()})
+        self._usage = count_usage(event)
+        return [*said, event]
 
     def _facts(self) -> dict[str, Any]:
         facts = self._lines.facts()

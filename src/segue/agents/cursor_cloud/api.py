@@ -113,27 +113,6 @@ class RunSnapshot:
     """Seconds since it was created, by the server's clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunUsage:
-    """Tokens and cost of one run; `cents` is None if the API does not report it."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cents: float | None = None
-
-    @property
-    def cost_usd(self) -> float | None:
-        """The cost in dollars; None if the API does not report it."""
-        return None if self.cents is None else self.cents / 100
-
-    @property
-    def is_empty(self) -> bool:
-        """True if nothing has been counted yet."""
-        return not (self.input_tokens or self.output_tokens or self.cents)
-
-
 def make_agent_id(token: str) -> str:
     """Return the id of the agent that a token launches; it is always the same."""
     try:

@@ -16,7 +16,6 @@ from segue.agents.cursor_cloud.api import (
     CloudRequest,
     RunRef,
     RunSnapshot,
-    RunUsage,
     Status,
     parse_status,
 )
@@ -24,6 +23,7 @@ from segue.agents.cursor_cloud.client import CloudV1, compute_age, read_body, se
 from segue.agents.cursor_cloud.errors import CloudError
 from segue.agents.cursor_cloud.sse import SseFrame
 from segue.agents.local.values import as_list, as_table, as_text
+from segue.domain.events import AgentUsage
 from segue.system.http.client import HttpClient
 
 _PAGES = 5
@@ -123,7 +123,7 @@ class CloudV0:
             return False
         return True
 
-    async def usage(self, ref: RunRef, deadline: float) -> RunUsage | None:  # noqa: ARG002 - not reported
+    async def usage(self, ref: RunRef, deadline: float) -> AgentUsage | None:  # noqa: ARG002 - not reported
         """Return None: this version does not report usage."""
         return None
 

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from segue import __version__
-from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot, RunUsage, Status
+from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot, Status
 from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudApi, CloudV0
 from segue.agents.cursor_cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_end, judge_refusal
 from segue.agents.cursor_cloud.reading import StreamReader
 from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun
+from segue.agents.local.launch import count_usage
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Outcome
 from segue.domain.repository import same_repository
 from segue.system.http.client import HttpClient, HttpPolicy
 from segue.system.redact import Redactor
@@ -91,21 +92,8 @@ class CloudRunEnd:
     adopted: bool
     snapshot: RunSnapshot | None
     failure: Failure | None
-    used: RunUsage | None
+    used: AgentUsage | None
     duration: float
-
-    def usage_event(self) -> AgentUsage | None:
-        """Return an event with the usage, if the API reports it."""
-        used = self.used
-        if used is None:
-            return None
-        return AgentUsage(
-            used.input_tokens,
-            used.output_tokens,
-            used.cost_usd,
-            used.cache_read_tokens,
-            used.cache_write_tokens,
-        )
 
     def outcome(self, reader: StreamReader, redactor: Redactor) -> Outcome:
         """Return how the run ended."""
@@ -118,7 +106,7 @@ class CloudRunEnd:
             failure=_redact(self.failure or self._check_text(text), redactor),
             session=str(self.ref),
             model=self.job.model,
-            usage=self._usage(),
+            usage=count_usage(self.used) if self.used else None,
             duration=self.duration if took is None else took,
             branches=self._branches(),
             facts=redactor.data(self._facts(reader)),
@@ -142,13 +130,6 @@ class CloudRunEnd:
         if text.strip() or what is None:
             return None
         return Failure(FailureKind.NO_RESULT, f"the cloud agent ended well but gave no {what}")
-
-    def _usage(self) -> Usage | None:
-        used = self.used
-        if used is None:
-            return None
-        read = used.input_tokens + used.cache_read_tokens + used.cache_write_tokens
-        return Usage(read, used.output_tokens, used.cost_usd)
 
     def _branches(self) -> tuple[str, ...]:
         """Return the branches in our repository; the agent may have pushed none, several, or elsewhere."""
@@ -212,7 +193,7 @@ class CloudRun:
             end_of_run = await self._finish(started, watch, time.monotonic() - began)
             over = True
             outcome = end_of_run.outcome(reader, self.redactor)
-            used = end_of_run.usage_event()
+            used = end_of_run.used
         except CloudError as error:
             over = not error.unsure
             failure = judge_refusal(error, late=_now() >= deadline)
@@ -270,14 +251,14 @@ class CloudRun:
         word = self._read_note()
         return BY_US[word] if word and snapshot.status is Status.SUCCEEDED else judge_end(snapshot, word)
 
-    async def _read_usage(self, ref: RunRef) -> RunUsage | None:
+    async def _read_usage(self, ref: RunRef) -> AgentUsage | None:
         """Return what the run has used; counting that may take the API a moment."""
         end = _now() + _USAGE_SECONDS
-        used: RunUsage | None = None
+        used: AgentUsage | None = None
         with suppress(CloudError):
             for left in reversed(range(_USAGE_TRIES)):
                 used = await self.connection.api.usage(ref, end)
-                if used is None or not used.is_empty or not left:
+                if used is None or used.input_tokens or used.output_tokens or used.cost_usd or not left:
                     break
                 await asyncio.sleep(self.pause)
         return used
