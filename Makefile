@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` and `make test`. Both set up everything they need.
+# Start with `make demo` and `make test`. Both set up everything they need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ BINARY_VENV := .venv-binary
 
 setup: $(VENV)/.ready
 
-# First what Segue itself needs, so that the demo need not wait for the tools of its developers.
+# Install what Segue itself needs first, so that the demo does not wait for the development tools.
 $(VENV)/.core: requirements/core.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Segue needs Python 3.11 or newer; set PYTHON=python3.x")'
 	@echo "Setting up $(VENV) (once; half a minute or less) ..."
@@ -39,7 +39,7 @@ check: setup
 unit: setup browser
 	$(BIN)/pytest -n 3 --dist worksteal --ignore=tests/e2e
 
-# The page is tried in Debian's chromium, which root gets here. Without it those tests are skipped, and nothing else.
+# The page is tested in Debian's chromium, installed here when run as root. Without it only those tests are skipped.
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y
 CHROMIUM := command -v chromium || command -v chromium-browser || command -v google-chrome
 browser:
@@ -51,7 +51,7 @@ browser:
 test: check unit e2e
 
 # The real Claude Code, Codex, Gemini CLI and OpenCode against a scripted model on loopback. They are installed into
-# .e2e (1.3 GB, needs npm); what cannot be installed is skipped, and said so loudly.
+# .e2e (1.3 GB, needs npm); what cannot be installed is skipped with a warning.
 e2e: setup
 	$(BIN)/python tests/e2e/install.py
 	$(BIN)/pytest tests/e2e tests/provider/test_real.py -n 2
@@ -66,11 +66,11 @@ mutants: setup
 docs: setup
 	$(BIN)/python docs/generate.py
 
-# The pictures in docs/pictures, taken of the demo with chromium.
+# Take the pictures in docs/pictures of the demo with chromium.
 screenshots: setup browser
 	$(BIN)/python docs/screenshots.py
 
-# One executable that needs no Python, as dist/segue; NUITKA=1 builds it with Nuitka too and keeps the faster one.
+# Build one executable that needs no Python, dist/segue; NUITKA=1 also builds with Nuitka and keeps the faster one.
 binary: setup $(BINARY_VENV)/.ready
 	$(if $(NUITKA),$(BINARY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/nuitka.txt)
 	@$(BINARY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .

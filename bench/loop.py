@@ -14,78 +14,74 @@ from bench.table import Figure, milliseconds, more
 from segue.store import connect
 
 LAST = 100
-"""How many of the last tasks are looked at by themselves: a slope shows there."""
+"""How many of the last tasks are also looked at on their own: a slope shows there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Workload:
     """One kind of run that is measured."""
 
     name: str
     argv: tuple[str, ...]
     options: tuple[str, ...]
     target: float
-    """Milliseconds per task over the bare process."""
+    """Milliseconds per task over the yardstick."""
+    commits: bool = False
+    """True if each task ends with a commit: then `git add` and `git commit` belong to the yardstick."""
+
+    @property
+    def yardstick(self) -> str:
+        """The name of what it is compared with."""
+        return "bare process, `git add`, `git commit`" if self.commits else "bare process"
 
 
-NO_COMMIT = Kind("no-op agent, no commit", (TRUE,), ("--commit", "never", "--allow-no-change"), 5.0)
-COMMIT = Kind("one file and commit per task", ("sh", "-c", 'echo done > "work-$SEGUE_TASK"'), (), 30.0)
+NO_COMMIT = Workload("no-op agent, no commit", (TRUE,), ("--commit", "never", "--allow-no-change"), 5.0)
+COMMIT = Workload(
+    "one file and commit per task", ("sh", "-c", 'echo done > "work-$SEGUE_TASK"'), (), 10.0, commits=True
+)
 
 
 def figures(quick: bool) -> Iterator[Figure]:
-    """Measure both kinds of run, short and long."""
-    many = 300 if quick else 2000
-    for kind in (NO_COMMIT, COMMIT):
-        yield _short(kind, repeats=3 if quick else 10)
-        yield from _long(kind, many)
+    """Measure both workloads with few tasks and with many."""
+    for workload, most in ((NO_COMMIT, 10_000), (COMMIT, 2000)):
+        yield _measure(workload, 10, repeats=3 if quick else 10)[0]
+        yield from _measure(workload, 300)
+        if not quick:
+            yield from _measure(workload, most)
 
 
-def _short(kind: Kind, repeats: int) -> Figure:
-    """Runs of 10 tasks, all of their distances together."""
+def _measure(workload: Workload, tasks: int, repeats: int = 1) -> list[Figure]:
+    """Compare all tasks, then the last ones, with the yardstick, taken before and after in the same place."""
     distances: list[int] = []
+    bare: list[float] = []
     for _ in range(repeats):
         with place() as here:
-            distances += _distances(here, kind, 10)
-    with place() as here:
-        bare = bare_cost(here, kind.argv)
-    return _figure(f"{kind.name}: 10 tasks", kind, distances, bare)
+            bare += _bare_costs(here, workload)
+            distances += _distances(here, workload, tasks)
+            bare += _bare_costs(here, workload)
+    return [
+        _figure(f"{workload.name}: {tasks:,} tasks", workload, distances, median(bare)),
+        _figure(f"{workload.name}: the last {LAST} of {tasks:,}", workload, distances[-LAST:], median(bare)),
+    ]
 
 
-def _long(kind: Kind, tasks: int) -> Iterator[Figure]:
-    with place() as here:
-        distances = _distances(here, kind, tasks)
-        bare = bare_cost(here, kind.argv)
-        git = git_cost(here) if kind is COMMIT else None
-    yield _figure(f"{kind.name}: {tasks} tasks", kind, distances, bare)
-    yield _figure(f"{kind.name}: the last {LAST} of {tasks}", kind, distances[-LAST:], bare)
-    if git is not None:
-        yield _beside_git(f"{kind.name}: the last {LAST} of {tasks}", distances[-LAST:], bare + git)
-
-
-def _figure(what: str, kind: Kind, distances: Sequence[int], bare: float) -> Figure:
+def _figure(what: str, workload: Workload, distances: Sequence[int], bare: float) -> Figure:
     # The journal's clock counts whole milliseconds; the grouped median looks between them.
     ours = median_grouped(distances)
     return Figure(
         what,
         milliseconds(ours),
-        f"bare process {milliseconds(bare)}",
+        f"{workload.yardstick} {milliseconds(bare)}",
         more(milliseconds, ours - bare),
-        f"≤ +{kind.target:g} ms",
-        ours - bare <= kind.target,
+        f"≤ +{workload.target:g} ms",
+        ours - bare <= workload.target,
     )
 
 
-def _beside_git(what: str, distances: Sequence[int], bare: float) -> Figure:
-    """How much is git's own: in a repository this large, with nobody watching."""
-    ours = median_grouped(distances)
-    yardstick = f"bare process, `git add`, `git commit` {milliseconds(bare)}"
-    return Figure(what, milliseconds(ours), yardstick, more(milliseconds, ours - bare))
-
-
-def _distances(here: Place, kind: Kind, tasks: int) -> list[int]:
+def _distances(here: Place, workload: Workload, tasks: int) -> list[int]:
     """Milliseconds from the end of each task to the end of the next one, as the journal has them."""
     plan = here.write_plan(tasks)
-    here.run(here.command("run", str(plan), "--quiet", *kind.options, argv=kind.argv))
+    here.run(here.command("run", str(plan), "--quiet", *workload.options, argv=workload.argv))
     with connect(here.database, read_only=True) as store:
         [run] = store.runs()
         ends = [step.ended for step in store.steps(run.id) if step.phase == "end"]
@@ -94,23 +90,21 @@ def _distances(here: Place, kind: Kind, tasks: int) -> list[int]:
     return [after - before for before, after in pairwise(instants)]
 
 
-def bare_cost(here: Place, argv: Sequence[str], repeats: int = 200) -> float:
-    """Milliseconds that the agent's process takes when nobody looks after it."""
-    return median(_run(here, argv) for _ in range(repeats)) * 1000
+def _bare_costs(here: Place, workload: Workload, repeats: int = 40) -> list[float]:
+    """Milliseconds that the agent's process, and git where it commits, take with nobody watching."""
+    return [_bare_task(here, workload, number) * 1000 for number in range(repeats)]
 
 
-def git_cost(here: Place, repeats: int = 50) -> float:
-    """Milliseconds that adding and committing one more small file takes."""
-    times = []
-    for number in range(repeats):
-        (here.repo / f"bare-{number}").write_text("done\n")
-        add = _run(here, ["git", "add", "--all"])
-        times.append(add + _run(here, ["git", "commit", "--quiet", "--message=Bare"]))
-    return median(times) * 1000
+def _bare_task(here: Place, workload: Workload, number: int) -> float:
+    took = _run(here, workload.argv, f"bare-{number}-{time.time_ns()}")
+    if workload.commits:
+        took += _run(here, ["git", "add", "--all"])
+        took += _run(here, ["git", "commit", "--quiet", "--message=Bare"])
+    return took
 
 
-def _run(here: Place, argv: Sequence[str]) -> float:
-    environment = {**here.environment, "SEGUE_TASK": "0"}
+def _run(here: Place, argv: Sequence[str], task: str = "") -> float:
+    environment = {**here.environment, "SEGUE_TASK": task}
     before = time.perf_counter()
     subprocess.run(argv, cwd=here.repo, env=environment, stdin=subprocess.DEVNULL, check=True)
     return time.perf_counter() - before

@@ -12,9 +12,9 @@ from statistics import median
 from bench.place import SEGUE, Place, place
 from bench.table import Figure, more, seconds
 
-VERSION_TARGET = 0.15
+VERSION_TARGET = 0.1
 DRY_RUN_TARGET = 0.5
-FIRST_AGENT_TARGET = 0.3
+FIRST_AGENT_TARGET = 0.25
 PLAN_TASKS = 100
 
 

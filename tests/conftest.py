@@ -20,6 +20,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns about its own runtime folder when run by root
         server = _start(tmp_path_factory)
+    _hurry(server.get_uri())
     yield server.get_uri()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -36,6 +37,16 @@ def _start(tmp_path_factory: pytest.TempPathFactory, attempts: int = 3) -> Any:
         if attempts == 1:
             raise
         return _start(tmp_path_factory, attempts - 1)
+
+
+def _hurry(url: str) -> None:
+    """Let the server leave its files in memory: no test of it survives a power failure."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 @pytest.fixture

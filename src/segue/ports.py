@@ -1,6 +1,6 @@
-"""Every socket of the house, on one page. Read this first.
+"""Every socket, on one page. Read this first.
 
-Data goes one way: source → flow → agent → events → store → report.
+Data flows one way: source → flow → agent → events → store → view.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from segue.domain.workspace import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that keeps a part from working, and the command or setting that mends it."""
+    """Something that keeps a part from working, and the command or setting that fixes it."""
 
     message: str
     fix: str = ""
@@ -35,7 +35,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an agent can do. Caps that need a report are refused for agents that give none."""
+    """What an agent can do. Caps on usage are refused for agents that do not report it."""
 
     edits: bool = True
     plan_mode: bool = False
@@ -49,17 +49,17 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What is known of an agent on this machine."""
+    """An agent as it is installed on this machine."""
 
     program: str | None = None
-    """Where it was found; None when it was not, or when there is no program (a cloud service)."""
+    """Where it was found; None if it was not, or if it is a cloud service."""
     version: str | None = None
     login: str | None = None
-    """How it is logged in, in words (`ANTHROPIC_API_KEY`, `logged in`); None: it is not, or needs none."""
+    """How it is logged in (`ANTHROPIC_API_KEY`, `logged in`); None: it is not, or needs no login."""
 
 
 class Agent(Protocol):
-    """Who does the work."""
+    """A program or service that does the work."""
 
     @property
     def name(self) -> str:
@@ -70,10 +70,10 @@ class Agent(Protocol):
         """What it can do."""
 
     def check(self) -> list[Problem]:
-        """What keeps it from working here and now; empty when all is well."""
+        """Return what keeps it from working here; empty if it is ready."""
 
     def installation(self) -> Installation:
-        """Where it was found, in which version, and how it is logged in, for `doctor` and `agent list`."""
+        """Return where it was found, in which version, and how it is logged in."""
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Do the job and yield what is seen, and at last how it ended.
@@ -83,7 +83,7 @@ class Agent(Protocol):
         """
 
     def forget(self, token: str) -> None:
-        """The outcome is written down: what was kept so that the launch could be adopted may go."""
+        """Delete what was kept for an adoption: the outcome is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class SourceRequest:
     state_dir: Path
     """Where Segue keeps its files."""
     here: Path
-    """Where the user stands: relative paths are meant from here."""
+    """The folder the user is in: relative paths start here."""
     configured: bool = False
     """Whether the name comes from the settings, not from the command line."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -177,8 +177,9 @@ class Source(Protocol):
         """Return what the agent should know beside the task's own text; untrusted, may be empty."""
         return ""
 
-    def record(self, task: Task, completion: Completion) -> None:
+    def record(self, task: Task, completion: Completion) -> None:  # noqa: ARG002
         """Store how a task failed; it stays pending."""
+        return
 
     def head_branch(self) -> str | None:
         """Return the branch the next task starts from, where branches are chained."""
@@ -190,6 +191,7 @@ class Source(Protocol):
 
     def restart(self) -> None:
         """Forget what is done; the record of it is kept aside."""
+        return
 
     def recover(self) -> str:
         """Get ready to resume a run; returns a warning, or nothing; raises SourceError when it cannot be."""
@@ -248,7 +250,7 @@ class Searcher(Protocol):
         """The name it is configured by."""
 
     async def search(self, query: str) -> list[Hit]:
-        """What the service finds, best first; raises SearchFailed."""
+        """Return what the service finds, best first; raises SearchFailed."""
 
 
 class Notifier(Protocol):
@@ -270,57 +272,57 @@ class Notifier(Protocol):
 
 
 class Workspace(Protocol):
-    """The repository an agent works in: where evidence comes from and results are committed."""
+    """The repository an agent works in: it provides the evidence, and results are committed to it."""
 
     @property
     def root(self) -> Path:
         """Its folder."""
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:
-        """Get ready for a task, on a branch of its own where the flow chains branches."""
+        """Prepare for a task, on a branch of its own where branches are chained."""
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:
-        """What a launch has left, here or on the branches that a cloud agent has pushed."""
+        """Return what a launch left, here or on the branches that a cloud agent pushed."""
 
     async def snapshot(self) -> Snapshot:
-        """What it looks like now."""
+        """Return what it looks like now."""
 
     async def diff(self, base: str, head: str) -> str:
-        """What changed between two commits, as a unified diff."""
+        """Return what changed between two commits, as a unified diff."""
 
     def checkout(self, head: str) -> AbstractAsyncContextManager[Path]:
-        """A folder in which a commit can be looked at and tried out."""
+        """Provide a folder in which a commit can be inspected and tried out."""
 
     async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
-        """The paths that differ between two snapshots."""
+        """Return the paths that differ between two snapshots."""
 
     async def commit(self, message: str) -> str | None:
-        """Commit everything and return the commit, or None when there was nothing to commit."""
+        """Commit everything and return the commit, or None if there was nothing to commit."""
 
     async def set_aside(self, message: str) -> str:
-        """Take all uncommitted changes out of the work tree, keep them, and say where."""
+        """Take all uncommitted changes out of the work tree, keep them, and return where."""
 
     async def find_commit(self, base: str, mark: str) -> str | None:
-        """The commit after `base` whose message holds the mark."""
+        """Return the commit after `base` whose message contains the mark."""
 
 
 class Judge(Protocol):
-    """Who decides whether a task is done, from the evidence."""
+    """Decides from the evidence whether a task is done."""
 
     @property
     def name(self) -> str:
         """The name it is configured by."""
 
     def check(self) -> list[Problem]:
-        """What keeps it from working here and now; empty when all is well."""
+        """Return what keeps it from working here; empty if it is ready."""
 
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """One entry per criterion of the task. Raises JudgeFailed when no answer could be had."""
+        """Return a verdict with one entry per criterion; raises JudgeFailed if there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewSubject:
-    """What a reviewer looks at: the commits after `base` up to `head`."""
+    """What a reviewer reviews: the commits after `base` up to `head`."""
 
     repo: Path
     base: str
@@ -331,7 +333,7 @@ class ReviewSubject:
 
 
 class Reviewer(Protocol):
-    """Who looks at what an agent did, between execute and the next task."""
+    """Reviews what an agent did."""
 
     @property
     def name(self) -> str:
@@ -339,21 +341,21 @@ class Reviewer(Protocol):
 
     @property
     def needs_commit(self) -> bool:
-        """Whether it sees commits only."""
+        """True if it sees commits only."""
 
     def check(self) -> list[Problem]:
-        """What keeps it from working here and now; empty when all is well."""
+        """Return what keeps it from working here; empty if it is ready."""
 
     async def review(self, subject: ReviewSubject, again: bool) -> Review:
-        """Look at the subject; `again` after an address round of the same task."""
+        """Review the subject; `again` after the agent has addressed earlier findings."""
 
     async def dismiss(
         self, subject: ReviewSubject, dismissed: Sequence[tuple[Finding, DismissReason]]
     ) -> None:
-        """Tell the reviewer which findings are not addressed and why, if it can be told."""
+        """Report to the reviewer which findings are not addressed, and why."""
 
     async def finish(self, subject: ReviewSubject) -> str:
-        """End the review of a task (or of the run); returns a warning, or nothing."""
+        """End the review of a task (or of the run); return a warning, or an empty text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,10 +388,10 @@ class Journal(Protocol):
         """The run this journal belongs to."""
 
     def steps(self, prefix: str = "") -> list[Step]:
-        """The current generation of steps whose key starts with the prefix, in order of their start."""
+        """Return the current steps whose key starts with the prefix, in the order they started."""
 
     def state(self, key: str) -> StepState | None:
-        """Where a step stands in the current generation; None when it was never begun."""
+        """Return the state of a step; None if it never began."""
 
     def recorded(self, key: str, kind: type[R]) -> StepResult[R] | None:
         """Return the result of a step that has ended; None when there is still something to do."""
@@ -416,13 +418,13 @@ class Journal(Protocol):
         """
 
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
-        """Append an event. It is stored in order, in batches, at the latest with the step's result."""
+        """Append an event. Events are stored in order, in batches, at the latest with the step's result."""
 
     async def respec(self, spec: RunSpec) -> None:
-        """Write down that the run is driven with other options from now on."""
+        """Record that the run continues with other options."""
 
     async def redo(self, prefix: str) -> None:
-        """Start a new generation for the steps under the prefix; the old rows stay."""
+        """Start a new generation of the steps under the prefix; the old rows are kept."""
 
     async def sleep(self, name: str, until: float) -> None:
         """Sleep until the instant (seconds since the epoch), across restarts."""
@@ -431,30 +433,30 @@ class Journal(Protocol):
         """Wait for a signal on the topic, also one sent before; None after the timeout."""
 
     async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
-        """Say where the run stands."""
+        """Set the state of the run."""
 
     def slot(self, backend: str, limit: int) -> AbstractAsyncContextManager[None]:
-        """Hold one of the backend's slots, counted across all processes that share the store."""
+        """Hold one of the slots of a backend, counted across all processes that share the store."""
 
 
 class Observer(Protocol):
-    """Whoever wants to see events as they happen: the live table, the log, JSON lines."""
+    """Sees events as they happen: the live table, the log, JSON lines."""
 
     def __call__(self, event: Recorded, /) -> None:
         """See one event. Must return quickly and never raise."""
 
 
 class Store(Protocol):
-    """Where runs, steps and events live."""
+    """Where runs, steps and events are stored."""
 
     def __enter__(self) -> Store:
-        """Use the store as a context: it is closed at the end."""
+        """Use the store in a `with` block, which closes it."""
 
     def __exit__(self, *exc: object) -> None:
         """Close the connections."""
 
     def version(self) -> int:
-        """The number of the newest migration that was applied."""
+        """Return the number of the newest migration that was applied."""
 
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
@@ -466,13 +468,13 @@ class Store(Protocol):
         """Flush, release the run."""
 
     def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
-        """Leave a signal for a run; False if a signal with this id was left before."""
+        """Send a signal to a run; return False if one with this id was sent before."""
 
     def wait_for_change(self, timeout: float) -> bool:
-        """Return when somebody has written to the store, or after the timeout; whether somebody has."""
+        """Wait until somebody writes to the store, or the timeout; return whether somebody did."""
 
     def run(self, run_id: str) -> Run | None:
-        """One run by its id or a unique beginning of it."""
+        """Return a run by its id or a unique prefix of it."""
 
     def runs(
         self, source_key: str | None = None, limit: int | None = None, kinds: Collection[RunKind] = ()
@@ -480,7 +482,7 @@ class Store(Protocol):
         """Return the runs, newest first; of one source or of some kinds only."""
 
     def steps(self, run_id: str) -> list[Step]:
-        """All steps of a run, all generations, in order of their start."""
+        """Return all steps of a run, of all generations, in the order they started."""
 
     def events(
         self,
@@ -495,4 +497,4 @@ class Store(Protocol):
         """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments."""
 
     def table(self, name: str) -> Iterable[list[dict[str, Any]]]:
-        """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches."""
+        """Return all rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches."""

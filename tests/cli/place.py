@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from segue.domain.events import EVENTS
+from tests.warm import run_segue, start_segue
 
 SEGUE = [sys.executable, "-m", "segue"]
 DEADLINE = 60.0
@@ -40,6 +45,31 @@ def until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < end, f"waited in vain for: {what}"
         time.sleep(0.01)
+
+
+@cache
+def _templates() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="segue-templates-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def _template(plan: str) -> Path:
+    """Return a repository whose one commit is the plan; a copy of it is cheaper than another."""
+    folder = Path(tempfile.mkdtemp(dir=_templates()))
+    (folder / "plan.md").write_text(plan)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "GIT_"))}
+    env["HOME"] = str(_templates())
+    for args in (
+        ("init", "--quiet", "--initial-branch=main"),
+        ("config", "user.name", "Tester"),
+        ("config", "user.email", "tester@localhost"),
+        ("add", "--all"),
+        ("commit", "--quiet", "-m", "plan"),
+    ):
+        subprocess.run(["git", *args], cwd=folder, env=env, check=True)
+    return folder
 
 
 @dataclass
@@ -68,14 +98,8 @@ class Place:
             "XDG_STATE_HOME": str(root / "state"),
             "XDG_CONFIG_HOME": str(root / "config"),
         }
-        place.repo.mkdir(parents=True)
-        (root / "home").mkdir()
-        place.git("init", "--quiet", "--initial-branch=main")
-        place.git("config", "user.name", "Tester")
-        place.git("config", "user.email", "tester@localhost")
-        (place.repo / "plan.md").write_text(plan)
-        place.git("add", "--all")
-        place.git("commit", "--quiet", "-m", "plan")
+        (root / "home").mkdir(parents=True)
+        shutil.copytree(_template(plan), place.repo)
         return place
 
     def git(self, *args: str) -> str:
@@ -87,15 +111,7 @@ class Place:
         return [*SEGUE, *args]
 
     def segue(self, *args: str, code: int | None = 0, **env: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            self.command(*args),
-            cwd=self.repo,
-            env={**self.env, **env},
-            capture_output=True,
-            text=True,
-            timeout=self.patience,
-            stdin=subprocess.DEVNULL,
-        )
+        done = run_segue(args, self.repo, {**self.env, **env}, self.patience)
         assert code is None or done.returncode == code, (
             f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         )
@@ -104,15 +120,7 @@ class Place:
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         """Start segue and go on; its output goes to files, so that nobody has to read a pipe."""
         with (self.root / f"out-{time.monotonic_ns()}").open("w") as log:
-            return subprocess.Popen(
-                self.command(*args),
-                cwd=self.repo,
-                env={**self.env, **env},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                text=True,
-            )
+            return start_segue(args, self.repo, {**self.env, **env}, log)
 
     def json(self, *args: str, code: int = 0, **env: str) -> Any:
         return json.loads(self.segue(*args, "--json", code=code, **env).stdout)["data"]

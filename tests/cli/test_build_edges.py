@@ -243,7 +243,7 @@ def test_checks_alone_can_judge_and_a_step_without_any_needs_a_human_at_once(pla
 def test_a_reviewer_that_is_set_takes_part_in_a_build(place: Place) -> None:
     place.script(plan(step("a")))
     place.more_config('review.reviewer = "command"\n')
-    place.more_config('reviewers.command = { argv = ["echo", "{{}}"], format = "sarif" }\n')
+    place.more_config("""reviewers.command = { argv = ["echo", '{{"runs": []}}'], format = "sarif" }\n""")
     place.segue("run", GOAL)
     assert place.rows("select count(*) from orchestrator_steps where phase = 'review'") == [(1,)]
 

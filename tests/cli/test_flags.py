@@ -41,8 +41,8 @@ def phases(place: Place, *arguments: str) -> list[str]:
 
 def test_a_reviewer_adds_its_phase_to_a_flow_without_one(place: Place) -> None:
     place.config(
-        'agent = "scripted"\n[reviewers.command]\nargv = ["echo", "{{}}"]\nformat = "sarif"\n'
-        '[flows.short]\nphases = ["plan", "execute"]\n'
+        'agent = "scripted"\nflows.short.phases = ["plan", "execute"]\n'
+        """reviewers.command = { argv = ["echo", '{{"runs": []}}'], format = "sarif" }\n"""
     )
     assert phases(place, "--flow", "short", "--review", "command") == ["plan", "execute", "review"]
 

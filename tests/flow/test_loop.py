@@ -225,6 +225,7 @@ def test_a_check_that_keeps_failing_needs_a_human(tmp_path: Path) -> None:
         loop.session()
     assert [job.labels["phase"] for job in agent.jobs] == ["execute", "resolve"]
     assert loop.source.found["1"].status is TaskStatus.PENDING
+    assert loop.view.tasks["1"].verdict == "FAIL"
 
 
 def test_check_and_verify_share_the_resolutions(tmp_path: Path) -> None:

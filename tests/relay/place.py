@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 
 from tests.cli.place import DEADLINE, SEGUE, until
+from tests.warm import run_segue, start_segue
 
 PYTHON = json.dumps(sys.executable)
 
@@ -47,15 +48,8 @@ class RelayPlace:
         return self.root / "state" / "relay"
 
     def segue(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [*SEGUE, "relay", *words, "--config", str(self.config)],
-            cwd=self.root,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE,
-            stdin=subprocess.DEVNULL,
-        )
+        words = ("relay", *words, "--config", str(self.config))
+        done = run_segue(words, self.root, self.env, DEADLINE)
         assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
@@ -63,16 +57,14 @@ class RelayPlace:
         """Start the relay and wait until it listens."""
         log = self.root / "relay.out"
         log.unlink(missing_ok=True)
-        argv = [*before, *SEGUE, "relay", "serve", "--port", "0", "--json", "--config", str(self.config)]
+        args = ["relay", "serve", "--port", "0", "--json", "--config", str(self.config), *words]
         with log.open("w") as out:
-            process = subprocess.Popen(
-                [*argv, *words],
-                cwd=self.root,
-                env=self.env,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-            )
+            if before:
+                process = subprocess.Popen(
+                    [*before, *SEGUE, *args], cwd=self.root, env=self.env, stdout=out, stderr=out, text=True
+                )
+            else:
+                process = start_segue(args, self.root, self.env, out)
         until(lambda: "listening" in log.read_text() or process.poll() is not None, "the relay")
         assert process.poll() is None, log.read_text()
         url = json.loads(log.read_text().splitlines()[-1])["url"]
@@ -99,7 +91,7 @@ class Relay:
     """A running relay."""
 
     place: RelayPlace
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
     url: str
 
     def run(

@@ -67,6 +67,7 @@ def at_terminal(place: RelayPlace) -> Iterator[Person]:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
+        text=True,
         start_new_session=True,
     )
     os.close(theirs)

@@ -1,9 +1,10 @@
-"""Both reviewers keep the promises of their socket, and the suite sees when one does not."""
+"""Reviewers keep the promises of their socket, and the suite notices when one does not."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,16 +16,16 @@ from segue.ports import Problem, Reviewer, ReviewSubject
 from segue.reviewers.command import CommandReviewer
 from segue.reviewers.options import StetOptions, preset
 from segue.reviewers.stet.reviewer import StetReviewer
+from segue.system.services import Services
 from tests.reviewers.place import EVAL, Place
-from tests.services import make_services
 
 RUFF = str(Path(sys.executable).parent / "ruff")
 
 
-def with_stet(place: Place, script: Path) -> Callable[[Path], Reviewer]:
+def with_stet(place: Place, script: Path) -> Callable[[Services], Reviewer]:
     env = {"SEGUE_SIM_STET": str(script)}
     options = read_options(StetOptions, {"cmd": str(place.stet), "env": env})
-    return lambda repo: StetReviewer(options, make_services(repo, state_dir=repo.parent))
+    return partial(StetReviewer, options)
 
 
 def test_stet_conforms(tmp_path: Path) -> None:
@@ -45,11 +46,11 @@ def test_the_command_reviewer_conforms() -> None:
     options = preset("ruff", {"argv": [RUFF, "check", "--no-cache", "--output-format", "json", "."]})
     wrong = preset("ruff", {"argv": [RUFF, "check", "--no-such-flag"]})
     check_reviewer(
-        lambda repo: CommandReviewer(options, make_services(repo)),
+        partial(CommandReviewer, options),
         "src/calc.py",
         "import os\n",
         "x = 1\n",
-        fails=lambda repo: CommandReviewer(wrong, make_services(repo)),
+        fails=partial(CommandReviewer, wrong),
     )
 
 
@@ -59,8 +60,8 @@ class Careless:
     name = ""
     needs_commit = False
 
-    def __init__(self, repo: Path) -> None:
-        self.repo = repo
+    def __init__(self, services: Services) -> None:
+        self.repo = services.repo
         self.count = 0
 
     def check(self) -> list[Problem]:
@@ -82,7 +83,7 @@ class Careless:
         return "never again"
 
 
-def test_the_suite_sees_broken_promises() -> None:
+def test_the_suite_notices_broken_promises() -> None:
     with pytest.raises(AssertionError) as caught:
         check_reviewer(Careless, "a.py", "bad\n", "good\n", fails=Careless)
     said = str(caught.value)
@@ -94,6 +95,6 @@ def test_the_suite_sees_broken_promises() -> None:
         "litter.txt",
         "who is that?",
         "then (Finding",
-        "it is said to have worked",
+        "it reports no failure",
     ):
         assert complaint in said

@@ -14,7 +14,7 @@ import pytest
 from segue.conformance.source import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.ports import Source
+from segue.ports import Source, SourceRequest
 from segue.sources.plan.source import CONTEXT_BYTES, PlanFile
 from segue.sources.plan.state import CorruptState, state_path
 
@@ -52,7 +52,8 @@ def test_it_is_a_source(tmp_path: Path, text: str, lenient: bool) -> None:
     def make() -> Source:
         return plan_file(tmp_path, text, lenient)
 
-    check_source(make)
+    options = {"plan_format": "lenient" if lenient else "strict"}
+    check_source(make, SourceRequest("plan.md", tmp_path, tmp_path / "state", tmp_path, options=options))
 
 
 def test_completion_is_recorded_and_read_back(tmp_path: Path) -> None:

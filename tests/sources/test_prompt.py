@@ -15,6 +15,7 @@ from segue.conformance.source import check_source
 from segue.domain.criterion import Criterion
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
+from segue.ports import SourceRequest
 from segue.sources.prompt import PromptSource, pair_key, state_path
 
 GOAL = 'Build "it" \ud800 with \0 and ```fences```\n<<<end of goal>>>'
@@ -35,7 +36,7 @@ def done(run: str = "r", status: TaskStatus = TaskStatus.DONE) -> Completion:
 
 def test_it_keeps_the_promises_of_every_source(tmp_path: Path) -> None:
     source(tmp_path).revise([step(1), step(2), step(3)], "r")
-    check_source(lambda: source(tmp_path))
+    check_source(lambda: source(tmp_path), SourceRequest(GOAL, tmp_path / "repo", tmp_path, tmp_path))
 
 
 @settings(deadline=None, max_examples=50)

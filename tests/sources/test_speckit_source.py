@@ -14,7 +14,7 @@ import pytest
 from segue.conformance.source import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.ports import Source
+from segue.ports import Source, SourceRequest
 from segue.sources.plan.state import CorruptState
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import CONTEXT_BYTES
@@ -58,7 +58,7 @@ def test_it_is_a_source(tmp_path: Path, text: str, spec: str | None) -> None:
     def make() -> Source:
         return speckit(tmp_path)
 
-    check_source(make)
+    check_source(make, SourceRequest("specs/001-lending", tmp_path, tmp_path, tmp_path))
 
 
 def test_the_strict_one_is_a_source(tmp_path: Path) -> None:

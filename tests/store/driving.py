@@ -5,21 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
+from segue.domain.results import Output, StepResult
 from segue.domain.run import RunSpec
-from segue.ports import Journal, StepResult, Store, Work
+from segue.ports import Journal, Store, Work
 
 SPEC = RunSpec("planfile", "plan.md", "/repo", "scripted", "quick")
 PATIENCE = 20.0
 
 
-def giving(ok: bool = True, calls: list[str] | None = None, **output: object) -> Work:
-    """Work that ends at once with this output, and notes its token."""
+class Given(Output, frozen=True):
+    """What the steps of tests store."""
 
-    async def work(token: str) -> StepResult:
+    text: str = ""
+    n: Any = None
+    x: Any = None
+    d: Any = None
+    facts: Any = None
+
+
+def giving(ok: bool = True, calls: list[str] | None = None, **output: Any) -> Work[Given]:
+    """Return work that ends at once with this output, and notes its token."""
+
+    async def work(token: str) -> StepResult[Given]:
         if calls is not None:
             calls.append(token)
-        return StepResult(ok, dict(output))
+        return StepResult(ok, Given(**output))
 
     return work
 

@@ -10,15 +10,15 @@ import sys
 from typing import Any
 
 import pytest
-from segue.domain.event import Event, EventType
 
 from segue.domain.errors import LeaseLost, Locked, StoreError, UsageError
-from segue.ports import StepResult
+from segue.domain.events import NoticeGiven
+from segue.domain.results import StepResult
 from segue.store import connect
 from segue.store.claim import is_gone, new_owner
 from segue.store.database import open_database
 from segue.system import identity
-from tests.store.driving import SPEC, driven, giving, until
+from tests.store.driving import SPEC, Given, driven, giving, until
 
 HOLDER = """
 import asyncio, sys
@@ -95,17 +95,17 @@ def test_two_claims_of_one_process_do_not_pass_each_others_fence(database: str) 
         with connect(database) as one, connect(database) as two:
             run = one.create("key", SPEC)
             first = await one.open(run.id)
-            await first.step("a", giving())
+            await first.step("a", Given, giving())
             set_owner(database, run.id, "elsewhere/boot/1/1#x", -1)
             second = await two.open(run.id)
             with pytest.raises(LeaseLost):
-                await first.step("b", giving())
+                await first.step("b", Given, giving())
             with pytest.raises(LeaseLost):
-                await first.emit(Event(EventType.NOTICE, {}))
-            await second.step("b", giving(by="second"))
+                await first.emit(NoticeGiven(""))
+            await second.step("b", Given, giving(text="second"))
             with pytest.raises(LeaseLost):
                 await one.close(first)
-            await second.step("c", giving())
+            await second.step("c", Given, giving())
             await two.close(second)
             assert [step.key for step in one.steps(run.id)] == ["a", "b", "c"]
             assert [event.seq for event in one.events(run.id)] == list(range(1, 7))
@@ -116,7 +116,7 @@ def test_two_claims_of_one_process_do_not_pass_each_others_fence(database: str) 
 def test_a_journal_that_lost_its_run_is_interrupted_in_the_middle_of_its_work(database: str) -> None:
     entered = asyncio.Event()
 
-    async def hangs(_token: str) -> StepResult:
+    async def hangs(_token: str) -> StepResult[Given]:
         entered.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -125,7 +125,7 @@ def test_a_journal_that_lost_its_run_is_interrupted_in_the_middle_of_its_work(da
         with connect(database) as store:
             run = store.create("key", SPEC)
             journal = await store.open(run.id)
-            working = asyncio.create_task(journal.step("a", hangs))
+            working = asyncio.create_task(journal.step("a", Given, hangs))
             waiting = asyncio.create_task(journal.wait("stop"))
             await entered.wait()
             assert store._keeper is not None
@@ -173,7 +173,7 @@ def test_a_store_may_be_used_by_one_event_loop_after_another(database: str) -> N
         run = store.create("key", SPEC)
 
         async def leave_open() -> None:
-            await (await store.open(run.id)).step("a", giving())
+            await (await store.open(run.id)).step("a", Given, giving())
 
         asyncio.run(leave_open())
         with pytest.raises(Locked):
@@ -184,8 +184,8 @@ def test_nothing_is_written_after_the_store_was_closed(database: str) -> None:
     async def main() -> None:
         with connect(database) as store:
             journal = await store.open(store.create("key", SPEC).id)
-            await journal.emit(Event(EventType.NOTICE, {}))
+            await journal.emit(NoticeGiven(""))
         with pytest.raises(StoreError):
-            await journal.emit(Event(EventType.NOTICE, {}))
+            await journal.emit(NoticeGiven(""))
 
     asyncio.run(main())

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from segue.domain.event import Event, EventType
 
+from segue.domain.events import AgentOutput, PromptSent
 from segue.domain.run import RunState
 from segue.ports import StepFacts
 from segue.store import connect
 from segue.store.encoding import decode, encode, escape, unescape
-from tests.store.driving import SPEC, driven, giving
+from tests.store.driving import SPEC, Given, driven, giving
 
 TEXT = st.text(st.characters() | st.sampled_from("\x00\x10\\u0n\ud800\udfff\ud83d\ude00"))
 JSON = st.recursive(
@@ -81,16 +81,14 @@ AWKWARD = "a\x00b\x10c\udcff\ud83d \U0001f600"
 def test_awkward_text_comes_back_wherever_it_is_stored(database: str) -> None:
     """In the specification, the note, keys and facts of steps, events, prompts and signals."""
     spec = replace(SPEC, source=AWKWARD, titles={AWKWARD: AWKWARD}, settings={AWKWARD: [AWKWARD]})
-    facts = StepFacts(AWKWARD, AWKWARD, agent=AWKWARD, build_phase=AWKWARD, input={AWKWARD: AWKWARD})
-
-    output: dict[str, Any] = {AWKWARD: AWKWARD}
+    facts = StepFacts(AWKWARD, AWKWARD, agent=AWKWARD, build_phase=AWKWARD, input=Given(d={AWKWARD: AWKWARD}))
 
     async def main() -> None:
         with connect(database) as store:
             async with driven(store, store.create(AWKWARD, spec).id) as journal:
                 run_id = journal.run.id
-                await journal.emit(Event(EventType.PROMPT, {"digest": AWKWARD, "text": AWKWARD}), AWKWARD)
-                await journal.step(AWKWARD, giving(**output), facts=facts)
+                await journal.emit(PromptSent(AWKWARD, 1, AWKWARD), AWKWARD)
+                await journal.step(AWKWARD, Given, giving(d={AWKWARD: AWKWARD}), facts=facts)
                 await journal.set_state(RunState.FAILED, AWKWARD)
                 store.send(run_id, AWKWARD, {AWKWARD: AWKWARD}, AWKWARD)
                 assert await journal.wait(AWKWARD, 5) == {AWKWARD: AWKWARD}
@@ -99,14 +97,14 @@ def test_awkward_text_comes_back_wherever_it_is_stored(database: str) -> None:
             assert run is not None
             assert (run.spec, run.note, run.source_key) == (spec, AWKWARD, AWKWARD)
             assert (step.key, step.task, step.agent, step.build_phase) == (AWKWARD,) * 4
-            assert (step.input, step.output) == ({AWKWARD: AWKWARD},) * 2
+            assert (step.input, step.output) == ({"d": {AWKWARD: AWKWARD}},) * 2
             assert (prompt.step, prompt.data, store.prompt(AWKWARD)) == (
                 AWKWARD,
-                {"digest": AWKWARD},
+                {"digest": AWKWARD, "length": 1},
                 AWKWARD,
             )
             [found] = store.query("SELECT key, input FROM orchestrator_steps WHERE task = ?", [AWKWARD])
-            assert found == {"key": AWKWARD, "input": {AWKWARD: AWKWARD}}
+            assert found == {"key": AWKWARD, "input": {"d": {AWKWARD: AWKWARD}}}
 
     asyncio.run(main())
 
@@ -117,9 +115,9 @@ def test_ten_megabytes_come_back(database: str) -> None:
     async def main() -> None:
         with connect(database) as store:
             async with driven(store) as journal:
-                await journal.emit(Event(EventType.AGENT_OUTPUT, {"text": large}), "a")
-                await journal.emit(Event(EventType.PROMPT, {"digest": "d", "text": large}), "a")
-                await journal.step("a", giving(text=large))
+                await journal.emit(AgentOutput("stdout", large), "a")
+                await journal.emit(PromptSent("d", len(large), large), "a")
+                await journal.step("a", Given, giving(text=large))
             event, *_ = store.events(journal.run.id)
             assert event.data["text"] == large
             assert store.prompt("d") == large

@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
-from segue.domain.event import Event, EventType
 
 from segue.domain.errors import UsageError
+from segue.domain.events import NoticeGiven, PromptSent
 from segue.ports import Store
 from segue.store import connect
 from segue.store.export import export
-from tests.store.driving import driven, giving
+from tests.store.driving import Given, driven, giving
 
 TEXT = 'comma, "quote"\nline \x00 \ud800 é'
 
@@ -27,11 +27,11 @@ TEXT = 'comma, "quote"\nline \x00 \ud800 é'
 def fill(store: Store) -> str:
     async def main() -> str:
         async with driven(store) as journal:
-            await journal.emit(Event(EventType.PROMPT, {"digest": "d", "text": TEXT}))
+            await journal.emit(PromptSent("d", len(TEXT), TEXT))
             for number in range(2500):
-                await journal.emit(Event(EventType.AGENT_TEXT, {"n": number, "text": TEXT}), "a")
+                await journal.emit(NoticeGiven(TEXT, number), "a")
             store.send(journal.run.id, "news", {"x": [1]})
-            await journal.step("a", giving(text=TEXT))
+            await journal.step("a", Given, giving(text=TEXT))
             return journal.run.id
 
     return asyncio.run(main())
@@ -53,7 +53,7 @@ def test_json_lines_hold_everything(database: str) -> None:
 
         events = read("events")
         assert [event["seq"] for event in events] == list(range(1, 2504))
-        assert events[1]["data"] == {"n": 0, "text": TEXT}
+        assert events[1]["data"] == {"text": TEXT, "line": 0}
         assert read("runs")[0]["id"] == run_id
         assert read("steps")[0]["output"] == {"text": TEXT}
         assert read("signals")[0]["payload"] == {"x": [1]}
@@ -66,7 +66,7 @@ def test_csv_has_a_header_and_json_in_its_cells(database: str) -> None:
         text = written(store, "events", "csv").decode()
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         assert [int(row["seq"]) for row in rows] == list(range(1, 2504))
-        assert json.loads(rows[1]["data"]) == {"n": 0, "text": TEXT}
+        assert json.loads(rows[1]["data"]) == {"text": TEXT, "line": 0}
         assert rows[0]["step"] == ""
         written(store, "prompts", "csv")
 
@@ -79,7 +79,7 @@ def test_parquet_can_be_read_back(database: str) -> None:
             assert read.num_rows == 1
         events = pyarrow.parquet.read_table(io.BytesIO(written(store, "events", "parquet")))
         assert events["seq"].to_pylist() == list(range(1, 2504))
-        assert json.loads(events["data"][1].as_py()) == {"n": 0, "text": TEXT}
+        assert json.loads(events["data"][1].as_py()) == {"text": TEXT, "line": 0}
 
 
 def test_parquet_says_what_to_install(tmp_path: Path) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from segue.domain.event import Event, EventType, Recorded
 
+from segue.domain.events import AgentOutput, AgentText, AgentTool, NoticeGiven, PromptSent, Recorded
+from segue.domain.results import StepResult
 from segue.domain.run import RunState, StepState
-from segue.ports import StepFacts, StepResult
+from segue.ports import StepFacts
 from segue.store import connect
-from tests.store.driving import SPEC, driven, giving, until
+from tests.store.driving import SPEC, Given, driven, giving, until
 
 
 def test_a_cancelled_step_stays_open_and_is_entered_again_with_its_token(database: str) -> None:
     tokens: list[str] = []
 
-    async def hangs(token: str) -> StepResult:
+    async def hangs(token: str) -> StepResult[Given]:
         tokens.append(token)
         await asyncio.Event().wait()
         raise AssertionError
@@ -27,13 +27,13 @@ def test_a_cancelled_step_stays_open_and_is_entered_again_with_its_token(databas
     async def main() -> None:
         with connect(database) as store:
             async with driven(store) as journal:
-                task = asyncio.create_task(journal.step("a", hangs))
+                task = asyncio.create_task(journal.step("a", Given, hangs))
                 await until(lambda: bool(tokens))
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
                 assert journal.state("a") is StepState.STARTED
-                await journal.step("a", giving(calls=tokens))
+                await journal.step("a", Given, giving(calls=tokens))
             types = [event.type for event in store.events(journal.run.id)]
         assert tokens[0] == tokens[1]
         assert types == ["step.started", "step.adopted", "step.ended"]
@@ -44,10 +44,10 @@ def test_a_cancelled_step_stays_open_and_is_entered_again_with_its_token(databas
 def test_reconcile_that_finds_nothing_lets_the_work_begin_again(database: str) -> None:
     calls: list[str] = []
 
-    async def breaks(_token: str) -> StepResult:
+    async def breaks(_token: str) -> StepResult[Given]:
         raise OSError("no network")
 
-    async def finds_nothing(token: str) -> StepResult | None:
+    async def finds_nothing(token: str) -> StepResult[Given] | None:
         calls.append(f"find {token}")
         return None
 
@@ -55,8 +55,8 @@ def test_reconcile_that_finds_nothing_lets_the_work_begin_again(database: str) -
         with connect(database) as store:
             async with driven(store) as journal:
                 with pytest.raises(OSError, match="no network"):
-                    await journal.step("a", breaks, finds_nothing)
-                await journal.step("a", giving(calls=calls), finds_nothing)
+                    await journal.step("a", Given, breaks, finds_nothing)
+                await journal.step("a", Given, giving(calls=calls), finds_nothing)
         token = calls[1]
         assert calls == [f"find {token}", token]
 
@@ -68,7 +68,9 @@ def test_a_step_is_not_entered_twice_at_once(database: str) -> None:
         with connect(database) as store:
             async with driven(store) as journal:
                 both = await asyncio.gather(
-                    journal.step("a", giving()), journal.step("a", giving()), return_exceptions=True
+                    journal.step("a", Given, giving()),
+                    journal.step("a", Given, giving()),
+                    return_exceptions=True,
                 )
                 assert sorted(type(one).__name__ for one in both) == ["StepResult", "ValueError"]
 
@@ -79,19 +81,19 @@ def test_what_is_returned_first_is_what_a_replay_returns(database: str) -> None:
     async def main() -> None:
         with connect(database) as store:
             async with driven(store) as journal:
-                first = await journal.step("a", giving(pair=(1, 2)))
+                first = await journal.step("a", Given, giving(n=(1, 2)))
             async with driven(store, journal.run.id) as again:
-                assert await again.step("a", giving()) == first == StepResult(True, {"pair": [1, 2]})
+                assert await again.step("a", Given, giving()) == first == StepResult(True, Given(n=[1, 2]))
 
     asyncio.run(main())
 
 
 def test_facts_of_a_step_are_columns(database: str) -> None:
     async def main() -> None:
-        facts = StepFacts("3", "execute", 2, "claude", "opus", "schema", {"why": "x"})
+        facts = StepFacts("3", "execute", 2, "claude", "opus", "schema", Given("x"))
         with connect(database) as store:
             async with driven(store) as journal:
-                await journal.step("a", giving(ok=False, why="no"), facts=facts)
+                await journal.step("a", Given, giving(ok=False, text="no"), facts=facts)
             [[row]] = store.table("steps")
         kept = {name: row[name] for name in ("task", "phase", "attempt", "agent", "model", "state")}
         assert kept == {
@@ -103,7 +105,7 @@ def test_facts_of_a_step_are_columns(database: str) -> None:
             "state": "failed",
         }
         assert (row["build_phase"], row["tries"]) == ("schema", 1)
-        assert (row["input"], row["output"], row["seq"]) == ({"why": "x"}, {"why": "no"}, 1)
+        assert (row["input"], row["output"], row["seq"]) == ({"text": "x"}, {"text": "no"}, 1)
         assert row["ended"] >= row["started"] > 0
 
     asyncio.run(main())
@@ -114,14 +116,14 @@ def test_redo_survives_a_restart_before_the_step_is_repeated(database: str) -> N
         with connect(database) as store:
             async with driven(store) as journal:
                 for key in ("task/1/a", "task/10/a", "task/1/b"):
-                    await journal.step(key, giving())
+                    await journal.step(key, Given, giving())
                 await journal.redo("task/1/")
             async with driven(store, journal.run.id) as again:
                 assert [step.key for step in again.steps()] == ["task/10/a"]
                 await again.redo("task/1/")
-                await again.step("task/1/a", giving())
+                await again.step("task/1/a", Given, giving())
                 await again.redo("task/1/a")
-                await again.step("task/1/a", giving())
+                await again.step("task/1/a", Given, giving())
                 assert [(step.key, step.gen) for step in again.steps("task/1")] == [
                     ("task/10/a", 1),
                     ("task/1/a", 3),
@@ -135,14 +137,14 @@ def test_events_of_a_step_are_stored_when_its_result_is(database: str) -> None:
         with connect(database) as store:
             async with driven(store) as journal:
 
-                async def chatty(_token: str) -> StepResult:
+                async def chatty(_token: str) -> StepResult[Given]:
                     for number in range(2500):
-                        await journal.emit(Event(EventType.AGENT_TEXT, {"n": number}), "a")
-                    return StepResult(True)
+                        await journal.emit(AgentText(str(number)), "a")
+                    return StepResult(True, Given())
 
-                await journal.step("a", chatty)
+                await journal.step("a", Given, chatty)
                 stored = list(store.events(journal.run.id))
-                assert [event.data["n"] for event in stored[1:-1]] == list(range(2500))
+                assert [event.data["text"] for event in stored[1:-1]] == [str(n) for n in range(2500)]
                 assert {event.step for event in stored} == {"a"}
 
     asyncio.run(main())
@@ -152,7 +154,7 @@ def test_events_outside_steps_are_stored_soon_without_anybody_asking(database: s
     async def main() -> None:
         with connect(database) as store:
             async with driven(store) as journal:
-                await journal.emit(Event(EventType.NOTICE, {"text": "hello"}))
+                await journal.emit(NoticeGiven("hello"))
                 await until(lambda: bool(list(store.events(journal.run.id))))
 
     asyncio.run(main())
@@ -162,8 +164,8 @@ def test_a_flood_of_events_waits_for_the_database_and_loses_nothing(database: st
     async def main() -> None:
         with connect(database) as store:
             async with driven(store) as journal:
-                for number in range(30):
-                    await journal.emit(Event(EventType.AGENT_OUTPUT, {"n": number, "text": "x" * 1_000_000}))
+                for _ in range(30):
+                    await journal.emit(AgentOutput("stdout", "x" * 1_000_000))
             sizes = [len(event.data["text"]) for event in store.events(journal.run.id)]
         assert sizes == [1_000_000] * 30
 
@@ -176,9 +178,9 @@ def test_a_payload_of_ten_megabytes_comes_back(database: str) -> None:
     async def main() -> None:
         with connect(database) as store:
             async with driven(store) as journal:
-                await journal.step("a", giving(text=text))
+                await journal.step("a", Given, giving(text=text))
             async with driven(store, journal.run.id) as again:
-                assert (await again.step("a", giving())).output == {"text": text}
+                assert (await again.step("a", Given, giving())).output == Given(text)
 
     asyncio.run(main())
 
@@ -193,13 +195,12 @@ def test_a_prompt_is_stored_once_and_events_only_name_it(database: str) -> None:
         with connect(database) as store:
             for _ in range(2):
                 journal = await store.open(store.create("key", SPEC).id, [observe])
-                data = {"digest": "d1", "text": "do it\x00", "task": "1"}
-                await journal.emit(Event(EventType.PROMPT, data))
+                await journal.emit(PromptSent("d1", 6, "do it\x00"))
                 await store.close(journal)
             assert store.prompt("d1") == "do it\x00"
             assert store.prompt("d2") is None
             assert [len(batch) for batch in store.table("prompts")] == [1]
-            assert [event.data for event in seen] == [{"digest": "d1", "task": "1"}] * 2
+            assert [event.data for event in seen] == [{"digest": "d1", "length": 6}] * 2
             assert list(store.events(journal.run.id)) == seen[1:]
 
     asyncio.run(main())
@@ -278,10 +279,10 @@ def test_what_cannot_be_stored_is_refused_where_it_is_emitted(database: str) -> 
     async def main() -> None:
         with connect(database) as store:
             async with driven(store) as journal:
-                bad: dict[str, Any] = {"x": object()}
+                bad = AgentTool("x", {"x": object()})
                 with pytest.raises(TypeError):
-                    await journal.emit(Event(EventType.NOTICE, bad))
-                await journal.emit(Event(EventType.NOTICE, {"text": "fine"}))
+                    await journal.emit(bad)
+                await journal.emit(NoticeGiven("fine"))
             assert [event.seq for event in store.events(journal.run.id)] == [1]
 
     asyncio.run(main())

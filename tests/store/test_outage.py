@@ -13,19 +13,19 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from segue.domain.event import Event, EventType
 
 from segue.domain.errors import LeaseLost, Locked, StoreError
+from segue.domain.events import AgentTool, NoticeGiven, PromptSent
+from segue.domain.results import StepResult, to_json
 from segue.domain.run import RunState, StepState
-from segue.ports import StepResult
 from segue.store import connect
 from segue.store.spool import Spool
 from segue.store.store import SqlStore
 from tests.store.cluster import Cluster, own_cluster
-from tests.store.driving import SPEC, driven, giving, until
+from tests.store.driving import SPEC, Given, driven, giving, until
 from tests.store.test_claim import set_owner
 
-AWKWARD = {"text": "a\x00b\x10 \udcff \U0001f600", "n": 1e300}
+AWKWARD = Given("a\x00b\x10 \udcff \U0001f600", 1e300)
 
 
 @pytest.fixture(scope="module")
@@ -64,26 +64,25 @@ def test_a_run_goes_on_while_the_database_is_away_and_everything_is_there_afterw
             run = store.create("key", SPEC)
             spool = Spool(tmp_path, run.id)
             journal = await store.open(run.id, [lambda event: seen.append(event.seq)])
-            await journal.step("before", giving())
+            await journal.step("before", Given, giving())
             waiting = asyncio.create_task(journal.wait("news"))
 
-            async def work(token: str) -> StepResult:
+            async def work(token: str) -> StepResult[Given]:
                 """The intent is on the disk before the effect, even now."""
                 tokens.append(token)
                 assert token in spool.path.read_text()
                 for number in range(50):
-                    await journal.emit(Event(EventType.AGENT_TEXT, {**AWKWARD, "number": number}), "during")
+                    await journal.emit(AgentTool(AWKWARD.text, {"number": number}), "during")
                 return StepResult(True, AWKWARD)
 
             await away(cluster)
-            prompt = {"digest": f"d-{run.id}", "text": "what to do\x00", "length": 3}
-            await journal.emit(Event(EventType.PROMPT, prompt))
-            await journal.step("during", work)
-            await journal.record("noted", StepResult(True, {"x": 1}))
+            await journal.emit(PromptSent(f"d-{run.id}", 3, "what to do\x00"))
+            await journal.step("during", Given, work)
+            await journal.record("noted", StepResult(True, Given(x=1)))
             await journal.set_state(RunState.NEEDS_HUMAN, "look")
             await back(cluster)
             await until(lambda: not spool.exists())
-            await journal.step("after", giving())
+            await journal.step("after", Given, giving())
             await asyncio.to_thread(store.send, run.id, "news", {"n": 1})
             assert await asyncio.wait_for(waiting, 20) == {"n": 1}
             await store.close(journal)
@@ -92,8 +91,8 @@ def test_a_run_goes_on_while_the_database_is_away_and_everything_is_there_afterw
             steps = {step.key: step for step in store.steps(run.id)}
             assert {step.state for step in steps.values()} == {StepState.DONE}
             assert list(steps) == ["before", "during", "noted", "after"]
-            assert (steps["during"].output, steps["during"].token) == (AWKWARD, tokens[0])
-            assert store.prompt(prompt["digest"]) == prompt["text"]  # type: ignore[arg-type]
+            assert (steps["during"].output, steps["during"].token) == (to_json(AWKWARD), tokens[0])
+            assert store.prompt(f"d-{run.id}") == "what to do\x00"
             ended = store.run(run.id)
             assert ended is not None
             assert (ended.state, ended.note, ended.owner) == (RunState.NEEDS_HUMAN, "look", None)
@@ -106,7 +105,7 @@ def test_a_run_that_ends_while_the_database_is_away_waits_for_it(cluster: Cluste
         with patient(cluster, tmp_path) as store:
             journal = await store.open(store.create("key", SPEC).id)
             await away(cluster)
-            await journal.step("a", giving())
+            await journal.step("a", Given, giving())
             await journal.set_state(RunState.DONE)
             closing = asyncio.create_task(store.close(journal))
             await asyncio.sleep(0)
@@ -125,7 +124,7 @@ def test_when_patience_ends_the_run_stops_and_the_next_process_finds_everything(
 ) -> None:
     calls: list[str] = []
 
-    async def forever(token: str) -> StepResult:
+    async def forever(token: str) -> StepResult[Given]:
         calls.append(token)
         await asyncio.Event().wait()
         raise AssertionError
@@ -134,13 +133,13 @@ def test_when_patience_ends_the_run_stops_and_the_next_process_finds_everything(
         with patient(cluster, tmp_path, 1.0) as store:
             journal = await store.open(store.create("key", SPEC).id)
             await away(cluster)
-            await journal.step("a", giving(x=1))
+            await journal.step("a", Given, giving(x=1))
             with pytest.raises(StoreError, match="could not be reached") as caught:
-                await journal.step("b", forever)
+                await journal.step("b", Given, forever)
             assert str(Spool(tmp_path, journal.run.id).path) in caught.value.kept
             assert f"segue resume {journal.run.id}" in caught.value.hint
             with pytest.raises(StoreError, match="could not be reached"):
-                await journal.emit(Event(EventType.NOTICE, {}))
+                await journal.emit(NoticeGiven(""))
             with pytest.raises(StoreError, match="could not be reached"):
                 await store.close(journal)
             return journal.run.id
@@ -153,8 +152,8 @@ def test_when_patience_ends_the_run_stops_and_the_next_process_finds_everything(
         with patient(cluster, tmp_path) as store:
             async with driven(store, run_id) as journal:
                 assert not Spool(tmp_path, run_id).exists()
-                assert (await journal.step("a", giving(x=2))).output == {"x": 1}
-                await journal.step("b", giving(calls=calls))
+                assert (await journal.step("a", Given, giving(x=2))).output == Given(x=1)
+                await journal.step("b", Given, giving(calls=calls))
             assert [event.seq for event in store.events(run_id)] == list(range(1, 6))
 
     asyncio.run(resume())
@@ -170,9 +169,10 @@ def assert_known_nowhere(cluster: Cluster, run_id: str) -> None:
 WORKER = """
 import asyncio, sys
 from pathlib import Path
-from segue.ports import StepResult
+from segue.domain.results import StepResult
 from segue.store import connect
-from segue.domain.event import Event, EventType
+from segue.domain.events import NoticeGiven
+from tests.store.driving import Given
 
 async def main():
     store = connect(sys.argv[1], spools=Path(sys.argv[2]), patience=60)
@@ -182,9 +182,9 @@ async def main():
     for number in range(20):
         async def work(token):
             print(token, flush=True)
-            await journal.emit(Event(EventType.NOTICE, {"n": number}))
-            return StepResult(True, {"n": number})
-        await journal.step(f"step/{number}", work)
+            await journal.emit(NoticeGiven("x", number))
+            return StepResult(True, Given(n=number))
+        await journal.step(f"step/{number}", Given, work)
     print("done", flush=True)
     await asyncio.Event().wait()
 
@@ -225,7 +225,7 @@ def test_a_process_that_is_killed_while_the_database_is_away_loses_nothing(
             async with driven(store, run.id) as journal:
                 assert [step.token for step in journal.steps()] == tokens
                 for number in range(20):
-                    assert (await journal.step(f"step/{number}", giving())).output == {"n": number}
+                    assert (await journal.step(f"step/{number}", Given, giving())).output == Given(n=number)
             assert [event.seq for event in store.events(run.id)] == list(range(1, 61))
 
     asyncio.run(resume())
@@ -243,7 +243,7 @@ def test_a_replay_that_was_interrupted_changes_nothing_twice(
             journal = await store.open(store.create("key", SPEC).id)
             await away(cluster)
             for number in range(4):
-                await journal.step(f"step/{number}", giving())
+                await journal.step(f"step/{number}", Given, giving())
             with pytest.raises(StoreError):
                 await store.close(journal)
             await back(cluster)
@@ -267,23 +267,23 @@ def test_a_run_that_went_on_elsewhere_is_not_overwritten(cluster: Cluster, tmp_p
         with patient(cluster, tmp_path / "here", 1.0) as here:
             journal = await here.open(here.create("key", SPEC).id)
             run_id = journal.run.id
-            await journal.step("a", giving())
+            await journal.step("a", Given, giving())
             await away(cluster)
-            await journal.step("b", giving(here=True))
+            await journal.step("b", Given, giving(x=True))
             with pytest.raises(StoreError):
                 await here.close(journal)
             await back(cluster)
         set_owner(cluster.url, run_id, "elsewhere/boot/1/1#x", -1)
         with patient(cluster, tmp_path / "there") as there:
             async with driven(there, run_id) as journal:
-                await journal.step("b", giving(here=False))
+                await journal.step("b", Given, giving(x=False))
         with patient(cluster, tmp_path / "here") as here:
             with pytest.raises(StoreError, match="continued elsewhere") as caught:
                 await here.open(run_id)
             [aside] = (tmp_path / "here").glob("*.aside")
             assert str(aside) in caught.value.kept
             async with driven(here, run_id) as journal:
-                assert (await journal.step("b", giving())).output == {"here": False}
+                assert (await journal.step("b", Given, giving())).output == Given(x=False)
 
     asyncio.run(main())
 
@@ -306,7 +306,7 @@ def test_other_machines_wait_as_long_as_a_run_may_go_on_without_its_database(
         with patient(cluster, tmp_path, 500.0) as store:
             journal = await store.open(store.create("key", SPEC).id)
             assert left(journal.run.id) > 500
-            await journal.step("a", giving())
+            await journal.step("a", Given, giving())
             assert left(journal.run.id) > 500
             store.send(journal.run.id, "news", {})
             await journal.wait("news", 5)
@@ -325,7 +325,7 @@ def test_a_second_process_of_this_machine_is_kept_off_as_long_as_the_first_one_l
         with patient(cluster, tmp_path) as store, patient(cluster, tmp_path) as other:
             journal = await store.open(store.create("key", SPEC).id)
             await away(cluster)
-            await journal.step("a", giving())
+            await journal.step("a", Given, giving())
             await back(cluster)
             with pytest.raises(Locked):
                 await other.open(journal.run.id)
@@ -339,7 +339,7 @@ def test_who_lost_the_run_meanwhile_stops_when_the_database_is_back(cluster: Clu
         with patient(cluster, tmp_path) as store:
             journal = await store.open(store.create("key", SPEC).id)
             await away(cluster)
-            working = asyncio.create_task(journal.step("a", forever))
+            working = asyncio.create_task(journal.step("a", Given, forever))
             spool = Spool(tmp_path, journal.run.id)
             await until(spool.exists)
             await back(cluster)
@@ -350,7 +350,7 @@ def test_who_lost_the_run_meanwhile_stops_when_the_database_is_back(cluster: Clu
             with pytest.raises(LeaseLost):
                 await store.close(journal)
 
-    async def forever(_token: str) -> StepResult:
+    async def forever(_token: str) -> StepResult[Given]:
         await asyncio.Event().wait()
         raise AssertionError
 

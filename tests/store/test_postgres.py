@@ -6,11 +6,11 @@ import asyncio
 
 import psycopg
 import pytest
-from segue.domain.event import Event, EventType
 
 from segue.domain.errors import StoreError
+from segue.domain.events import NoticeGiven
 from segue.store import connect
-from tests.store.driving import driven, giving
+from tests.store.driving import Given, driven, giving
 
 
 def break_connections(url: str) -> int:
@@ -29,8 +29,8 @@ def test_a_run_goes_on_when_its_connections_break(postgres: str) -> None:
             async with driven(store) as journal:
                 waiting = asyncio.create_task(journal.wait("news"))
                 for number in range(5):
-                    await journal.emit(Event(EventType.NOTICE, {"n": number}))
-                    await journal.step(f"step/{number}", giving())
+                    await journal.emit(NoticeGiven("x", number))
+                    await journal.step(f"step/{number}", Given, giving())
                     assert break_connections(postgres) >= 1
                 assert len(store.steps(journal.run.id)) == 5
                 store.send(journal.run.id, "news", {"n": 1})
@@ -49,10 +49,10 @@ def test_a_transaction_that_was_committed_before_the_connection_broke_is_not_wri
     async def main() -> None:
         with connect(postgres) as store:
             async with driven(store) as journal:
-                await journal.step("a", giving())
+                await journal.step("a", Given, giving())
                 log = journal._log  # type: ignore[attr-defined]
                 for number in range(3):
-                    log.add(EventType.NOTICE, {"n": number})
+                    log.add(NoticeGiven("x", number))
                 batch = log._batch
                 await log.write()
                 await store._keeper.writer.run(  # type: ignore[union-attr]

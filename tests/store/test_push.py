@@ -12,16 +12,16 @@ from typing import Any
 
 import psycopg
 import pytest
-from segue.domain.event import Event, EventType
 
 from segue.domain.errors import Locked, StoreError, UsageError
+from segue.domain.events import AgentText, AgentTool, PromptSent
 from segue.domain.run import RunState
 from segue.ports import Journal, StepFacts
 from segue.store import connect
 from segue.store.database import open_database
 from segue.store.push import BATCH_ROWS, Pushed, push_run
 from segue.store.rows import TABLES
-from tests.store.driving import driven, giving
+from tests.store.driving import Given, driven, giving
 from tests.store.test_claim import set_owner
 
 AWKWARD: dict[str, Any] = {
@@ -40,8 +40,8 @@ def work(address: str, run_id: str | None = None, key: str = "a", events: int = 
                 store.send(journal.run.id, "news", AWKWARD)
                 await journal.wait("news", 5)
                 await emit(journal, key, events)
-                facts = StepFacts(task="1", phase="execute", build_phase="schema", input=AWKWARD)
-                await journal.step(key, giving(**AWKWARD), facts=facts)
+                facts = StepFacts(task="1", phase="execute", build_phase="schema", input=Given(**AWKWARD))
+                await journal.step(key, Given, giving(**AWKWARD), facts=facts)
                 await journal.set_state(RunState.DONE, "all \x00 done")
             return journal.run.id
 
@@ -49,10 +49,9 @@ def work(address: str, run_id: str | None = None, key: str = "a", events: int = 
 
 
 async def emit(journal: Journal, key: str, events: int) -> None:
-    prompt = {"digest": f"digest {key}", "text": f"do {key}\x00\udcff"}
-    await journal.emit(Event(EventType.PROMPT, prompt), key)
+    await journal.emit(PromptSent(f"digest {key}", 1, f"do {key}\x00\udcff"), key)
     for number in range(events):
-        await journal.emit(Event(EventType.AGENT_TEXT, {**AWKWARD, "number": number}), key)
+        await journal.emit(AgentTool(AWKWARD["text"], {**AWKWARD, "number": number}), key)
 
 
 def push(source: str, target: str, run_id: str) -> Pushed:
@@ -104,7 +103,7 @@ def test_what_was_open_here_is_closed_there_later(source: str, target: str) -> N
         with connect(source) as store:
             async with driven(store) as journal:
                 with pytest.raises(ZeroDivisionError):
-                    await journal.step("a", fails)
+                    await journal.step("a", Given, fails)
             return journal.run.id
 
     async def fails(_token: str) -> Any:
@@ -203,7 +202,7 @@ def test_large_events_are_pushed_in_bounded_memory(source: str, target: str) -> 
         with connect(source) as store:
             async with driven(store) as journal:
                 for number in range(12):
-                    await journal.emit(Event(EventType.AGENT_TEXT, {"text": f"{number}" + "x" * 10_000_000}))
+                    await journal.emit(AgentText(f"{number}" + "x" * 10_000_000))
             return journal.run.id
 
     run_id = asyncio.run(main())

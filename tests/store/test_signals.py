@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from segue.domain.errors import UsageError
-from segue.ports import StepResult
+from segue.domain.results import StepResult
 from segue.store import connect
-from tests.store.driving import SPEC, driven, giving, until
+from tests.store.driving import SPEC, Given, driven, giving, until
 
 SENDER = """
 import sys
@@ -27,11 +27,11 @@ def test_a_signal_of_another_process_is_heard_while_a_step_works(database: str) 
             async with driven(store) as journal:
                 release = asyncio.Event()
 
-                async def works(_token: str) -> StepResult:
+                async def works(_token: str) -> StepResult[Given]:
                     await release.wait()
-                    return StepResult(True)
+                    return StepResult(True, Given())
 
-                working = asyncio.create_task(journal.step("a", works))
+                working = asyncio.create_task(journal.step("a", Given, works))
                 stop = asyncio.create_task(journal.wait("stop"))
                 sender = await asyncio.create_subprocess_exec(
                     sys.executable, "-c", SENDER, database, journal.run.id
@@ -56,21 +56,21 @@ def test_a_step_that_is_repeated_hears_what_it_heard_before_and_then_goes_on(dat
 
             async with driven(store, run.id) as journal:
 
-                async def breaks(_token: str) -> StepResult:
+                async def breaks(_token: str) -> StepResult[Given]:
                     heard.append(await journal.wait("news"))
                     heard.append(await journal.wait("news"))
                     raise OSError("killed")
 
                 with pytest.raises(OSError, match="killed"):
-                    await journal.step("a", breaks)
+                    await journal.step("a", Given, breaks)
             async with driven(store, run.id) as again:
 
-                async def listens(_token: str) -> StepResult:
-                    return StepResult(True, {"heard": [await again.wait("news", 0.01) for _ in range(4)]})
+                async def listens(_token: str) -> StepResult[Given]:
+                    return StepResult(True, Given(n=[await again.wait("news", 0.01) for _ in range(4)]))
 
-                result = await again.step("a", listens)
+                result = await again.step("a", Given, listens)
         assert heard == [{"n": 0}, {"n": 1}]
-        assert result.output["heard"] == [{"n": 0}, {"n": 1}, {"n": 2}, None]
+        assert result.output.n == [{"n": 0}, {"n": 1}, {"n": 2}, None]
 
     asyncio.run(main())
 
@@ -99,7 +99,7 @@ def test_every_waiter_gets_a_signal_of_its_own_and_topics_do_not_mix(database: s
                 await until(lambda: all(waiter.done() for waiter in waiters))
                 results = [waiter.result() for waiter in waiters]
                 assert sorted(result["n"] for result in results if result) == list(range(5))
-                await journal.step("a", giving())
+                await journal.step("a", Given, giving())
 
     asyncio.run(main())
 

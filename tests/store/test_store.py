@@ -13,15 +13,17 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from segue.domain.event import Event, EventType
 
 from segue.domain.errors import StoreError, UsageError
+from segue.domain.events import NoticeGiven
+from segue.domain.results import JudgeOutput, StepResult
 from segue.domain.run import RunState
+from segue.domain.verdict import Action, Result, Verdict
 from segue.store import connect
 from segue.store.address import masked, sqlite_path
 from segue.store.database import open_database
 from segue.store.migrate import VERSION, migrate, scripts
-from tests.store.driving import SPEC, driven, giving
+from tests.store.driving import SPEC, Given, driven, giving
 
 
 def test_reading_what_does_not_exist_finds_nothing_and_makes_nothing(tmp_path: Path, postgres: str) -> None:
@@ -44,7 +46,7 @@ def test_reading_sees_what_another_connection_writes(database: str) -> None:
         with connect(database) as store, connect(database, read_only=True) as reader:
             async with driven(store) as journal:
                 reader.wait_for_change(0)
-                await journal.step("a", giving())
+                await journal.step("a", Given, giving())
                 reader.wait_for_change(20)
                 assert [step.key for step in reader.steps(journal.run.id)] == ["a"]
                 assert [event.type for event in reader.events(journal.run.id)] == [
@@ -122,13 +124,16 @@ def test_an_older_database_is_not_migrated_by_a_reader(database: str) -> None:
 
 
 def test_the_views_answer_people_who_query_by_hand(database: str) -> None:
-    verdict = {"result": "FAIL", "action": "RETRY", "reason": "no diff"}
+    verdict = Verdict(Result.FAIL, Action.RETRY, "no diff")
+
+    async def judge(_token: str) -> StepResult[JudgeOutput]:
+        return StepResult(False, JudgeOutput(verdict=verdict))
 
     async def main() -> str:
         with connect(database) as store:
             async with driven(store) as journal:
-                await journal.step("a", giving(ok=False, verdict=verdict))
-                await journal.step("b", giving())
+                await journal.step("a", JudgeOutput, judge)
+                await journal.step("b", Given, giving())
                 await journal.set_state(RunState.NEEDS_HUMAN)
             return journal.run.id
 
@@ -186,20 +191,20 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_there(tmp_path: Path) -> N
     async def main() -> None:
         with connect(tmp_path / "segue.db") as store:
             journal = await store.open(store.create("key", SPEC).id)
-            await journal.step("a", giving())
+            await journal.step("a", Given, giving())
             assert store._keeper is not None
             store._keeper.writer.database.execute("PRAGMA max_page_count = 1")
             with pytest.raises(StoreError, match="disk is full") as caught:
-                await journal.step("b", giving(text="x" * 100_000))
+                await journal.step("b", Given, giving(text="x" * 100_000))
             assert "segue resume" in caught.value.hint
             with pytest.raises(StoreError, match="disk is full"):
-                await journal.emit(Event(EventType.NOTICE, {}))
+                await journal.emit(NoticeGiven(""))
             with pytest.raises(StoreError, match="disk is full"):
                 await store.close(journal)
             run = store.runs()[0]
             assert run.owner is None, "free for the next attempt"
             async with driven(store, run.id) as again:
-                await again.step("b", giving())
+                await again.step("b", Given, giving())
             assert [event.seq for event in store.events(run.id)] == list(range(1, 6))
 
     asyncio.run(main())

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from segue.domain.event import Event, EventType
 
 from segue.conformance.store import check_store
 from segue.domain.errors import StoreError
+from segue.domain.events import ErrorSeen, PromptSent
 from segue.store import connect
 from segue.store.address import for_driver, is_pooled
 from segue.store.migrate import VERSION
 from segue.store.supabase import FOLDER, files, write
-from tests.store.driving import driven, giving
+from tests.store.driving import Given, driven, giving
 from tests.store.pooler import pooler_of
 
 OWNER = "supabase_owner"
@@ -62,9 +62,9 @@ def work(url: str) -> str:
     async def main() -> str:
         with connect(url) as store:
             async with driven(store) as journal:
-                await journal.emit(Event(EventType.ERROR, {"kind": "EXIT_ERROR", "message": "no"}))
-                await journal.emit(Event(EventType.PROMPT, {"digest": "d", "text": "t"}))
-                await journal.step("a", giving())
+                await journal.emit(ErrorSeen("EXIT_ERROR", "no", "no"))
+                await journal.emit(PromptSent("d", 1, "t"))
+                await journal.step("a", Given, giving())
                 store.send(journal.run.id, "news", {})
             return journal.run.id
 

@@ -137,7 +137,7 @@ async def _drive(asked: dict[str, Any]) -> dict[str, Any]:
         fcntl.flock(hold[0], fcntl.LOCK_EX)
     before = _peak(os.getpid())
     sizes = {"out": 0, "err": 0}
-    async with Processes(folder, hold) as processes:
+    async with Processes().bind(folder, hold) as processes:
         async for item in processes.run("t1", shell(asked["script"], folder.parent, b"prompt")):
             if isinstance(item, Chunk):
                 sizes[item.stream] += len(item.data)

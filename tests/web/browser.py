@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cli.place import DEADLINE, until
 from tests.web.place import Served
 
 if TYPE_CHECKING:
@@ -31,21 +37,45 @@ def looking(served: Served, expected: str = "", **options: Any) -> Iterator[Page
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = playwright.chromium.connect_over_cdp(_start_chromium()).new_context(**options)
+        context.set_default_timeout(DEADLINE * 1000)
+        for cookie in served.client.cookies.jar:
+            context.add_cookies([{"name": cookie.name, "value": str(cookie.value), "url": served.url}])
+        page = context.new_page()
+        problems: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+        page.goto(served.url if len(served.client.cookies) else served.link)
+        page.wait_for_url("**/runs")
         try:
-            context = browser.new_context(**options)
-            for cookie in served.client.cookies.jar:
-                context.add_cookies([{"name": cookie.name, "value": str(cookie.value), "url": served.url}])
-            page = context.new_page()
-            problems: list[str] = []
-            page.on("pageerror", lambda error: problems.append(str(error)))
-            page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
-            page.goto(served.url if len(served.client.cookies) else served.link)
-            page.wait_for_url("**/runs")
             yield page
-            assert [one for one in problems if not expected or expected not in one] == []
         finally:
-            browser.close()
+            context.close()
+        assert [one for one in problems if not expected or expected not in one] == []
+
+
+@cache
+def _start_chromium() -> str:
+    """Start one browser for this test process, where each test has its own context; return its address."""
+    profile = Path(tempfile.mkdtemp(prefix="segue-chromium-"))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"]
+    process = subprocess.Popen(
+        [str(CHROMIUM), *flags, f"--user-data-dir={profile}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    atexit.register(_end, process, profile)
+    port = profile / "DevToolsActivePort"
+    until(lambda: port.exists() and len(port.read_text().splitlines()) == 2, "chromium")
+    number, path = port.read_text().splitlines()
+    return f"ws://127.0.0.1:{number}{path}"
+
+
+def _end(process: subprocess.Popen[bytes], profile: Path) -> None:
+    process.terminate()
+    process.wait(DEADLINE)
+    shutil.rmtree(profile, ignore_errors=True)
 
 
 def overflow(page: Page) -> int:

@@ -20,6 +20,7 @@ from segue.domain.run import RunKind, RunSpec, RunState
 from segue.ports import StepFacts
 from segue.store import connect
 from tests.cli.place import DEADLINE, Place, until
+from tests.warm import start_segue
 
 
 @dataclass
@@ -71,15 +72,7 @@ def serving(place: Place, *words: str, entered: bool = True) -> Iterator[Served]
     """Serve the page for a place."""
     log = place.root / "serve.out"
     with log.open("w") as out:
-        process = subprocess.Popen(
-            place.command("serve", "--port", "0", "--json", *words),
-            cwd=place.repo,
-            env=place.env,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
+        process = start_segue(["serve", "--port", "0", "--json", *words], place.repo, place.env, out)
     until(lambda: "listening" in log.read_text() or process.poll() is not None, "the page")
     assert process.poll() is None, log.read_text()
     served = Served(process, json.loads(log.read_text().splitlines()[0])["link"], log)

@@ -128,7 +128,7 @@ def classify(
 
 
 def plain(text: str) -> str:
-    """The text without the colours a terminal would show."""
+    """Return the text without the colours a terminal would show."""
     return _ANSI.sub("", text)
 
 
@@ -147,7 +147,7 @@ def _usage_limit(out_tail: str, err_tail: str, failed: bool, stderr: str, now: f
 
 
 def _refused(out_tail: str, err_tail: str, stderr: str, now: float) -> Failure | None:
-    """What a service rejects, or that it is down: the last line that says so decides."""
+    """Return what a service rejects, or that it is down: the last line that says so decides."""
     for tail in (err_tail, out_tail):
         for line in _last_lines(tail, _WINDOW_FAILED):
             said = line.strip()[:_MESSAGE_CHARS]
@@ -181,7 +181,7 @@ def _signal_name(number: int) -> str:
 
 
 def _last_lines(tail: str, count: int) -> Iterator[str]:
-    """The last non-empty lines outside of fenced code, the very last one first."""
+    """Return the last non-empty lines outside of fenced code, the very last one first."""
     in_code = False
     for line in reversed(plain(tail).splitlines()):
         if line.lstrip().startswith(("```", "~~~")):

@@ -1,4 +1,4 @@
-"""A criterion: one thing that must hold for a task to count as done."""
+"""A criterion: one thing that must be true before a task is done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One thing that must hold; the key is what people and reports call it (`US1/AC2`, `FR-003`, `task`)."""
+    """One thing that must be true; `key` is its name for people (`US1/AC2`, `FR-003`, `task`)."""
 
     key: str
     text: str
@@ -15,7 +15,7 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class CriterionVerdict:
-    """Whether a criterion holds, with the evidence quoted."""
+    """Whether a criterion is met, with a quote from the evidence."""
 
     key: str
     met: bool

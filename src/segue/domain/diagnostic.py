@@ -67,14 +67,14 @@ _ASSIGNS = frozenset({"make"})
 """Programs for which NAME=VALUE is a variable, such as the shell to use."""
 
 _ARGUMENT_FILES = frozenset({"pytest", "mypy", "tsc"})
-"""Programs for which @FILE stands for the arguments in that file."""
+"""Programs that read arguments from @FILE: the ones in that file."""
 
 _FLAGS = "vqxslhVn"
 """Letters that take no value and may stand before another one: `-xp`."""
 
 
 def parse(command: str) -> tuple[str, ...]:
-    """The words of a command. ValueError with the reason when only a shell would understand it."""
+    """Return the words of a command. ValueError with the reason when only a shell would understand it."""
     if len(command) > _LONGEST:
         raise ValueError(f"the command is longer than {_LONGEST} characters")
     if _CONTROL.search(command.strip()):
@@ -138,7 +138,7 @@ def _refused(word: str, programs: set[str]) -> str | None:
 
 
 def _denied_option(name: str, denied: frozenset[str], *, single: bool) -> bool:
-    """Whether the option, an abbreviation of it or a cluster with it is denied."""
+    """Return whether the option, an abbreviation of it or a cluster with it is denied."""
     if name.startswith("--") and any(option.lower().startswith(name.lower()) for option in denied):
         return name != "--"
     if single:  # Go spells a long option with one dash or two
@@ -150,13 +150,13 @@ def _denied_option(name: str, denied: frozenset[str], *, single: bool) -> bool:
 
 
 def _attached(word: str) -> str:
-    """The value in `-I/usr/include`."""
+    """Return the value in `-I/usr/include`."""
     return word[2:] if not word.startswith("--") else ""
 
 
 def _outside(path: str) -> str | None:
     if path.startswith(("/", "~", "file:")) or _DRIVE.match(path):
-        return f"{path} lies outside of the project"
+        return f"{path} is outside the project"
     if ".." in re.split(r"[/\\]", path):
         return f"{path} may lead out of the project"
     return None

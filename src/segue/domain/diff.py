@@ -16,9 +16,9 @@ class FileDiff:
 
 
 def by_file(diff: str) -> list[FileDiff]:
-    """The parts of a diff. What stands before the first header has no path."""
+    """Return the parts of a diff. Lines before the first header have no path."""
     parts: list[list[str]] = [[]]
-    # Only "\n" ends a line of a diff: a file may hold every other character that Python takes for one.
+    # Only "\n" ends a line of a diff: a file may contain every other character that Python takes for one.
     for line in diff.split("\n"):
         if line.startswith(_HEADER):
             parts.append([])
@@ -29,7 +29,7 @@ def by_file(diff: str) -> list[FileDiff]:
 
 
 def _path(text: str) -> str:
-    """The path after the change, or before it when the file is gone."""
+    """Return the path after the change, or before it when the file is gone."""
     head = text.partition("\n@@")[0].split("\n")
     for mark in ("+++ ", "--- "):
         for line in head:
@@ -41,5 +41,5 @@ def _path(text: str) -> str:
 
 
 def _bare(path: str) -> str:
-    """The path without git's quotes and its `a/` or `b/`."""
+    """Return the path without git's quotes and its `a/` or `b/`."""
     return path.rstrip("\t").strip('"').removeprefix("a/").removeprefix("b/")

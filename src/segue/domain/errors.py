@@ -46,7 +46,7 @@ class WorkspaceError(SegueError):
 
 
 class NeedsHuman(SegueError):
-    """A task could not be finished; a person decides how it goes on."""
+    """A task could not be finished; a person decides what to do."""
 
     exit_code = 3
 

@@ -49,7 +49,7 @@ class Finding:
         return self.file, self.rule, " ".join(self.message.split())
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as the journal writes it down."""
+        """Return the finding as the journal writes it down."""
         names = ("id", "file", "line", "severity", "rule", "message", "suggestion")
         return {name: getattr(self, name) for name in names}
 
@@ -64,4 +64,4 @@ class Review:
     output: str = ""
     """The tail of what it printed."""
     needs_human: bool = False
-    """The failure is not one that another try could mend, e.g. a review of somebody else is open."""
+    """Another attempt would not help: somebody else's review is open, for example."""

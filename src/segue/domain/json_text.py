@@ -1,4 +1,4 @@
-"""Finds JSON in what a model has said, whatever stands around it."""
+"""Finds the JSON object in a model's answer, whatever is around it."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -69,11 +69,11 @@ def _split(kind: Any, value: Any, path: str) -> Iterator[tuple[Any, Any, str]]:
         for field in option_fields(kind):
             if field.name in value:
                 yield field.type, value[field.name], _join(path, field.name)
-    elif get_origin(kind) is dict and isinstance(value, Mapping):
+    elif get_origin(kind) in (dict, Mapping) and isinstance(value, Mapping):
         for key, inner in value.items():
             yield arguments[0], key, _join(path, str(key))
             yield arguments[1], inner, _join(path, str(key))
-    elif get_origin(kind) in (tuple, list) and isinstance(value, list | tuple):
+    elif get_origin(kind) in (tuple, list, Sequence) and isinstance(value, list | tuple):
         for place, inner in enumerate(value):
             yield arguments[0], inner, f"{path}[{place}]"
 

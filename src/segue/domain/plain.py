@@ -20,7 +20,7 @@ def clean(text: str) -> str:
 
 
 def plain(text: str, limit: int) -> str:
-    """The text as one line of at most `limit` characters, without anything that cannot be seen."""
+    """Return the text as one line of at most `limit` characters, without anything that cannot be seen."""
     # Cut first: a text of megabytes must not be walked through for a title.
     visible = "".join(" " if _hidden(char) else char for char in text[: 8 * limit])
     flat = " ".join(visible.split())
@@ -28,7 +28,7 @@ def plain(text: str, limit: int) -> str:
 
 
 def plain_lines(text: str, limit: int) -> str:
-    """The text with its lines kept, each of them plain, of at most `limit` characters in all."""
+    """Return the text with its lines kept, each of them plain, of at most `limit` characters in all."""
     lines = [plain(line, limit) for line in text[: 8 * limit].splitlines()]
     whole = "\n".join(lines).strip("\n")
     return whole if len(whole) <= limit else whole[: limit - 1] + "…"

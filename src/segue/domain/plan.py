@@ -29,7 +29,7 @@ class BuildPhase(StrEnum):
 
 
 class MalformedPlan(Exception):
-    """The plan cannot be used; the text says what is wrong, for its author to mend it."""
+    """The plan cannot be used; the text says what is wrong, so that its author can fix it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _Draft:
 
 
 def read_plan(text: str, pending: Mapping[str, Task], last: int) -> tuple[Task, ...]:
-    """The steps in the order in which they are carried; raises MalformedPlan.
+    """Return the steps in the order in which they are run; raises MalformedPlan.
 
     `pending` are the steps that a revision may keep, by key; new ones are numbered after `last`, so that a
     number never means two things.
@@ -68,7 +68,7 @@ def read_plan(text: str, pending: Mapping[str, Task], last: int) -> tuple[Task, 
 
 
 def revised(old: Sequence[Task], steps: Sequence[Task]) -> tuple[Task, ...]:
-    """The plan after a revision: what is completed stays as it is, before the new steps."""
+    """Return the plan after a revision: what is completed stays as it is, before the new steps."""
     ended = tuple(step for step in old if step.status in (TaskStatus.DONE, TaskStatus.SKIPPED))
     locked = {step.key for step in ended}
     return (*ended, *(step for step in steps if step.key not in locked))
@@ -89,7 +89,7 @@ def _draft(step: Any, number: int, pending: Mapping[str, Task], key: int) -> _Dr
         if str(kept) not in pending:
             raise MalformedPlan(f"Step {number} keeps {kept!r}, which is no step that is still to be done.")
         return _Draft(str(kept), pending[str(kept)], ())
-    # A title stands on one line: in lists, in prompts, and above the trailers of a commit.
+    # A title is one line: in lists, in prompts, and above the trailers of a commit.
     title, text = plain(_words(step, "title", number), _TITLE), _words(step, "description", number)
     if not title:
         raise MalformedPlan(f'Step {number} has no "title" that can be read.')

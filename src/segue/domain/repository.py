@@ -16,7 +16,7 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 def canonical(address: str) -> str:
-    """The address as `https://host/owner/name`; ValueError when it is not one of a hosted repository.
+    """Return the address as `https://host/owner/name`; ValueError when it is not one of a hosted repository.
 
     Scheme, user, password, default port, `.git`, needless slashes and the host's case make no difference.
     """
@@ -65,7 +65,7 @@ def _scp_parts(text: str) -> tuple[str, str, str]:
 
 
 def _port(scheme: str, port: str) -> str:
-    """The port where it matters; that of ssh says nothing about where https would be."""
+    """Return the port where it matters; that of ssh says nothing about where https would be."""
     if not port or scheme not in _DEFAULT_PORTS or port == _DEFAULT_PORTS[scheme]:
         return ""
     if not port.isascii() or not port.isdecimal():
@@ -74,7 +74,7 @@ def _port(scheme: str, port: str) -> str:
 
 
 def _plain(segments: list[str]) -> bool:
-    """Whether the path names an owner and a name, and nothing that climbs out of it."""
+    """Return whether the path names an owner and a name, and nothing that climbs out of it."""
     if len(segments) < 2 or not _without_suffix(segments[-1]):
         return False
     return all(_SEGMENT.fullmatch(segment) and _is_one_name(unquote(segment)) for segment in segments)
@@ -92,5 +92,5 @@ def _without_suffix(name: str) -> str:
 
 
 def _without_user(text: str) -> str:
-    """The address fit for a message: what stands before the last @ may be a password."""
+    """Return the address for a message: whatever is before the last @ may be a password."""
     return text.rpartition("@")[2]

@@ -90,7 +90,7 @@ def _time_of_day(found: re.Match[str]) -> time | None:
 
 
 def _days(found: re.Match[str], today: date) -> Iterator[date]:
-    """The days the sentence may mean, nearest first."""
+    """Return the days the sentence may mean, nearest first."""
     if found["month"]:
         month, day = _MONTHS.index(found["month"]) + 1, int(found["day"])
         years = (int(found["year"]),) if found["year"] else (today.year, today.year + 1)
@@ -107,7 +107,7 @@ def _instant(moment: datetime, zone: tzinfo | None) -> float:
 
 
 def _zone(text: str) -> tzinfo | None:
-    """The zone the text names; None, which means local time, when it names none that is known here."""
+    """Return the zone the text names; None, which means local time, when it names none that is known here."""
     for found in _ZONE.finditer(text):
         name = found[1] or found[2]
         if name.upper() in ("UTC", "GMT"):

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class RunState(StrEnum):
-    """Where a run stands."""
+    """The state of a run."""
 
     RUNNING = "running"
     PARKED = "parked"
@@ -20,7 +20,7 @@ class RunState(StrEnum):
 
 
 class StepState(StrEnum):
-    """Where a step stands: intent recorded, or outcome recorded."""
+    """The state of a step: intent recorded, or outcome recorded."""
 
     STARTED = "started"
     DONE = "done"

@@ -20,7 +20,7 @@ _UNIT = r"(?:ns|us|ms|s|m|h|kb|mb|gb|kib|mib|gib|b|px|%)?"
 _FILE = r"[\w.@+-]*\.[a-z]\w{0,4}"
 _PLACE = r"(?:\(\d+,\d+\)|(?::\d+){0,2})"
 
-# The first pattern that matches at a place wins; no placeholder holds what any of them looks for.
+# The first pattern that matches at a place wins; no placeholder contains what any of them looks for.
 _PATTERNS = (
     ("name", r"""(?<!\w)'[^'\n]{1,200}'(?!\w)|"[^"\n]{1,200}"|`[^`\n]{1,200}`|[“«][^”»\n]{1,200}[”»]"""),
     ("url", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>()]+"),
@@ -42,7 +42,7 @@ _VARYING = re.compile("|".join(f"(?P<{name}{i}>{pattern})" for i, (name, pattern
 
 
 def signature(message: str) -> str:
-    """The normalised form of an error message by which messages are clustered; its own signature."""
+    """Return the normalised form of an error message by which messages are clustered; its own signature."""
     text = _telling(_readable(message))
     # Cutting the end off may bring something to light; each round leaves fewer digits, quotes and slashes.
     while (again := _shortened(_VARYING.sub(_placeholder, text))) != text:
@@ -51,7 +51,7 @@ def signature(message: str) -> str:
 
 
 def _readable(message: str) -> str:
-    """The message in lower case, without colours and what a terminal would not show."""
+    """Return the message in lower case, without colours and what a terminal would not show."""
     if len(message) > 2 * _WINDOW:
         message = f"{message[:_WINDOW]}\n{message[-_WINDOW:]}"
     text = message.encode("utf-8", "replace").decode()
@@ -59,7 +59,7 @@ def _readable(message: str) -> str:
 
 
 def _telling(text: str) -> str:
-    """The lines that say what went wrong: not where a stack trace has been."""
+    """Return the lines that say what went wrong: not where a stack trace has been."""
     lines = [line for line in text.splitlines() if line.strip()]
     if any(_TRACEBACK in line for line in lines):
         return lines[-1]

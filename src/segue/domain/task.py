@@ -35,7 +35,7 @@ class Task:
 
 
 def without_secrets(task: Task, redact: Callable[[str], str]) -> Task:
-    """The task with all its words redacted."""
+    """Return the task with all its words redacted."""
     criteria = tuple(replace(criterion, text=redact(criterion.text)) for criterion in task.criteria)
     return replace(task, title=redact(task.title), text=redact(task.text), criteria=criteria)
 
@@ -50,7 +50,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class TaskList:
-    """The tasks of a source in the order in which they are carried, and the notices."""
+    """The tasks of a source in the order in which they are run, and the notices."""
 
     tasks: tuple[Task, ...]
     notices: tuple[Notice, ...] = ()

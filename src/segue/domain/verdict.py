@@ -44,7 +44,7 @@ class Verdict:
 
 
 def without_secrets(verdict: Verdict, redact: Callable[[str], str]) -> Verdict:
-    """The verdict with all words of the judge redacted."""
+    """Return the verdict with all words of the judge redacted."""
     return replace(
         verdict,
         reason=redact(verdict.reason),

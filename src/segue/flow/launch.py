@@ -104,7 +104,7 @@ class LaunchRequest:
     task: str = ""
     """The task's key; empty for work that belongs to the whole run."""
     name: str = ""
-    """What the agent is told the work is called, where it belongs to no task."""
+    """The name of work that belongs to no task, for the agent's environment."""
     base: str | None = None
     session: str | None = None
     """The conversation to continue, for agents that can."""

@@ -1,4 +1,4 @@
-"""The models that can be called, and what each name stands for: an agent, a profile or a LiteLLM model."""
+"""The models that can be called, and what each name means: an agent, a profile or a LiteLLM model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Catalogue:
         return catalogue
 
     def resolve(self, name: str) -> ModelTarget:
-        """Return what a name stands for; raise InvalidRequest for one of our own that does not exist."""
+        """Return what a name means; raise InvalidRequest for one of our own that does not exist."""
         model, params = self.aliases.get(name, (name, {}))
         provider, _, rest = model.partition("/")
         if provider in AGENTS:

@@ -1,4 +1,4 @@
-"""Resolves a model name and asks what it stands for: an agent, a LiteLLM model, or a profile of several."""
+"""Resolves a model name and asks what it names: an agent, a LiteLLM model, or a profile of several."""
 
 from __future__ import annotations
 

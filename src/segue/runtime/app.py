@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from segue.config.load import LoadedSettings, load
+from segue.domain.errors import ToolMissing
 from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
 from segue.sources.recognise import recognise
@@ -89,20 +90,24 @@ class App:
             configured=configured,
             redact=self.redactor().text,
         )
-        chosen = kind or settings.source_kind or recognise(request)
-        # Plug-ins are asked before a plan file is assumed: that is what nobody else recognises.
-        for name in [chosen] if chosen else [*registry.plugin_names("sources"), "planfile"]:
-            variant = registry.load("sources", name)
-            asked = replace(request, options=self._source_options(name))
-            if chosen or variant.matches(asked):
-                source: Source = variant.open(asked)
-                return source
-        raise AssertionError("a plan file recognises every name")
+        name = kind or settings.source_kind or recognise(request) or self._ask_plugins(request)
+        source: Source = registry.load("sources", name).open(self._with_options(request, name))
+        return source
 
-    def _source_options(self, name: str) -> dict[str, Any]:
+    def _ask_plugins(self, request: SourceRequest) -> str:
+        """Return the plug-in that recognises what was named; what nobody recognises is a plan file."""
+        for name in registry.plugin_names("sources"):
+            with contextlib.suppress(
+                ToolMissing
+            ):  # a broken plug-in; `segue plugins` says what is wrong with it
+                if registry.load("sources", name).matches(self._with_options(request, name)):
+                    return name
+        return "planfile"
+
+    def _with_options(self, request: SourceRequest, name: str) -> SourceRequest:
         settings = self.loaded.settings
         own = {"plan_format": settings.plan_format, "verify": settings.verify}
-        return {**own, **settings.sources.get(name, {})}
+        return replace(request, options={**own, **settings.sources.get(name, {})})
 
     def services(self, processes: Processes, repo: Path | None = None) -> Services:
         """Return what Segue lends to the parts of a run."""

@@ -40,7 +40,7 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """The text that was escaped."""
+    """Return the text that was escaped."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if _DLE in text else text
 
 
@@ -56,13 +56,13 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str) -> Any:
-    """The value that was encoded."""
+    """Return the value that was encoded."""
     value = json.loads(text)
     return _unguard(value) if "\\u0010" in text else value
 
 
 def _is_awkward(text: str) -> bool:
-    """Whether the text may hold what a database refuses or changes; spelt out, as every event passes here."""
+    """Return whether a database may refuse or change the text. Spelt out, as every event passes here."""
     if "e+" in text or "-0.0" in text or ("\\u00" in text and ("\\u0000" in text or "\\u0010" in text)):
         return True
     return not text.isascii() and _REFUSED.search(text) is not None

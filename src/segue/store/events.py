@@ -175,7 +175,7 @@ class EventLog:
             self._spool.keep(batch.after, batch.rows, batch.prompts, recorder.statements)
 
     def _missing(self, rows: list[Row]) -> list[Row]:
-        """What was not committed before the connection broke."""
+        """Return what was not committed before the connection broke."""
         sql = "SELECT coalesce(max(seq), 0) FROM orchestrator_events WHERE run_id = ?"
         [(stored,)] = self._writer.database.execute(sql, self._run_id)
         return [row for row in rows if row[1] > stored]

@@ -69,7 +69,7 @@ class SqlJournal:
         return self._steps.under(prefix)
 
     def state(self, key: str) -> StepState | None:
-        """Where a step stands in the current generation; None when it was never begun."""
+        """Return the state of a step; None if it never began."""
         step = self._steps.get(key)
         return step.state if step else None
 
@@ -168,7 +168,7 @@ class SqlJournal:
             return await self._keeper.changes.until(take, timeout)
 
     async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
-        """Say where the run stands."""
+        """Set the state of the run."""
         instant = None if wake is None else int(wake * 1000)
         await self._change(
             "UPDATE orchestrator_runs SET state = ?, note = ?, wake = ? WHERE id = ?",

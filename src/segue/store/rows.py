@@ -49,7 +49,7 @@ def now() -> int:
 
 
 def process_of(owner: str) -> str:
-    """The process behind an owner: a process may hold several claims, each with a name of its own."""
+    """Return the process of an owner: a process may have several claims, each with its own name."""
     return owner.partition("#")[0]
 
 
@@ -107,7 +107,7 @@ def to_step(row: Row) -> Step:
 
 
 def select(table: str) -> str:
-    """The query for all rows of a table of the dataset."""
+    """Return the query for all rows of a table of the dataset."""
     columns = ", ".join(TABLES[table].split())
     return f"SELECT {columns} FROM orchestrator_{table} ORDER BY {_ORDER.get(table, '1')}"  # noqa: S608
 

@@ -21,11 +21,11 @@ class StepIndex:
             self.put(step)
 
     def get(self, key: str) -> Step | None:
-        """The step with this key."""
+        """Return the step with this key."""
         return self._steps.get(key)
 
     def put(self, step: Step) -> None:
-        """Add a step, or replace it where it stands."""
+        """Add a step, or replace it in its place."""
         if step.key not in self._steps:
             for folder in _folders(step.key):
                 self._folders.setdefault(folder, {})[step.key] = None
@@ -38,7 +38,7 @@ class StepIndex:
             del self._folders[folder][key]
 
     def under(self, prefix: str) -> list[Step]:
-        """The steps whose key starts with the prefix, in order of their start."""
+        """Return the steps whose key starts with the prefix, in order of their start."""
         keys = self._folders.get(prefix[: prefix.rfind("/") + 1], {})
         return [self._steps[key] for key in keys if key.startswith(prefix)]
 

@@ -190,12 +190,12 @@ class SqlStore:
         return changed
 
     def version(self) -> int:
-        """The number of the newest migration that was applied."""
+        """Return the number of the newest migration that was applied."""
         with self._lock:
             return version_of(self._database)
 
     def prompt(self, digest: str) -> str | None:
-        """The text of a prompt that an event names by its digest."""
+        """Return the text of a prompt that an event names by its digest."""
         found = self._ask("SELECT text FROM orchestrator_prompts WHERE digest = ?", digest)
         return found[0][0] if found else None
 

@@ -119,12 +119,12 @@ class RunView:
         return self
 
     def seconds(self, now: float) -> float:
-        """How long the run has worked, with the time since the last event while it works."""
+        """Return how long the run has worked, with the time since the last event while it works."""
         since = max(0.0, now * 1000 - self._clock) if self._clock is not None else 0.0
         return (self.work_ms + since) / 1000
 
     def task_seconds(self, task: TaskView, now: float) -> float | None:
-        """How long a task was worked on until now."""
+        """Return how long a task was worked on until now."""
         if task.started is None:
             return None
         since = self._clock if task is self.active else None

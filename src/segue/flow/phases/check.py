@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from segue.domain.criterion import CriterionVerdict
-from segue.domain.events import CheckRun
+from segue.domain.events import CheckRun, VerdictGiven
 from segue.domain.evidence import CheckResult
 from segue.domain.results import CheckOutput, StepResult
 from segue.domain.verdict import Action, Result, Verdict
@@ -49,7 +49,10 @@ async def _run_once(context: RunContext, state: TaskState, number: int) -> tuple
 
     async def work(_token: str) -> StepResult[CheckOutput]:
         results = await run_checks(context, state, key)
-        return StepResult(all(one.exit_code == 0 for one in results), CheckOutput(results))
+        passed = all(one.exit_code == 0 for one in results)
+        if not passed:
+            await context.emit(VerdictGiven.of(state.task.key, _verdict(results), results), key)
+        return StepResult(passed, CheckOutput(results))
 
     facts = StepFacts(state.task.key, CHECK.name, number, build_phase=state.task.build_phase)
     return (await context.journal.step(key, CheckOutput, work, facts=facts)).output.checks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -13,6 +14,8 @@ from itertools import count, filterfalse
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
@@ -22,6 +25,7 @@ SCHEMA = 1
 KEPT_PLANS = 100
 """How many tasks' plan texts the file keeps: it is rewritten for every task and must stay small."""
 
+_LONG = ("completed_task_indices", "completed_task_keys", "task_hashes")
 _COMPACT = (",", ":")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 _KEY = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})*[a-z]?")
@@ -180,7 +184,7 @@ def save(path: Path, state: PlanState) -> None:
     private_folder(path.parent)
     # ASCII only: a path may hold bytes that are no text, which other encodings cannot carry.
     document = state.document()
-    texts = {name: json.dumps(value, separators=_COMPACT) for name, value in document.items()}
+    texts = {name: _encode(name, value) for name, value in document.items()}
     texts["digest"] = json.dumps(_digest_of(document, texts))
     rows = [f"  {json.dumps(name)}: {text}" for name, text in texts.items()]
     write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode())
@@ -231,6 +235,16 @@ def set_aside(path: Path, why: str = "corrupt") -> Path:
     except OSError as error:
         raise write_error(error, path) from error
     raise AssertionError("unreachable")
+
+
+def _encode(name: str, value: object) -> str:
+    """Return a field as ASCII JSON; the long ones by the fast encoder, as each task writes them all."""
+    if name in _LONG:
+        with contextlib.suppress(UnicodeEncodeError):
+            text = msgspec.json.encode(value)
+            if text.isascii():
+                return text.decode()
+    return json.dumps(value, separators=_COMPACT)
 
 
 def _digest(document: Mapping[str, Any]) -> str:
