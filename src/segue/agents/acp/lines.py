@@ -140,7 +140,6 @@ class AcpLines:
         self._error_text, self._mode = profile.error_text, mode
         self._cost = usage or SessionUsage()
         self._last: Json = {}
-        self._session: str | None = None
         self._before: list[Event] = []
         self._pieces = ""
         self._piece_of: tuple[str, bool] = ("", False)
@@ -148,7 +147,6 @@ class AcpLines:
         self._proposal = ""
         self._denied = 0
         self._worked = False
-        self._usage: Usage | None = None
         self.rest: list[Event] = []
         """The events that `outcome` found in an unfinished message."""
         self._lines = LineReader(
@@ -192,7 +190,7 @@ class AcpLines:
         return self._lines.keep_unknown({"type": kind, **inner})
 
     def _read_session(self, line: Json) -> list[Event]:
-        self._session = as_text(line.get("id")) or None
+        self._lines.session = as_text(line.get("id")) or None
         return [raw_event(line)]
 
     def _read_text(self, line: Json) -> list[Event]:
@@ -260,11 +258,11 @@ class AcpLines:
             return []
         # Some agents count thoughts and the cache in the total only.
         read = max(counted["input_tokens"], as_count(used.get("totalTokens")) - counted["output_tokens"])
-        self._usage = Usage(read, counted["output_tokens"], cost)
+        self._lines.usage = Usage(read, counted["output_tokens"], cost)
         return [AgentUsage(**counted, cost_usd=cost)]
 
     def _facts(self) -> dict[str, Any]:
-        facts = self._lines.facts()
+        facts: dict[str, Any] = {}
         if self._last.get("type") == "result":
             facts["stop_reason"] = shrink(self._last.get("stop_reason"))
         if self._denied:
@@ -279,16 +277,9 @@ class AcpLines:
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
         self.rest = self._flush()
-        self._cost.store(self._session)
-        return Outcome(
-            text=self._proposal or self._lines.message,
-            failure=self._failure(end, now),
-            exit_code=end.exit.code,
-            session=self._session,
-            usage=self._usage,
-            duration=end.exit.duration,
-            facts=self._facts(),
-        )
+        self._cost.store(self._lines.session)
+        text = self._proposal or self._lines.message
+        return self._lines.outcome(end, text, self._failure(end, now), self._facts())
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         kind, failures = self._last.get("type"), self._failures

@@ -137,8 +137,6 @@ class ClaudeLines:
         self._mode = mode
         self._usage = usage or SessionUsage()
         self._result: Json | None = None
-        self._session: str | None = None
-        self._model: str | None = None
         self._denied: dict[str, None] = {}
         self._open: dict[str, tuple[str, Any]] = {}
         self._worked = False
@@ -151,13 +149,9 @@ class ClaudeLines:
                 "user": self._read_user,
                 "result": self._read_result,
                 "stream_event": ignore,  # pieces of what also comes whole
-            },
-            self._read_session,
+            }
         )
         self.read = self._lines.read
-
-    def _read_session(self, line: Json) -> None:
-        self._session = as_text(line.get("session_id")) or self._session
 
     def _read_system(self, line: Json) -> list[Event]:
         subtype = as_text(line.get("subtype"))
@@ -165,7 +159,7 @@ class ClaudeLines:
             return self._lines.keep_unknown(line)
         if subtype == "init":
             self.is_finished = False
-            self._model = as_text(line.get("model")) or self._model
+            self._lines.model = as_text(line.get("model")) or self._lines.model
             kept = {name: line[name] for name in _INIT if name in line}
             return [raw_event({"type": "system", "subtype": "init", **kept})]
         if subtype == "api_retry":
@@ -238,7 +232,7 @@ class ClaudeLines:
         return [used]
 
     def _facts(self) -> dict[str, Any]:
-        facts = self._lines.facts()
+        facts: dict[str, Any] = {}
         result = self._result or {}
         for name in ("terminal_reason", "num_turns", "structured_output"):
             if result.get(name) is not None:
@@ -254,19 +248,12 @@ class ClaudeLines:
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
-        self._usage.store(self._session)
+        self._usage.store(self._lines.session)
+        self._lines.usage = self._usage.spent()
         result = self._result or {}
         said = "" if result.get("is_error") else as_text(result.get("result"))
-        return Outcome(
-            text=(said or self._lines.message)[-TEXT_CHARS:],
-            failure=self._failure(end, now),
-            exit_code=end.exit.code,
-            session=self._session,
-            model=self._model,
-            usage=self._usage.spent(),
-            duration=end.exit.duration,
-            facts=self._facts(),
-        )
+        text = (said or self._lines.message)[-TEXT_CHARS:]
+        return self._lines.outcome(end, text, self._failure(end, now), self._facts())
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         result = self._result

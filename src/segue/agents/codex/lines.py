@@ -64,11 +64,10 @@ class CodexLines:
         was_given_up: Callable[[], bool] = lambda: False,
     ) -> None:
         """`was_given_up` returns whether Codex was stopped because its service did not answer."""
-        self._mode, self._model, self._was_given_up = mode, model, was_given_up
+        self._mode, self._was_given_up = mode, was_given_up
         self._usage = usage or SessionUsage()
         self._turn: str | None = None
         self._problem = ""
-        self._session: str | None = None
         self.offline_since: float | None = None
         """When Codex began to wait for its service, on the monotonic clock; it would wait for ever."""
         self._lines = LineReader(
@@ -84,6 +83,7 @@ class CodexLines:
             },
             self._note_contact,
         )
+        self._lines.model = model
         self.read = self._lines.read
 
     def _note_contact(self, line: Json) -> None:
@@ -91,7 +91,7 @@ class CodexLines:
             self.offline_since = None
 
     def _read_thread(self, line: Json) -> list[Event]:
-        self._session = as_text(line.get("thread_id")) or self._session
+        self._lines.session = as_text(line.get("thread_id")) or self._lines.session
         return [raw_event(line)]
 
     def _read_completed(self, line: Json) -> list[Event]:
@@ -137,17 +137,9 @@ class CodexLines:
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
-        self._usage.store(self._session)
-        return Outcome(
-            text=self._lines.message,
-            failure=self._failure(end, now),
-            exit_code=end.exit.code,
-            session=self._session,
-            model=self._model,
-            usage=self._usage.spent(),
-            duration=end.exit.duration,
-            facts=self._lines.facts(),
-        )
+        self._usage.store(self._lines.session)
+        self._lines.usage = self._usage.spent()
+        return self._lines.outcome(end, self._lines.message, self._failure(end, now), {})
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         counts, problem = self._lines.counts, self._problem[:MESSAGE_CHARS]

@@ -12,7 +12,7 @@ from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_list, as_ta
 from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Outcome
 
 LOGIN = "Run `cursor-agent login`, or set CURSOR_API_KEY."
 FAILURES = FailureTable(
@@ -51,9 +51,6 @@ class CursorLines:
     def __init__(self, mode: Mode) -> None:
         self._mode = mode
         self._result: Json | None = None
-        self._session: str | None = None
-        self._model: str | None = None
-        self._usage: Usage | None = None
         self._plan = ""
         self._pieces = ""
         self._is_partial = False
@@ -67,24 +64,17 @@ class CursorLines:
                 "tool_call": self._read_tool_call,
                 "interaction_query": lambda line: [raw_event(line)],
                 "result": self._read_result,
-            },
-            self._read_session,
+            }
         )
+        self.read = self._lines.read
 
     @property
     def is_finished(self) -> bool:
         """True if the result was read: whatever the process does after that, the work is over."""
         return self._result is not None
 
-    def read(self, text: str) -> list[Event] | None:
-        """Return the events in a line; None if it is plain text."""
-        return self._lines.read(text)
-
-    def _read_session(self, line: Json) -> None:
-        self._session = as_text(line.get("session_id")) or self._session
-
     def _read_system(self, line: Json) -> list[Event]:
-        self._model = as_text(line.get("model")) or self._model
+        self._lines.model = as_text(line.get("model")) or self._lines.model
         return [raw_event(line)]
 
     def _read_thinking(self, line: Json) -> list[Event]:
@@ -127,34 +117,26 @@ class CursorLines:
         if not used:
             return said
         event = AgentUsage(**{ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()})
-        self._usage = count_usage(event)
+        self._lines.usage = count_usage(event)
         return [*said, event]
 
     def _facts(self) -> dict[str, Any]:
-        facts = self._lines.facts()
         rejected = self._lines.counts["tools_rejected"]
-        if rejected and self._mode is Mode.EDIT:
-            facts["note"] = (
+        if not rejected or self._mode is not Mode.EDIT:
+            return {}
+        return {
+            "note": (
                 f"Cursor rejected {rejected} of {self._lines.counts['tools']} uses of tools. It rejects "
                 "shell commands and web access unless agents.cursor.force or its own permissions allow them."
             )
-        return facts
+        }
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
         plan = self._plan if self._mode is Mode.PLAN else ""
         # The result joins all messages, so it is the last resort.
         text = plan or self._lines.message or as_text((self._result or {}).get("result"))
-        return Outcome(
-            text=text,
-            failure=self._failure(end, now, text),
-            exit_code=end.exit.code,
-            session=self._session,
-            model=self._model,
-            usage=self._usage,
-            duration=end.exit.duration,
-            facts=self._facts(),
-        )
+        return self._lines.outcome(end, text, self._failure(end, now, text), self._facts())
 
     def _failure(self, end: ProcessEnd, now: float, text: str) -> Failure | None:
         result, counts = self._result, self._lines.counts
