@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal
 from segue.sim.cloud.script import SLOW_LISTS, STREAM_FAULTS, CloudFault
 from segue.sim.cloud.state import Cloud
-from segue.sim.request_log import LoggedRequest, refuse_web_page
+from segue.sim.services import LoggedRequest, refuse_web_page
 from segue.system.http.guard import replay
 from segue.system.http.server import drop_connection
 

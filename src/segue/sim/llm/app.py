@@ -16,7 +16,7 @@ from starlette.routing import Route
 from segue.sim.llm import chat, gemini, messages, responses
 from segue.sim.llm.script import LlmAnswer, LlmEntry, LlmRequest, LlmScript, compose_answer, pick_entry
 from segue.sim.llm.wire import BadRequest
-from segue.sim.request_log import LoggedRequest, ScriptPlayer, refuse_web_page
+from segue.sim.services import LoggedRequest, ScriptPlayer, refuse_web_page
 from segue.system.http.server import drop_connection
 
 

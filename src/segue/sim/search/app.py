@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.sim.request_log import ScriptPlayer, refuse_web_page
 from segue.sim.search.script import (
     SearchApi,
     SearchEntry,
@@ -23,6 +22,7 @@ from segue.sim.search.script import (
     build_silence,
     pick_entry,
 )
+from segue.sim.services import ScriptPlayer, refuse_web_page
 from segue.system.http.server import drop_connection
 
 _MAX_RESULTS = 20
