@@ -1,4 +1,4 @@
-"""What the simulated services share: their scripts, a log of requests, a guard, and how they run as commands."""
+"""What the simulated services share: scripts, a log of requests, a guard, and how they run as commands."""
 
 from __future__ import annotations
 
