@@ -174,7 +174,7 @@ def test_a_plan_file_can_be_carried_by_cloud_agents_too(cloud: Cloud) -> None:
 
 
 def test_cloud_agents_plan_first_when_asked(cloud: Cloud) -> None:
-    cloud.script({"prompt": "Create a plan", "faults": ["no_branch"], "say": "The plan."}, {})
+    cloud.script({"prompt": "Write a plan", "faults": ["no_branch"], "say": "The plan."}, {})
     cloud.place.segue("run", "plan.md", "--flow", "plan", "--task", "1")
     assert len(cloud.launches()) == 2
 

@@ -113,13 +113,13 @@ def test_the_timeline_of_a_run(place: Place) -> None:
     text = place.segue("report", "run", "last").stdout
     assert "Run 20261115-034657-97ec: needs_human" in text
     lane = next(line for line in text.splitlines() if line.startswith("1 Row level"))
-    assert lane.index("E") < lane.index("x") < lane.index("R", 10)
+    assert lane.index("E") < lane.index("x") < lane.index("L", 10)
     assert "✗" in lane
     data = place.json("report", "run", "20261115-02")
     assert [(row["phase"], row["begin"], row["result"]) for row in data["steps"]] == [
-        ("execute", 0.0, ""),
+        ("execute", 0.0, "PASS"),
         ("verify", 10.0, "FAIL"),
-        ("resolve", 20.0, ""),
+        ("resolve", 20.0, "PASS"),
         ("verify", 30.0, "PASS"),
     ]
     assert "<svg" in place.segue("report", "run", "last", "--html", "-").stdout
@@ -132,7 +132,7 @@ def line(width: int, *steps: tuple[str, str, float, float]) -> str:
 
 def test_every_step_of_a_lane_is_seen() -> None:
     long = line(20, ("execute", "done", 0, 50), ("verify", "failed", 50, 60), ("resolve", "done", 60, 100))
-    assert long == "EEEEEEEEEExxRRRRRRRR"
+    assert long == "EEEEEEEEEExxLLLLLLLL"
     short = [("execute", "done", 10, 10.1), ("verify", "failed", 10.1, 10.2), ("search", "done", 10.2, 10.3)]
     assert line(20, *short) == "··ExS···············"
     late = [(phase, state, 99.9, 100.0) for phase, state, _, _ in short]

@@ -264,7 +264,7 @@ def test_a_work_tree_that_was_deleted_is_made_again(place: Place) -> None:
     place.segue("task", "accept", "2")
     shutil.rmtree(tree(place))
     done = place.segue("resume")
-    assert "was made again from branch" in done.stderr
+    assert "was created again from branch" in done.stderr
     assert files(place, f"segue/{place.last_run()}") == ["f1", "f3", "plan.md"]
 
 
@@ -275,8 +275,8 @@ def test_a_branch_that_was_deleted_is_missed(place: Place) -> None:
     place.git("worktree", "prune")
     place.git("branch", "--delete", "--force", f"segue/{place.last_run()}")
     done = place.segue("resume", code=2)
-    assert "is gone" in done.stderr
-    assert "Next: Bring it back" in done.stderr
+    assert "is missing" in done.stderr
+    assert "Next: Restore it" in done.stderr
 
 
 def test_a_run_that_began_in_place_stays_there(place: Place) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,7 +66,9 @@ class FindingReviewer:
         found = [Finding(str(n), f"f{n}.py", n, Severity.ERROR, "R1", f"wrong {n}") for n in range(count)]
         return Review(tuple(found))
 
-    async def dismiss(self, subject: ReviewSubject, dismissed: list[tuple[Finding, DismissReason]]) -> None:
+    async def dismiss(
+        self, subject: ReviewSubject, dismissed: Sequence[tuple[Finding, DismissReason]]
+    ) -> None:
         """Nothing to do."""
 
     async def finish(self, subject: ReviewSubject) -> str:

@@ -33,7 +33,7 @@ params = {{ input_cost_per_token = 0.5, output_cost_per_token = 1.0 }}
 kind = "fallback"
 models = ["composer-cli/nope", "fast"]
 """
-START = 120.0
+START = 300.0
 
 
 @dataclass

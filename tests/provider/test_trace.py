@@ -51,7 +51,7 @@ def test_a_call_is_stored_as_one_tree_without_the_words(panel: Asking) -> None:
 def test_logs_show_the_tree(panel: Asking) -> None:
     ask()
     segue.provider.close()
-    command = [sys.executable, "-m", "segue", "logs"]
+    command = [sys.executable, "-m", "segue", "logs", panel.run_id()]
     done = subprocess.run(
         command, env=environment(panel.root), cwd=panel.root, capture_output=True, text=True, check=True
     )
