@@ -24,7 +24,7 @@ from segue.domain.events import EVENTS
 from tests.warm import run_segue, start_segue
 
 SEGUE = [sys.executable, "-m", "segue"]
-DEADLINE = 60.0
+DEADLINE = 120.0
 
 PLAN = """# Plan
 

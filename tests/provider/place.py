@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from segue.sim.launchers import write_launchers
 from tests.cli.place import until
 
@@ -84,7 +86,15 @@ class Asking:
         from segue.store import connect
 
         with connect(str(self.state / "segue.db"), read_only=True) as store:
-            return [dict(event.data) for run in store.runs() for event in store.events(run.id)]
+            return [asdict(event.event) for run in store.runs() for event in store.events(run.id)]
+
+    def run_id(self) -> str:
+        """Return the id of the only run, which contains the calls: `last` never means it."""
+        from segue.store import connect
+
+        with connect(str(self.state / "segue.db"), read_only=True) as store:
+            [run] = store.runs()
+            return run.id
 
 
 def gone(pid: int) -> bool:

@@ -51,7 +51,7 @@ def test_a_call_is_stored_as_one_tree_without_the_words(panel: Asking) -> None:
 def test_logs_show_the_tree(panel: Asking) -> None:
     ask()
     segue.provider.close()
-    command = [sys.executable, "-m", "segue", "logs"]
+    command = [sys.executable, "-m", "segue", "logs", panel.run_id()]
     done = subprocess.run(
         command, env=environment(panel.root), cwd=panel.root, capture_output=True, text=True, check=True
     )
@@ -151,7 +151,7 @@ def test_callbacks_read_the_trace(panel: Asking, monkeypatch: pytest.MonkeyPatch
     else:
         response = ask(stream=way == "stream")
         _ = list(response) if way == "stream" else None
-    assert seen.heard.wait(30)
+    assert seen.heard.wait(120)
     root, *leaves = seen.traces[0]
     assert root["kind"] == "profile"
     assert [leaf["exit_code"] for leaf in leaves] == [3, 3 if way == "failure" else 0]

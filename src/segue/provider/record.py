@@ -6,8 +6,10 @@ import asyncio
 import logging
 from pathlib import Path
 
+import msgspec
+
 from segue.domain.errors import SegueError
-from segue.domain.events import TraceSpan, read_event
+from segue.domain.events import TraceSpan
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.ports import Journal, Store
 from segue.provider.trace import Trace
@@ -52,7 +54,7 @@ class TraceRecorder:
             async with self._opening:
                 journal = self._journal or await self._open()
             for data in self._redactor.data(trace.data()):
-                await journal.emit(read_event(TraceSpan.type, data))
+                await journal.emit(msgspec.convert(data, TraceSpan))
         except SegueError as error:
             self._off = True
             _log.warning("stopped recording traces: %s", error.message)
