@@ -6,7 +6,8 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test check unit browser e2e bench mutants docs screenshots lock binary clean
+.PHONY: setup demo test every-test check lint types unit browser e2e real-agents bench mutants docs screenshots lock \
+	binary clean
 
 setup: $(VENV)/.ready
 
@@ -27,17 +28,24 @@ $(VENV)/.ready: $(LOCK) $(VENV)/.core
 demo: $(VENV)/.core
 	@$(BIN)/segue demo
 
-check: setup
+check: lint types
+
+lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(foreach system,darwin win32,$(BIN)/mypy --platform $(system) --no-warn-unreachable --no-warn-unused-ignores \
-		--cache-dir .mypy_cache/$(system) src &&) true
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
+types: setup
+	$(BIN)/mypy
+	$(foreach system,darwin win32,$(BIN)/mypy --platform $(system) --no-warn-unreachable --no-warn-unused-ignores \
+		--cache-dir .mypy_cache/$(system) src &&) true
+
+# More test processes than cores, because many tests wait for something.
+PYTEST := $(BIN)/pytest -n 3 --dist worksteal
+
 unit: setup browser
-	$(BIN)/pytest -n 3 --dist worksteal --ignore=tests/e2e
+	$(PYTEST) --ignore=tests/e2e
 
 # The page is tested in Debian's chromium, installed here when run as root. Without it only those tests are skipped.
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y
@@ -48,13 +56,22 @@ browser:
 		{ $(APT) install chromium || { $(APT) update && $(APT) install chromium; }; } >/dev/null 2>&1; } || \
 		echo "*** NO CHROMIUM: THE TESTS OF THE PAGE IN A BROWSER ARE SKIPPED ***" >&2
 
-test: check unit e2e
+# Check types while the tests run; what the type checker prints follows the tests.
+test: setup browser lint
+	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
+	$(MAKE) --no-print-directory every-test; tests=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests || types))
+
+every-test: setup browser real-agents
+	$(PYTEST) tests/e2e tests
 
 # The real Claude Code, Codex, Gemini CLI and OpenCode against a scripted model on loopback. They are installed into
 # .e2e (1.3 GB, needs npm); what cannot be installed is skipped with a warning.
-e2e: setup
+e2e: setup real-agents
+	$(PYTEST) tests/e2e tests/provider/test_real.py
+
+real-agents: setup
 	$(BIN)/python tests/e2e/install.py
-	$(BIN)/pytest tests/e2e tests/provider/test_real.py -n 2
 
 bench: setup
 	$(BIN)/python -m bench

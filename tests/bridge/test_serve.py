@@ -57,7 +57,7 @@ class Served:
 
     def ask(self, method: str, path: str, **kwargs: Any) -> httpx2.Response:
         headers = {"Authorization": f"Bearer {TOKEN}", **kwargs.pop("headers", {})}
-        return httpx2.request(method, f"{self.url}{path}", headers=headers, timeout=30, **kwargs)
+        return httpx2.request(method, f"{self.url}{path}", headers=headers, timeout=120, **kwargs)
 
     def say(self, message: str, **more: str) -> str:
         answer = self.ask("POST", "/messages", json={"message": message, **more})

@@ -122,7 +122,7 @@ def test_a_run_is_carried_through_although_its_database_is_away_for_a_while(
 def test_a_run_that_ran_out_of_patience_is_resumed_without_a_second_launch_of_what_was_done(
     waiting: Place, cluster: Cluster
 ) -> None:
-    process = waiting.start(*("run", "plan.md", "--database-url", cluster.url), SEGUE_STORE__PATIENCE="2")
+    process = waiting.start(*("run", "plan.md", "--database-url", cluster.url), SEGUE_STORE__PATIENCE="6")
     until(lambda: launches(waiting), "the first launch")
     cluster.stop()
     (waiting.root / "go").touch()
@@ -141,7 +141,7 @@ def test_a_run_that_ran_out_of_patience_is_resumed_without_a_second_launch_of_wh
 
 
 def test_what_was_buffered_is_stored_by_a_push(waiting: Place, cluster: Cluster) -> None:
-    process = waiting.start("run", "plan.md", "--database-url", cluster.url, SEGUE_STORE__PATIENCE="2")
+    process = waiting.start("run", "plan.md", "--database-url", cluster.url, SEGUE_STORE__PATIENCE="6")
     until(lambda: launches(waiting), "the first launch")
     cluster.stop()
     (waiting.root / "go").touch()

@@ -170,8 +170,9 @@ def make_real(name: str, root: Path, model: Model) -> Real:
     options = {
         "claude": "max_retries = 1\n",
         "codex": f'pass_env = ["SIM_KEY"]\noffline_grace = 1\nconfig = {json.dumps(provider(model.url))}\n',
-        "gemini": "",
-        "opencode": "retry_grace = 1\n",
+        # Time to store the session on a busy machine before it is terminated.
+        "gemini": "end_grace = 10\n",
+        "opencode": "end_grace = 10\nretry_grace = 1\n",
     }
     models = {"codex": 'model = "gpt-5.5"\n', "gemini": 'model = "gemini-2.5-pro"\n'}
     limits = "[limits]\nattempts = 1\nkill_grace = 0.5\n"

@@ -157,7 +157,7 @@ def mail_server(**options: Any) -> Iterator[MailServer]:
             with suppress(OSError):
                 while True:
                     connection, _ = listener.accept()
-                    connection.settimeout(30)
+                    connection.settimeout(120)
                     with connection, suppress(OSError, ValueError):
                         server.talk(connection)
 

@@ -75,7 +75,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     key = (asking.state / "provider" / "proxy-key").read_text().strip()
     yield Proxy(asking, url, key, process)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     assert list((asking.state / "provider" / "processes").iterdir()) == []
     assert list((root / "tmp").glob("segue-ask-*")) == []
 

@@ -151,7 +151,7 @@ def test_callbacks_read_the_trace(panel: Asking, monkeypatch: pytest.MonkeyPatch
     else:
         response = ask(stream=way == "stream")
         _ = list(response) if way == "stream" else None
-    assert seen.heard.wait(30)
+    assert seen.heard.wait(120)
     root, *leaves = seen.traces[0]
     assert root["kind"] == "profile"
     assert [leaf["exit_code"] for leaf in leaves] == [3, 3 if way == "failure" else 0]

@@ -132,7 +132,7 @@ def test_a_dialog_asks(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "zenity").write_text(FAKE.format(python=sys.executable, folder=str(folder)))
     (folder / "zenity").chmod(0o755)
-    place = make(tmp_path, "desktop", timeout=2)
+    place = make(tmp_path, "desktop", timeout=6)
     place.env["PATH"] = f"{folder}{os.pathsep}{place.env['PATH']}"
     with place.serving() as relay:
         (folder / "answer").write_text("0")

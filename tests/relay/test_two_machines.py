@@ -24,7 +24,7 @@ tls = ssl.create_default_context(cafile=cafile) if cafile else None
 https = urllib.request.HTTPSHandler(context=tls)
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), https)
 try:
-    with opener.open(request, timeout=30) as answer:
+    with opener.open(request, timeout=120) as answer:
         print(answer.read().decode())
 except urllib.error.HTTPError as error:
     print(json.dumps({"status": error.code}))

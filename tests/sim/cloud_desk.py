@@ -20,7 +20,7 @@ from segue.sim.script import check_script
 from segue.system.http.server import start_server
 
 REPO = "https://github.com/Me/App"
-DEADLINE = 60.0
+DEADLINE = 120.0
 _GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 _IDENTITY = ("-c", "user.name=T", "-c", "user.email=t@localhost")
 

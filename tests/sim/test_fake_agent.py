@@ -307,7 +307,7 @@ class TestDefects:
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(0.3)
             process.stdin.close()
-            assert process.wait(30) == 0
+            assert process.wait(120) == 0
 
     @pytest.mark.skipif(sys.platform == "win32", reason="signals")
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -317,7 +317,7 @@ class TestDefects:
             assert process.stderr
             assert "init" in process.stdout.readline()
             process.send_signal(number)
-            assert process.wait(30) == code
+            assert process.wait(120) == code
             assert ("Aborting operation..." in process.stderr.read()) is (code == 130)
 
     def test_empty_truncated_and_long(self, sim: Sim) -> None:
@@ -336,7 +336,7 @@ class TestDefects:
             assert process.stdin
             assert process.stdout
             process.stdin.close()
-            assert process.wait(30) == 0
+            assert process.wait(120) == 0
             orphans = list(_orphans_of(sim))
             assert len(orphans) == 1
             while "result" not in process.stdout.readline():

@@ -16,7 +16,7 @@ import pytest
 from segue.sim.stet import command as stet
 from tests.reviewers.place import EVAL, IDENTITY, Place, bare_environment
 
-DEADLINE = 30.0
+DEADLINE = 120.0
 
 
 @pytest.fixture

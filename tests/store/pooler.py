@@ -101,7 +101,7 @@ def pooler_of(url: str) -> Iterator[tuple[Pooler, str]]:
     thread = threading.Thread(target=lambda: asyncio.run(main()))
     thread.start()
     try:
-        assert ready.wait(20)
+        assert ready.wait(120)
         name = head.rpartition("/")[2]
         yield pooler, f"postgresql://postgres@127.0.0.1:{pooler.port}/{name}?pgbouncer=true&sslmode=disable"
     finally:

@@ -20,7 +20,7 @@ from segue.system.identity import start_time
 from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
 
 GRACE = 0.3
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def ask(raw: bytes, *, max_body: int = 1000, body_timeout: float = 5.0, head_tim
             reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
             writer.write(raw)
             await writer.drain()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 answer = await reader.read()
             writer.close()
             return answer

@@ -79,6 +79,6 @@ class Nursery:
         assert self._program.stdin is not None
         assert self._program.stdout is not None
         self._program.stdin.close()
-        self._program.wait(10)
+        self._program.wait(120)
         self._program.stdout.close()
         self._file.close()

@@ -106,11 +106,11 @@ def test_only_reconcile_keeps_an_interrupted_launch_from_being_repeated(
         run = new_run(store, tasks=1)
         service.answering.clear()
         first = nursery.spawn(*words)
-        assert service.launched.wait(30)
+        assert service.launched.wait(120)
         nursery.kill(first)
         service.answering.set()
         nursery.spawn(*words)
-        nursery.wait(30)
+        nursery.wait(120)
         assert nursery.complaints() == ""
         [launch] = [step for step in store.steps(run.id) if "/launch/" in step.key]
         assert service.launches == Counter({launch.token: 1 if reconciles else 2})
