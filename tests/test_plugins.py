@@ -57,6 +57,19 @@ class PluginPlace(Place):
     def command(self, *args: str) -> list[str]:
         return [str(self.python), "-m", "segue", *args]
 
+    def segue(self, *args: str, code: int | None = 0, **env: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.command(*args),
+            cwd=self.repo,
+            env={**self.env, **env},
+            capture_output=True,
+            text=True,
+            timeout=self.patience,
+            stdin=subprocess.DEVNULL,
+        )
+        assert code in (None, done.returncode), f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
     def begin(self, todo: str = TODO, config: str = "") -> None:
         """Commit a list of things to do, and configure the project."""
         (self.repo / "todo.txt").write_text(todo)
@@ -183,13 +196,19 @@ def test_a_killed_run_is_resumed_and_nothing_is_launched_twice(place: PluginPlac
     slow.parent.mkdir()
     slow.write_text(f'#!/bin/sh\necho started >> "{log}"; sleep 3; exec /usr/bin/tee "$@"\n')
     slow.chmod(0o755)
-    env: dict[str, Any] = {"PATH": f"{slow.parent}{os.pathsep}{place.env['PATH']}"}
+    place.env["PATH"] = f"{slow.parent}{os.pathsep}{place.env['PATH']}"
     place.begin("Write one\nWrite two\n")
-    running = place.start("run", "todo.txt", "--agent", "notebook", **env)
+    running = subprocess.Popen(
+        place.command("run", "todo.txt", "--agent", "notebook"),
+        cwd=place.repo,
+        env=place.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     until(log.exists, "the first launch")
     running.kill()
     running.wait()
-    place.segue("run", "todo.txt", "--agent", "notebook", **env)
+    place.segue("run", "todo.txt", "--agent", "notebook")
     assert log.read_text().splitlines() == ["started"] * 2, "one launch for each task"
     assert place.notebook().count("Write one") == place.notebook().count("Write two")
     assert (place.repo / "todo.txt").read_text() == "x Write one\nx Write two\n"

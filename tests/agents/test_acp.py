@@ -17,9 +17,8 @@ import pytest
 from msgspec import structs
 
 from segue.agents.acp import agent as acp
-from segue.agents.acp import profiles as acp_profiles
 from segue.agents.acp.agent import AcpKind
-from segue.agents.acp.profiles import Profile
+from segue.agents.acp.profiles import ModelChoice, Profile, load_profiles
 from segue.conformance.agent import check_agent
 from segue.domain.events import AgentRaw, AgentText, AgentTool, event_data
 from segue.domain.failure import FailureKind
@@ -220,7 +219,7 @@ class TestTalk:
         assert [turn["model"] for turn in stage.log("prompt")] == ["", "stub/large"]
 
     def test_a_model_that_cannot_be_told_or_is_unknown_is_an_error(self, stage: Stage) -> None:
-        mute = AcpKind("mute", structs.replace(acp_profiles.GEMINI, model=acp_profiles.ModelChoice()))
+        mute = AcpKind("mute", structs.replace(load_profiles()["gemini"], model=ModelChoice()))
         assert failure(stage.run(mute, token="a", model="pro")) is FailureKind.NOT_STARTED
         unknown = outcome(stage.run(acp.OPENCODE, token="b", model="unknown")).failure
         assert unknown

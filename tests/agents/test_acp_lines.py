@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.agents.acp.lines import AcpLines
-from segue.agents.acp.profiles import COPILOT, GEMINI
+from segue.agents.acp.profiles import load_profiles
 from segue.agents.acp.tools import AcpToolCall, choose_option, is_allowed
 from segue.domain.events import AgentText, AgentUsage, Event, event_data
 from segue.domain.failure import FailureKind
@@ -40,7 +40,7 @@ END = {"type": "result", "stop_reason": "end_turn", "answer": {}}
 
 
 def read(*lines: dict[str, Any], mode: Mode = Mode.EDIT) -> AcpLines:
-    reader = AcpLines("gemini", GEMINI, mode)
+    reader = AcpLines("gemini", load_profiles()["gemini"], mode)
     for line in lines:
         reader.read(json.dumps(line))
     return reader
@@ -48,7 +48,7 @@ def read(*lines: dict[str, Any], mode: Mode = Mode.EDIT) -> AcpLines:
 
 @given(st.lists(LINES, max_size=8), st.sampled_from(Mode), st.integers(0, 60))
 def test_any_lines_are_read(lines: list[dict[str, Any]], mode: Mode, cut: int) -> None:
-    reader = AcpLines("copilot", COPILOT, mode)
+    reader = AcpLines("copilot", load_profiles()["copilot"], mode)
     text = "\n".join(json.dumps(line) for line in lines)
     for line in text[: len(text) - cut].split("\n"):
         for event in reader.read(line) or []:
@@ -61,7 +61,7 @@ def test_any_lines_are_read(lines: list[dict[str, Any]], mode: Mode, cut: int) -
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=10))
 def test_pieces_become_one_message(pieces: list[str]) -> None:
-    reader = AcpLines("gemini", GEMINI, Mode.ASK)
+    reader = AcpLines("gemini", load_profiles()["gemini"], Mode.ASK)
     events: list[Event] = []
     for piece in pieces:
         events += reader.read(json.dumps({"type": "text", "text": piece, "message": ""})) or []
@@ -112,7 +112,7 @@ def test_half_a_line_is_truncated() -> None:
 
 def test_tokens_in_the_place_where_gemini_puts_them() -> None:
     quota = {"_meta": {"quota": {"token_count": {"input_tokens": 9, "output_tokens": 2}}}}
-    reader = AcpLines("gemini", GEMINI, Mode.EDIT)
+    reader = AcpLines("gemini", load_profiles()["gemini"], Mode.EDIT)
     (event,) = reader.read(json.dumps({**END, "answer": quota})) or []
     assert isinstance(event, AgentUsage)
     usage = reader.outcome(ended(), 0.0).usage

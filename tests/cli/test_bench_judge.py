@@ -49,7 +49,7 @@ def test_a_perfect_judge(place: Place) -> None:
     (total,) = [line for line in done.stdout.splitlines() if line.startswith("all ")]
     assert total.split()[1] == f"{PAIRS * 2}/{PAIRS * 2}"
     assert f"0/{PAIRS * 2}" in total
-    assert "The bar of 80% detection is met: the whole interval lies above it." in done.stdout
+    assert "The bar of 80% detection is met: the whole interval is above it." in done.stdout
     assert "missing-migration/defective: FAIL" in done.stderr
 
 
@@ -58,7 +58,7 @@ def test_a_judge_that_says_yes_to_everything_detects_nothing(place: Place) -> No
     assert report["detection"]["rate"] == 0
     assert report["detection"]["total"] == PAIRS
     assert report["false_alarms"]["rate"] == 0
-    assert "is not met: the whole interval lies below it" in report["judgement"]
+    assert "is not met: the whole interval is below it" in report["judgement"]
     assert len(report["wrong"]) == PAIRS
 
 

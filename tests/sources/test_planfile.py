@@ -154,7 +154,7 @@ def test_plans_without_any_task(tmp_path: Path) -> None:
 
 def test_the_same_number_twice_names_both_lines(tmp_path: Path) -> None:
     source = plan_file(tmp_path, "## Task 1\na\n## Task 01\nb\n")
-    assert "line 3: Task 1 stands here and on line 1" in refusal(source).message
+    assert "line 3: Task 1 is here and on line 1" in refusal(source).message
     assert [task.line for task in source.look().tasks] == [1]
 
 

@@ -231,7 +231,7 @@ def test_details_end_where_the_task_ends() -> None:
 def test_duplicates_are_told_apart_and_told() -> None:
     text = "- [ ] T056 One\n- [x] T056 Two\n- [ ] T056 Three\n"
     assert keys(text) == ["T056", "T056#2", "T056#3"]
-    assert "2: T056 stands here and on line 1 already; this one is called T056#2." in notices(text)
+    assert "2: T056 is here and on line 1 too; this one is called T056#2." in notices(text)
 
 
 def test_order_is_that_of_the_file() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from segue.system.process.group import PORTABLE
 
-_MODULES = ("test_process", "test_process_adoption", "test_process_capture")
+_MODULES = ("test_process", "test_process_adoption")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,1 +1,1 @@
-"""What every part that fits a socket must pass; also for parts written by others."""
+"""Suites that check the promises of each socket, for parts of this package and of others."""

@@ -1,4 +1,4 @@
-"""Does a notifier keep the promises of its socket? Run this on every notifier, also on your own.
+"""Check that a notifier keeps the promises of `segue.ports.Notifier`; run this on your own notifiers too.
 
 def test_my_notifier(services: Services) -> None:
     check_notifier(lambda: MyNotifier(MyOptions(), services), received=lambda: inbox.read_text())

@@ -37,7 +37,7 @@ def check_reviewer(
 
 @dataclass(frozen=True, slots=True)
 class _ReviewTrial:
-    """What every check needs: the reviewers, a throwaway repository, and what to put into it."""
+    """The reviewers, a throwaway repository, and the texts to put into it."""
 
     reviewer: Reviewer
     failing: Reviewer | None

@@ -1,4 +1,4 @@
-"""What the suites share: a throwaway repository for each promise, and a list of all that are broken."""
+"""Shared by the suites: a throwaway repository for each promise, and a list of all that are broken."""
 
 from __future__ import annotations
 

@@ -198,8 +198,8 @@ def _read_descriptions(module: str, class_name: str) -> Mapping[str, str]:
     """Return the strings below the fields of a class, read from its source; none if there is no source."""
     import ast
 
-    loader: Any = getattr(getattr(sys.modules.get(module), "__spec__", None), "loader", None)
-    source = loader.get_source(module) if hasattr(loader, "get_source") else None
+    spec: Any = getattr(sys.modules.get(module), "__spec__", None)
+    source = spec.loader.get_source(spec.name) if hasattr(getattr(spec, "loader", None), "get_source") else ""
     body: list[ast.stmt] = ast.parse(source or "").body
     for name in class_name.split("."):
         found = (node for node in body if isinstance(node, ast.ClassDef) and node.name == name)

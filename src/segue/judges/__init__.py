@@ -1,1 +1,1 @@
-"""Who decides whether a task is done: one file per judge, and what they share."""
+"""Judges decide whether a task is done: one file each, and what they share."""

@@ -29,7 +29,7 @@ class QuestionRefused(Exception):
 
 
 def trouble(status: int, message: str, retry_after: float | None = None) -> Exception:
-    """Return the exception that stands for an HTTP status."""
+    """Return the exception for an HTTP status."""
     said = f"HTTP {status}: {message}" if message else f"HTTP {status}"
     if status in (401, 403):
         return CredentialsError(

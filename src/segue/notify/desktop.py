@@ -11,8 +11,7 @@ from pathlib import Path
 from segue.domain.errors import ToolMissing
 from segue.domain.notification import Notification, NotifyError
 from segue.notify.options import DesktopSettings
-from segue.system.process.capture import capture
-from segue.system.process.environment import child_environment
+from segue.system.process.capture import capture, child_environment
 from segue.system.services import Services
 
 SESSION_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")

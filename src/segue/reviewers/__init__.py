@@ -1,1 +1,1 @@
-"""Who looks at what an agent did: stet, or any command whose output can be read."""
+"""Reviewers look at the work of an agent: stet, or any command whose output can be read."""

@@ -10,8 +10,6 @@ from segue.domain.options import Argv, Commands, OptionError, Options, Seconds, 
 from segue.reviewers.formats.read import Format
 from segue.reviewers.tool import PLACEHOLDERS
 
-_REPLACED = "Replaced in it: {base}, {head}, {repo}, {task}; a brace is {{ or }}."
-
 
 def _check_placeholders(name: str, argv: Argv | None) -> None:
     try:

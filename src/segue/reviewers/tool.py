@@ -40,7 +40,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ReviewTool:
-    """Where and how the programs of a reviewer run."""
+    """Runs the programs of a reviewer: the place, environment and time limit."""
 
     repo: Path
     env: Mapping[str, str]

@@ -16,8 +16,7 @@ from segue.flow.context import Building, Checking, Examination, Examine, Judging
 from segue.flow.launch import AgentChain, ChosenAgent
 from segue.ports import Agent, Judge, Notifier, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
-from segue.system.process.capture import capture
-from segue.system.process.environment import child_environment
+from segue.system.process.capture import capture, child_environment
 
 if TYPE_CHECKING:
     from segue.runtime.app import App

@@ -15,7 +15,7 @@ _MOST_WORDS = 50
 
 
 def headers(key: str) -> dict[str, str]:
-    """Return the headers that carry the key."""
+    """Return the headers with the key."""
     return {"accept": "application/json", "x-subscription-token": key}
 
 

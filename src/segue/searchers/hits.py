@@ -14,7 +14,7 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 
 
 def hits(items: Any, fields: tuple[str, str, str], most: int) -> list[Hit]:
-    """The first hits among the items, without malformed ones; `fields` name title, address and text."""
+    """Return the first well-formed hits among the items; `fields` name title, address and text."""
     found: dict[str, Hit] = {}
     for item in items if isinstance(items, list) else []:
         hit = _hit(item, fields) if isinstance(item, Mapping) else None
@@ -35,7 +35,7 @@ def _hit(item: Mapping[str, Any], fields: tuple[str, str, str]) -> Hit | None:
 
 
 def plain(parts: Iterable[Any], most: int) -> str:
-    """Text without markup and control characters, on one line, cut at a word."""
+    """Return text without markup and control characters, on one line, cut at a word."""
     joined = " ".join(part for part in parts if isinstance(part, str))[: most * 8]
     text = html.unescape(_TAG.sub("", joined)).encode("utf-8", "replace").decode()
     flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -15,7 +15,7 @@ _PLAN_USED_UP, _BUDGET_USED_UP = 432, 433
 
 
 def headers(key: str) -> dict[str, str]:
-    """Return the headers that carry the key."""
+    """Return the headers with the key."""
     return {"accept": "application/json", "authorization": f"Bearer {key}"}
 
 

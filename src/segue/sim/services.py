@@ -1,15 +1,144 @@
-"""The simulated services as commands: each reads its script and serves until Ctrl-C."""
+"""What the simulated services share: scripts, a log of requests, a guard, and how they run as commands."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from segue.domain.errors import UsageError
-from segue.sim.script import load_script
+from segue.sim.script import Deck, check_script, load_script
 from segue.system.http.server import run_server
+
+S = TypeVar("S")
+
+_MAX_BODY = 1024 * 1024
+_HEADERS = (
+    "idempotency-key",
+    "last-event-id",
+    "accept",
+    "content-type",
+    "user-agent",
+    "x-cursor-client-type",
+)
+"""Headers that are logged. Never the key."""
+
+
+@dataclass(slots=True)
+class LoggedRequest:
+    """One request. `status` is 0 until it is answered, and stays 0 if the connection was cut."""
+
+    n: int
+    method: str
+    path: str
+    query: dict[str, str]
+    auth: str
+    headers: dict[str, str]
+    body: Any
+    status: int = 0
+    fault: str = ""
+    at: float = field(default_factory=time.time)
+    """When it came in, in seconds since the epoch."""
+
+
+@dataclass(slots=True)
+class RequestLog:
+    """All requests, oldest first."""
+
+    requests: list[LoggedRequest] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def add(self, request: Request, body: bytes) -> LoggedRequest:
+        """Log a request."""
+        scheme = request.headers.get("authorization", "").partition(" ")[0]
+        logged = LoggedRequest(
+            next(self._numbers),
+            request.method,
+            request.url.path,
+            dict(request.query_params),
+            scheme or ("x-api-key" if "x-api-key" in request.headers else ""),
+            {name: request.headers[name] for name in _HEADERS if name in request.headers},
+            _parse_body(body),
+        )
+        self.requests.append(logged)
+        return logged
+
+    async def answer(self, request: Request) -> Response:
+        """Answer `GET /_sim/log`, with `method` and `path` as filters; DELETE clears the log."""
+        if request.method == "DELETE":
+            self.requests.clear()
+        wanted = {
+            name: request.query_params[name] for name in ("method", "path") if name in request.query_params
+        }
+        found = [
+            asdict(logged)
+            for logged in self.requests
+            if all(getattr(logged, name) == value for name, value in wanted.items())
+        ]
+        return JSONResponse({"requests": found})
+
+
+class ScriptPlayer(Generic[S]):
+    """Plays the script of one service, logs its requests, and has the controls under `/_sim/`."""
+
+    def __init__(self, kind: type[S], script: S | None) -> None:
+        self._kind = kind
+        self.log = RequestLog()
+        self.play(kind() if script is None else script)
+
+    def play(self, script: S) -> None:
+        """Play a script from its beginning."""
+        self.script = script
+        self.deck: Deck[Any] = Deck(script.on)  # type: ignore[attr-defined]
+
+    async def load(self, request: Request) -> Response:
+        """Play another script from its beginning or, for `/_sim/on`, put entries before the others."""
+        if refusal := refuse_web_page(request):
+            return refusal
+        try:
+            script = check_script(await request.json(), self._kind)
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        if request.url.path.endswith("/on"):
+            self.deck.put_first(script.on)  # type: ignore[attr-defined]
+        else:
+            self.play(script)
+        return JSONResponse({})
+
+    def routes(self) -> list[Route]:
+        """Return the routes of the controls."""
+        loads = [Route(f"/_sim/{name}", self.load, methods=["POST"]) for name in ("script", "on")]
+        return [Route("/_sim/log", self.log.answer, methods=["GET", "DELETE"]), *loads]
+
+
+def refuse_web_page(request: Request) -> Response | None:
+    """Refuse what a web page may have made a browser send: a foreign host, or a form."""
+    form = (
+        request.url.path.startswith("/_sim")
+        and request.method == "POST"
+        and not request.headers.get("content-type", "").startswith("application/json")
+    )
+    if form or request.url.hostname not in ("127.0.0.1", "localhost"):
+        return Response("only for programs on this machine", 403)
+    return None
+
+
+def _parse_body(body: bytes) -> Any:
+    if not body or len(body) > _MAX_BODY:
+        return None if not body else f"{len(body)} bytes"
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode("utf-8", "replace")
 
 
 def run_cloud(port: int, repos: Sequence[str], script: Path | None, report: Callable[[str], None]) -> None:

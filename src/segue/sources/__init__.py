@@ -1,1 +1,1 @@
-"""Where tasks come from."""
+"""Sources of tasks."""

@@ -22,12 +22,12 @@ SCHEMA = 1
 
 
 def state_path(state_dir: Path, goal: str, repo: Path) -> Path:
-    """Where the plan for a goal in a repository is kept."""
+    """Return the file that contains the plan for a goal in a repository."""
     return state_dir / "prompts" / f"{pair_key(goal, repo)}.json"
 
 
 def pair_key(goal: str, repo: Path) -> str:
-    """Names the (goal, repository) pair."""
+    """Return the name of the (goal, repository) pair."""
     pair = json.dumps([goal.strip(), os.path.realpath(repo)])
     return "prompt-" + hashlib.sha256(pair.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 

@@ -10,25 +10,29 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 from msgspec import structs
 
 from segue import __version__
-from segue.agents.acp import profiles as acp_profiles
 from segue.agents.acp.lines import AcpLines
-from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy
+from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy, load_profiles
 from segue.agents.local.launch import SessionUsage, make_command, run_program
-from segue.agents.local.program import Inspection, Program, check_program_name, find_key, simulator_variables
+from segue.agents.local.program import (
+    InstalledProgram,
+    Program,
+    check_program_name,
+    find_key,
+    simulator_variables,
+)
 from segue.domain.events import AgentStarted, Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
-from segue.ports import Capabilities, Installation, Problem
+from segue.ports import Capabilities
 from segue.system.files import write_atomic
-from segue.system.process.processes import Command, child_environment
+from segue.system.process.processes import Command
 from segue.system.program import part_command
 from segue.system.services import Services
 
@@ -84,15 +88,10 @@ class AcpAgent:
         )
         names = (profile.argv[0], *profile.also_called)
         install = f"Install it: {profile.install}" if profile.install else ""
-        self._installable = Program(name, profile.title or name, names, install, profile.version)
-
-    def check(self) -> list[Problem]:
-        """Return what is wrong with the program; a missing login shows when it is used."""
-        return list(self._inspection.problems)
-
-    def installation(self) -> Installation:
-        """Return where the program is, its version, and which key it has; asked once."""
-        return self._inspection.installation
+        program = Program(name, profile.title or name, names, install, profile.version)
+        self._program = InstalledProgram(program, options.agent_cmd, self._passed, self._key, options.env)
+        self.check, self.installation = self._program.check, self._program.installation
+        self.forget = services.processes.forget
 
     async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Have the driver do the job and report what it prints."""
@@ -105,10 +104,6 @@ class AcpAgent:
                         yield held
                 # The program is the agent's, not the driver.
                 yield AgentStarted(self._argv()[0]) if isinstance(item, AgentStarted) else item
-
-    def forget(self, token: str) -> None:
-        """Drop what was kept for an adoption."""
-        self._services.processes.forget(token)
 
     def _command(self, job: Job) -> Command:
         shared = self._services.processes.shared(self.name)
@@ -155,8 +150,7 @@ class AcpAgent:
         }
 
     def _argv(self) -> list[str]:
-        program = self._program() or self._options.agent_cmd or self._profile.argv[0]
-        return [program, *self._profile.argv[1:]]
+        return [self._program.path(), *self._profile.argv[1:]]
 
     def _model_arguments(self, model: str | None) -> list[str]:
         return [part.replace("{model}", model) for part in self._profile.model.args] if model else []
@@ -178,14 +172,6 @@ class AcpAgent:
     def _key(self) -> str | None:
         return find_key(self._profile.login_env, self._passed())
 
-    def _program(self) -> str | None:
-        return self._installable.find(self._options.agent_cmd, child_environment(self._passed()))
-
-    @cached_property
-    def _inspection(self) -> Inspection:
-        env = child_environment(self._passed(), dict(self._options.env))
-        return self._installable.inspect(self._options.agent_cmd, self._program(), env, self._key())
-
 
 @dataclass(frozen=True, slots=True)
 class AcpKind:
@@ -200,9 +186,4 @@ class AcpKind:
         return AcpAgent(self.name, self.profile, options, services)
 
 
-GEMINI = AcpKind("gemini", acp_profiles.GEMINI)
-COPILOT = AcpKind("copilot", acp_profiles.COPILOT)
-OPENCODE = AcpKind("opencode", acp_profiles.OPENCODE)
-QWEN = AcpKind("qwen", acp_profiles.QWEN)
-VIBE = AcpKind("vibe", acp_profiles.VIBE)
-CURSOR = AcpKind("cursor-acp", acp_profiles.CURSOR_ACP)
+GEMINI, COPILOT, OPENCODE, QWEN, VIBE, CURSOR = (AcpKind(*known) for known in load_profiles().items())

@@ -7,23 +7,20 @@ process that gets the prompt on stdin; all launches of a run share a configurati
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import AsyncGenerator
-from functools import cached_property
 from typing import Literal
 
 from msgspec import field
 
-from segue.agents.claude.failures import LOGIN
-from segue.agents.claude.lines import ClaudeLines
-from segue.agents.local.launch import SessionUsage, flag, make_command, run_program
-from segue.agents.local.program import Inspection, LoginProbe, Program, check_program_name, find_key
+from segue.agents.claude.lines import LOGIN, ClaudeLines
+from segue.agents.local.launch import SessionUsage, flag, run_program
+from segue.agents.local.program import InstalledProgram, LoginProbe, Program, check_program_name, find_key
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import Amount, Count, NonNegative, NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
-from segue.ports import Capabilities, Installation, Problem
-from segue.system.process.processes import Command, child_environment
+from segue.ports import Capabilities
+from segue.system.process.processes import Command
 from segue.system.services import Services
 
 _CLAUDE = Program(
@@ -33,6 +30,7 @@ _CLAUDE = Program(
     "Install it: npm install -g @anthropic-ai/claude-code",
     r"\d+\.\d+\.\d+\S* \(Claude Code\)",
     LOGIN,
+    LoginProbe(("auth", "status", "--json"), r'"loggedIn"\s*:\s*false\b', r'"loggedIn"\s*:\s*true\b'),
 )
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 _QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
@@ -78,14 +76,9 @@ class ClaudeAgent:
 
     def __init__(self, options: ClaudeOptions, services: Services) -> None:
         self._options, self._services = options, services
-
-    def check(self) -> list[Problem]:
-        """Return what is wrong with the program or its login; asked once."""
-        return list(self._inspection.problems)
-
-    def installation(self) -> Installation:
-        """Return where the program is, its version, and how it is logged in; asked once."""
-        return self._inspection.installation
+        self._program = InstalledProgram(_CLAUDE, options.agent_cmd, self._passed, self._key, _QUIET)
+        self.check, self.installation = self._program.check, self._program.installation
+        self.forget = services.processes.forget
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Claude Code on the job and report what it prints."""
@@ -99,18 +92,13 @@ class ClaudeAgent:
             patience=lambda: grace if lines.is_finished else None,
         )
 
-    def forget(self, token: str) -> None:
-        """Drop what was kept for an adoption."""
-        self._services.processes.forget(token)
-
     def _command(self, job: Job) -> Command:
-        variables = {**_QUIET, "CLAUDE_CODE_MAX_RETRIES": str(self._options.max_retries)}
+        variables = {"CLAUDE_CODE_MAX_RETRIES": str(self._options.max_retries)}
         if self._options.own_config_dir and self._key():
             variables["CLAUDE_CONFIG_DIR"] = str(self._services.processes.shared("claude-config"))
         if job.mode is Mode.EDIT and self._options.permission_mode == "bypassPermissions" and _is_root():
             variables["IS_SANDBOX"] = "1"  # otherwise it refuses to run as root
-        program = self._program() or self._options.agent_cmd or self.name
-        return make_command(job, (program, *self._arguments(job)), self._passed(), variables)
+        return self._program.command(job, self._arguments(job), variables)
 
     def _arguments(self, job: Job) -> list[str]:
         options = self._options
@@ -139,20 +127,6 @@ class ClaudeAgent:
 
     def _key(self) -> str | None:
         return find_key(_KEYS, self._options.pass_env)
-
-    def _program(self) -> str | None:
-        return _CLAUDE.find(self._options.agent_cmd, child_environment(self._options.pass_env))
-
-    @cached_property
-    def _inspection(self) -> Inspection:
-        env = child_environment(self._passed(), _QUIET)
-        ask = LoginProbe(("auth", "status", "--json"), _read_login)
-        return _CLAUDE.inspect(self._options.agent_cmd, self._program(), env, self._key(), ask)
-
-
-def _read_login(answer: str) -> bool | None:
-    found = re.search(r'"loggedIn"\s*:\s*(true|false)\b', answer)
-    return found[1] == "true" if found else None
 
 
 def _is_root() -> bool:

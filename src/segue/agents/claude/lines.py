@@ -5,11 +5,12 @@ There may be several results; the last one counts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from segue.agents.claude.failures import FAILURES, is_aborted, read_failure
-from segue.agents.local.launch import ProcessEnd, SessionUsage
+from segue.agents.local.failures import FailureTable
+from segue.agents.local.launch import ProcessEnd, SessionUsage, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import (
     TEXT_CHARS,
@@ -22,10 +23,85 @@ from segue.agents.local.values import (
     clip,
     shrink,
 )
+from segue.domain.classify import classify, meaning_of
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure
+from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Outcome
+from segue.domain.resets import reset_time
+
+LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
+FAILURES = FailureTable(
+    "Claude",
+    LOGIN,
+    at_start={
+        FailureKind.NOT_STARTED: {
+            r"^No conversation found.*$": "Claude does not know the session to continue",
+            r"^.*cannot be used with root.*$": "Claude refuses this permission mode to root",
+            r"^(?:error: )?unknown option.*$": "this version of Claude does not know an option",
+        }
+    },
+)
+_API_ERROR = re.compile(r"^API Error:\s*(?:Request rejected \(\d+\)|\d{3})?\s*[·:]?\s*")
+_BY_REASON = {
+    "max_turns": (FailureKind.MAX_TURNS, "Claude used all the turns it may take (agents.claude.max_turns)"),
+    "budget_exhausted": (
+        FailureKind.USAGE_LIMIT,
+        "Claude used all the money one launch may cost (agents.claude.max_budget_usd)",
+    ),
+}
+_BY_API_ERROR = {
+    "connection_failed": (
+        FailureKind.OUTAGE,
+        "Claude could not connect to its service, or lost the connection",
+    ),
+    "max_output_tokens": (FailureKind.TRUNCATED, "Claude's answer was cut at the model's longest output"),
+}
+_BY_STATUS = {
+    401: (FailureKind.AUTH, ""),
+    403: (FailureKind.AUTH, ""),
+    404: (FailureKind.NOT_STARTED, "Claude's service does not know the model, or what it was asked for"),
+    429: (FailureKind.RATE_LIMIT, ""),
+}
+
+
+def read_failure(result: Json, err_tail: str, now: float) -> Failure:
+    """Return what a result means that reports an error."""
+    errors = "; ".join(filter(None, map(as_text, as_list(result.get("errors")))))
+    said = (as_text(result.get("result")) or errors).strip()
+    limit = classify(1, None, None, "", _API_ERROR.sub("", said), "", now)
+    if limit is not None and limit.kind is FailureKind.USAGE_LIMIT:
+        return FAILURES.fail(limit.kind, limit.message, err_tail, limit.until)
+    kind, meaning = _judge(result, said)
+    until = reset_time(said, now) if kind is FailureKind.RATE_LIMIT else None
+    return FAILURES.fail(kind, ": ".join(filter(None, (meaning, said))), err_tail, until)
+
+
+def is_aborted(result: Json) -> bool:
+    """Return whether the result only says that the program was interrupted, as it does whoever stops it."""
+    return as_text(result.get("terminal_reason")).startswith("aborted")
+
+
+def _judge(result: Json, said: str) -> tuple[FailureKind, str]:
+    reason, error = as_text(result.get("terminal_reason")), as_text(result.get("api_error"))
+    if reason in _BY_REASON:
+        return _BY_REASON[reason]
+    if error in _BY_API_ERROR:
+        return _BY_API_ERROR[error]
+    if is_aborted(result):
+        return FailureKind.INTERRUPTED, "Claude was interrupted"
+    # Its status is 400, or missing if Claude notices by itself.
+    if meaning_of(said) is FailureKind.CONTEXT:
+        return FailureKind.CONTEXT, "the conversation has become too long for the model"
+    status = result.get("api_error_status")
+    if isinstance(status, int) and status >= 500:
+        return FailureKind.OUTAGE, "Claude's service is in trouble"
+    if isinstance(status, int) and status:
+        return _BY_STATUS.get(status, (FailureKind.UNKNOWN, ""))
+    if found := FAILURES.find_sentence(said):
+        return found[0], found[1]
+    return meaning_of(said) or FailureKind.UNKNOWN, ""
+
 
 _OPEN_TOOLS = 1000
 _INIT = ("cwd", "model", "permissionMode", "tools", "mcp_servers", "apiKeySource", "claude_code_version")
@@ -61,8 +137,6 @@ class ClaudeLines:
         self._mode = mode
         self._usage = usage or SessionUsage()
         self._result: Json | None = None
-        self._session: str | None = None
-        self._model: str | None = None
         self._denied: dict[str, None] = {}
         self._open: dict[str, tuple[str, Any]] = {}
         self._worked = False
@@ -75,13 +149,9 @@ class ClaudeLines:
                 "user": self._read_user,
                 "result": self._read_result,
                 "stream_event": ignore,  # pieces of what also comes whole
-            },
-            self._read_session,
+            }
         )
         self.read = self._lines.read
-
-    def _read_session(self, line: Json) -> None:
-        self._session = as_text(line.get("session_id")) or self._session
 
     def _read_system(self, line: Json) -> list[Event]:
         subtype = as_text(line.get("subtype"))
@@ -89,7 +159,7 @@ class ClaudeLines:
             return self._lines.keep_unknown(line)
         if subtype == "init":
             self.is_finished = False
-            self._model = as_text(line.get("model")) or self._model
+            self._lines.model = as_text(line.get("model")) or self._lines.model
             kept = {name: line[name] for name in _INIT if name in line}
             return [raw_event({"type": "system", "subtype": "init", **kept})]
         if subtype == "api_retry":
@@ -157,13 +227,12 @@ class ClaudeLines:
         if not models:
             return []
         counted = {ours: sum(as_count(m.get(key)) for m in models) for ours, key in _MODEL_TOKENS.items()}
-        read = counted["input_tokens"] + counted["cache_read_tokens"] + counted["cache_write_tokens"]
-        cost = as_money(line.get("total_cost_usd"))
-        self._usage.total = Usage(read, counted["output_tokens"], cost)
-        return [AgentUsage(**counted, cost_usd=cost)]
+        used = AgentUsage(**counted, cost_usd=as_money(line.get("total_cost_usd")))
+        self._usage.total = count_usage(used)
+        return [used]
 
     def _facts(self) -> dict[str, Any]:
-        facts = self._lines.facts()
+        facts: dict[str, Any] = {}
         result = self._result or {}
         for name in ("terminal_reason", "num_turns", "structured_output"):
             if result.get(name) is not None:
@@ -179,19 +248,12 @@ class ClaudeLines:
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
-        self._usage.store(self._session)
+        self._usage.store(self._lines.session)
+        self._lines.usage = self._usage.spent()
         result = self._result or {}
         said = "" if result.get("is_error") else as_text(result.get("result"))
-        return Outcome(
-            text=(said or self._lines.message)[-TEXT_CHARS:],
-            failure=self._failure(end, now),
-            exit_code=end.exit.code,
-            session=self._session,
-            model=self._model,
-            usage=self._usage.spent(),
-            duration=end.exit.duration,
-            facts=self._facts(),
-        )
+        text = (said or self._lines.message)[-TEXT_CHARS:]
+        return self._lines.outcome(end, text, self._failure(end, now), self._facts())
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         result = self._result

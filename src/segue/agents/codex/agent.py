@@ -11,32 +11,22 @@ import platform
 import sys
 import time
 from collections.abc import AsyncGenerator
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from msgspec import field
 
-from segue.agents.codex.failures import LOGIN
-from segue.agents.codex.lines import CodexLines
-from segue.agents.local.launch import SessionUsage, flag, make_command, run_program
-from segue.agents.local.program import Inspection, LoginProbe, Program, check_program_name, find_key
+from segue.agents.codex.lines import LOGIN, CodexLines
+from segue.agents.local.launch import SessionUsage, flag, run_program
+from segue.agents.local.program import InstalledProgram, LoginProbe, Program, check_program_name, find_key
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
-from segue.ports import Capabilities, Installation, Problem
-from segue.system.process.processes import Command, child_environment
+from segue.ports import Capabilities
+from segue.system.process.processes import Command
 from segue.system.services import Services
 
-_CODEX = Program(
-    "codex",
-    "Codex",
-    ("codex",),
-    "Install it: npm install -g @openai/codex",
-    r"codex-cli \d+\.\d+\.\d+\S*",
-    LOGIN,
-)
 _KEY = "CODEX_API_KEY"
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 # On every start it asks several hosts about plugins and updates, and waits for those it cannot reach.
@@ -67,6 +57,32 @@ class CodexOptions(Options, frozen=True):
         check_program_name(self.agent_cmd)
 
 
+def _find_native(found: Path) -> str | None:
+    """Return the program that npm's launcher starts: killing a launcher on an old node leaves it alive."""
+    launcher = found.resolve()
+    if launcher.suffix != ".js":
+        return None
+    machine = _MACHINES.get(platform.machine().lower(), platform.machine())
+    package = launcher.parent.parent
+    for place in (package.parent, package / "node_modules" / "@openai"):
+        for program in sorted(place.glob(f"codex-{sys.platform}-{machine}/vendor/*/bin/*")):
+            if program.name in ("codex", "codex.exe") and os.access(program, os.X_OK):
+                return str(program)
+    return None
+
+
+_CODEX = Program(
+    "codex",
+    "Codex",
+    ("codex",),
+    "Install it: npm install -g @openai/codex",
+    r"codex-cli \d+\.\d+\.\d+\S*",
+    LOGIN,
+    LoginProbe(("login", "status"), r"Not logged in", r"Logged in"),
+    _find_native,
+)
+
+
 class CodexAgent:
     """Runs `codex exec`, one process per launch."""
 
@@ -76,14 +92,9 @@ class CodexAgent:
 
     def __init__(self, options: CodexOptions, services: Services) -> None:
         self._options, self._services = options, services
-
-    def check(self) -> list[Problem]:
-        """Return what is wrong with the program or its login; asked once."""
-        return list(self._inspection.problems)
-
-    def installation(self) -> Installation:
-        """Return where the program is, its version, and how it is logged in; asked once."""
-        return self._inspection.installation
+        self._program = InstalledProgram(_CODEX, options.agent_cmd, self._passed, self._key)
+        self.check, self.installation = self._program.check, self._program.installation
+        self.forget = services.processes.forget
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Codex on the job and report what it prints."""
@@ -98,15 +109,10 @@ class CodexAgent:
 
         return run_program(self._services, job, self._command(job), lines, patience, give_up=note.touch)
 
-    def forget(self, token: str) -> None:
-        """Drop what was kept for an adoption."""
-        self._services.processes.forget(token)
-
     def _command(self, job: Job) -> Command:
         has_own = self._options.own_config_dir and self._key()
         variables = {"CODEX_HOME": str(self._services.processes.shared("codex-home"))} if has_own else {}
-        program = self._program() or self._options.agent_cmd or self.name
-        return make_command(job, (program, *self._arguments(job)), self._passed(), variables)
+        return self._program.command(job, self._arguments(job), variables)
 
     def _arguments(self, job: Job) -> list[str]:
         session = [job.session] if job.session else []
@@ -138,33 +144,3 @@ class CodexAgent:
         """Return what replaces a login: a key, or a provider of the user's own."""
         has_provider = any(setting.startswith("model_provider") for setting in self._options.config)
         return "agents.codex.config" if has_provider else find_key([_KEY], self._options.pass_env)
-
-    def _program(self) -> str | None:
-        found = _CODEX.find(self._options.agent_cmd, child_environment(self._options.pass_env))
-        return found and (_find_native(Path(found)) or found)
-
-    @cached_property
-    def _inspection(self) -> Inspection:
-        env = child_environment(self._passed())
-        ask = LoginProbe(("login", "status"), _read_login)
-        return _CODEX.inspect(self._options.agent_cmd, self._program(), env, self._key(), ask)
-
-
-def _read_login(answer: str) -> bool | None:
-    if "Not logged in" in answer:
-        return False
-    return True if "Logged in" in answer else None
-
-
-def _find_native(found: Path) -> str | None:
-    """Return the program that npm's launcher starts: killing a launcher on an old node leaves it alive."""
-    launcher = found.resolve()
-    if launcher.suffix != ".js":
-        return None
-    machine = _MACHINES.get(platform.machine().lower(), platform.machine())
-    package = launcher.parent.parent
-    for place in (package.parent, package / "node_modules" / "@openai"):
-        for program in sorted(place.glob(f"codex-{sys.platform}-{machine}/vendor/*/bin/*")):
-            if program.name in ("codex", "codex.exe") and os.access(program, os.X_OK):
-                return str(program)
-    return None

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from segue.agents.codex.failures import FAILURES
-from segue.agents.local.failures import MESSAGE_CHARS
+from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, shrink
@@ -16,6 +15,34 @@ from segue.domain.events import AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome, Usage
+
+LOGIN = "Run `codex login`, or set CODEX_API_KEY; `codex exec` does not read OPENAI_API_KEY."
+FAILURES = FailureTable(
+    "Codex",
+    LOGIN,
+    at_start={
+        FailureKind.NOT_STARTED: {
+            r"no rollout found.*": "Codex does not know the session to continue",
+            r".*not inside a trusted directory.*": "Codex does not trust this folder",
+            r"error: unexpected argument.*": "this version of Codex does not know an option",
+            r"Error loading config.*": "Codex does not accept its configuration",
+        }
+    },
+    in_result={
+        FailureKind.AUTH: {r"unexpected status (?:401|403)\b": "", r"Missing environment variable": ""},
+        FailureKind.NOT_STARTED: {
+            r"unexpected status 404\b": "Codex's service does not know what it was asked for"
+        },
+        FailureKind.CONTEXT: {
+            r"ran out of room|context_length_exceeded": "the conversation has become too long for the model"
+        },
+        FailureKind.OUTAGE: {
+            r"(?:last|unexpected) status:? 5\d\d|high demand|overloaded": "Codex's service is in trouble",
+            r"stream disconnected": "Codex lost the connection to its service",
+        },
+    },
+)
+
 
 _STATES = {"completed": "success", "failed": "failure", "declined": "rejected"}
 _TOKENS = {
@@ -37,11 +64,10 @@ class CodexLines:
         was_given_up: Callable[[], bool] = lambda: False,
     ) -> None:
         """`was_given_up` returns whether Codex was stopped because its service did not answer."""
-        self._mode, self._model, self._was_given_up = mode, model, was_given_up
+        self._mode, self._was_given_up = mode, was_given_up
         self._usage = usage or SessionUsage()
         self._turn: str | None = None
         self._problem = ""
-        self._session: str | None = None
         self.offline_since: float | None = None
         """When Codex began to wait for its service, on the monotonic clock; it would wait for ever."""
         self._lines = LineReader(
@@ -57,6 +83,7 @@ class CodexLines:
             },
             self._note_contact,
         )
+        self._lines.model = model
         self.read = self._lines.read
 
     def _note_contact(self, line: Json) -> None:
@@ -64,7 +91,7 @@ class CodexLines:
             self.offline_since = None
 
     def _read_thread(self, line: Json) -> list[Event]:
-        self._session = as_text(line.get("thread_id")) or self._session
+        self._lines.session = as_text(line.get("thread_id")) or self._lines.session
         return [raw_event(line)]
 
     def _read_completed(self, line: Json) -> list[Event]:
@@ -110,17 +137,9 @@ class CodexLines:
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
-        self._usage.store(self._session)
-        return Outcome(
-            text=self._lines.message,
-            failure=self._failure(end, now),
-            exit_code=end.exit.code,
-            session=self._session,
-            model=self._model,
-            usage=self._usage.spent(),
-            duration=end.exit.duration,
-            facts=self._lines.facts(),
-        )
+        self._usage.store(self._lines.session)
+        self._lines.usage = self._usage.spent()
+        return self._lines.outcome(end, self._lines.message, self._failure(end, now), {})
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         counts, problem = self._lines.counts, self._problem[:MESSAGE_CHARS]

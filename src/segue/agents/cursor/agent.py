@@ -9,21 +9,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import shutil
 import sys
 from collections.abc import AsyncGenerator, Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from msgspec import field
 
-from segue.agents.cursor.failures import LOGIN
-from segue.agents.cursor.lines import CursorLines
-from segue.agents.local.launch import flag, make_command, run_program
+from segue.agents.cursor.lines import LOGIN, CursorLines
+from segue.agents.local.launch import flag, run_program
 from segue.agents.local.program import (
-    Inspection,
+    InstalledProgram,
     LoginProbe,
     Program,
     check_program_name,
@@ -34,8 +31,8 @@ from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
-from segue.ports import Capabilities, Installation, Problem
-from segue.system.process.processes import Command, child_environment
+from segue.ports import Capabilities
+from segue.system.process.processes import Command
 from segue.system.services import Services
 
 _CURSOR = Program(
@@ -45,9 +42,13 @@ _CURSOR = Program(
     "Install the Cursor CLI: https://cursor.com/docs/cli/overview",
     r"\d{4}\.\d\d\.\d\d-[0-9a-f]+",
     LOGIN,
+    LoginProbe(
+        ("status", "--format", "json"),
+        r"(?i)not (?:logged|signed) in",
+        r'(?i)(?:logged|signed) in|"isAuthenticated"\s*:\s*true',
+    ),
 )
-_NOT_LOGGED_IN = re.compile(r"not (?:logged|signed) in", re.IGNORECASE)
-_LOGGED_IN = re.compile(r'(?:logged|signed) in|"isAuthenticated"\s*:\s*true', re.IGNORECASE)
+_QUIET = {"NO_OPEN_BROWSER": "1"}
 _KEY = "CURSOR_API_KEY"
 _CONFIG = "cli-config.json"
 _LOGIN_FILE = "auth.json"
@@ -89,14 +90,9 @@ class CursorAgent:
 
     def __init__(self, options: CursorOptions, services: Services) -> None:
         self._options, self._services = options, services
-
-    def check(self) -> list[Problem]:
-        """Return what is wrong with the program or its login; asked once."""
-        return list(self._inspection.problems)
-
-    def installation(self) -> Installation:
-        """Return where the program is, its version, and how it is logged in; asked once."""
-        return self._inspection.installation
+        self._program = InstalledProgram(_CURSOR, options.agent_cmd, self._passed, self._key, _QUIET)
+        self.check, self.installation = self._program.check, self._program.installation
+        self.forget = services.processes.forget
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Cursor on the job and report what it prints."""
@@ -104,18 +100,13 @@ class CursorAgent:
         patience = _limit_after_result(lines, self._options.result_grace)
         return run_program(self._services, job, self._command(job), lines, patience)
 
-    def forget(self, token: str) -> None:
-        """Drop what was kept for an adoption."""
-        self._services.processes.forget(token)
-
     def _command(self, job: Job) -> Command:
-        variables = {"NO_OPEN_BROWSER": "1"}
+        variables: dict[str, str] = {}
         if self._options.own_config_dir:
             variables["CURSOR_CONFIG_DIR"] = str(
                 _prepare_config_dir(self._services.processes.scratch(job.token))
             )
-        program = self._program() or self._options.agent_cmd or _CURSOR.names[0]
-        return make_command(job, (program, *self._arguments(job)), self._passed(), variables)
+        return self._program.command(job, self._arguments(job), variables)
 
     def _arguments(self, job: Job) -> list[str]:
         options = self._options
@@ -135,21 +126,8 @@ class CursorAgent:
     def _passed(self) -> list[str]:
         return [*self._options.pass_env, "AGENT_CLI_CREDENTIAL_STORE", *simulator_variables()]
 
-    def _program(self) -> str | None:
-        return _CURSOR.find(self._options.agent_cmd, child_environment(self._options.pass_env))
-
-    @cached_property
-    def _inspection(self) -> Inspection:
-        env = child_environment(self._passed(), {"NO_OPEN_BROWSER": "1"})
-        key = find_key([_KEY], self._options.pass_env)
-        ask = LoginProbe(("status", "--format", "json"), _read_login)
-        return _CURSOR.inspect(self._options.agent_cmd, self._program(), env, key, ask)
-
-
-def _read_login(answer: str) -> bool | None:
-    if _NOT_LOGGED_IN.search(answer):
-        return False
-    return True if _LOGGED_IN.search(answer) else None
+    def _key(self) -> str | None:
+        return find_key([_KEY], self._options.pass_env)
 
 
 def _limit_after_result(lines: CursorLines, grace: float) -> Callable[[], float | None]:

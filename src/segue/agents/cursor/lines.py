@@ -4,15 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from segue.agents.cursor.failures import FAILURES
 from segue.agents.cursor.tools import read_tool_use
-from segue.agents.local.launch import ProcessEnd
+from segue.agents.local.failures import FailureTable
+from segue.agents.local.launch import ProcessEnd, count_usage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_list, as_table, as_text, shrink
 from segue.domain.events import AgentUsage, Event
-from segue.domain.failure import Failure
+from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
-from segue.domain.outcome import Outcome, Usage
+from segue.domain.outcome import Outcome
+
+LOGIN = "Run `cursor-agent login`, or set CURSOR_API_KEY."
+FAILURES = FailureTable(
+    "Cursor",
+    LOGIN,
+    at_start={
+        FailureKind.NOT_STARTED: {
+            r"^.*Workspace Trust Required.*$": "Cursor does not trust this folder; set agents.cursor.trust "
+            "= true, or trust it once by hand",
+            r"^.*Cannot use this model:.*$": "Cursor does not know the model; `cursor-agent models` lists "
+            "those it knows",
+            r"^.*Failed to claim persistent session.*$": "Cursor does not accept the session to continue",
+            r"^(?:error: )?unknown option.*$": "this version of Cursor does not know an option",
+            r"^.*Workspace path does not exist.*$": "Cursor cannot find the workspace",
+        },
+        FailureKind.CRASH: {
+            r"^.*(?:cli-config\.json\.tmp|Unexpected end of JSON input).*$": "Cursor failed to read its own "
+            "configuration file, as it does when several start at once; another attempt may work, and "
+            "agents.cursor.own_config_dir = true avoids it",
+        },
+    },
+)
+
 
 _TOKENS = {
     "input_tokens": "inputTokens",
@@ -28,9 +51,6 @@ class CursorLines:
     def __init__(self, mode: Mode) -> None:
         self._mode = mode
         self._result: Json | None = None
-        self._session: str | None = None
-        self._model: str | None = None
-        self._usage: Usage | None = None
         self._plan = ""
         self._pieces = ""
         self._is_partial = False
@@ -44,24 +64,17 @@ class CursorLines:
                 "tool_call": self._read_tool_call,
                 "interaction_query": lambda line: [raw_event(line)],
                 "result": self._read_result,
-            },
-            self._read_session,
+            }
         )
+        self.read = self._lines.read
 
     @property
     def is_finished(self) -> bool:
         """True if the result was read: whatever the process does after that, the work is over."""
         return self._result is not None
 
-    def read(self, text: str) -> list[Event] | None:
-        """Return the events in a line; None if it is plain text."""
-        return self._lines.read(text)
-
-    def _read_session(self, line: Json) -> None:
-        self._session = as_text(line.get("session_id")) or self._session
-
     def _read_system(self, line: Json) -> list[Event]:
-        self._model = as_text(line.get("model")) or self._model
+        self._lines.model = as_text(line.get("model")) or self._lines.model
         return [raw_event(line)]
 
     def _read_thinking(self, line: Json) -> list[Event]:
@@ -103,36 +116,27 @@ class CursorLines:
         used = as_table(line.get("usage"))
         if not used:
             return said
-        counted = {ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()}
-        read = counted["input_tokens"] + counted["cache_read_tokens"] + counted["cache_write_tokens"]
-        self._usage = Usage(read, counted["output_tokens"])
-        return [*said, AgentUsage(**counted)]
+        event = AgentUsage(**{ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()})
+        self._lines.usage = count_usage(event)
+        return [*said, event]
 
     def _facts(self) -> dict[str, Any]:
-        facts = self._lines.facts()
         rejected = self._lines.counts["tools_rejected"]
-        if rejected and self._mode is Mode.EDIT:
-            facts["note"] = (
+        if not rejected or self._mode is not Mode.EDIT:
+            return {}
+        return {
+            "note": (
                 f"Cursor rejected {rejected} of {self._lines.counts['tools']} uses of tools. It rejects "
                 "shell commands and web access unless agents.cursor.force or its own permissions allow them."
             )
-        return facts
+        }
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
         plan = self._plan if self._mode is Mode.PLAN else ""
         # The result joins all messages, so it is the last resort.
         text = plan or self._lines.message or as_text((self._result or {}).get("result"))
-        return Outcome(
-            text=text,
-            failure=self._failure(end, now, text),
-            exit_code=end.exit.code,
-            session=self._session,
-            model=self._model,
-            usage=self._usage,
-            duration=end.exit.duration,
-            facts=self._facts(),
-        )
+        return self._lines.outcome(end, text, self._failure(end, now, text), self._facts())
 
     def _failure(self, end: ProcessEnd, now: float, text: str) -> Failure | None:
         result, counts = self._result, self._lines.counts

@@ -16,9 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import structs
 
 from segue.agents.cursor_cloud.api import CloudRequest
-from segue.agents.cursor_cloud.cloud_run import CloudRun
-from segue.agents.cursor_cloud.connection import SharedConnection
-from segue.agents.cursor_cloud.ending import fail_without_run
+from segue.agents.cursor_cloud.cloud_run import CloudRun, SharedConnection, fail_without_run
 from segue.domain.errors import CredentialsError, SegueError
 from segue.domain.events import Event
 from segue.domain.failure import Failure, FailureKind

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
-
-from segue.agents.cursor_cloud.sse import SseFrame
 
 TURN = "turn-"
 """The names of v0's runs begin with this, because they have no ids of their own."""
@@ -115,70 +111,6 @@ class RunSnapshot:
     duration: float | None = None
     age: float | None = None
     """Seconds since it was created, by the server's clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunUsage:
-    """Tokens and cost of one run; `cents` is None if the API does not report it."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cents: float | None = None
-
-    @property
-    def cost_usd(self) -> float | None:
-        """The cost in dollars; None if the API does not report it."""
-        return None if self.cents is None else self.cents / 100
-
-    @property
-    def is_empty(self) -> bool:
-        """True if nothing has been counted yet."""
-        return not (self.input_tokens or self.output_tokens or self.cents)
-
-
-class CloudApi(Protocol):
-    """One version of the API. Everything raises CloudError; deadlines are times of the event loop."""
-
-    @property
-    def mints_ids(self) -> bool:
-        """True if we choose an agent's id, so that a second launch is refused."""
-
-    @property
-    def streams(self) -> bool:
-        """True if runs can be streamed."""
-
-    @property
-    def reports_cancelled(self) -> bool:
-        """True if a cancelled run says so afterwards."""
-
-    def owns(self, ref: RunRef) -> bool:
-        """Return whether a run belongs to this version of the API."""
-
-    async def launch(self, request: CloudRequest, deadline: float) -> RunRef:
-        """Launch an agent."""
-
-    async def find(self, token: str, deadline: float) -> RunRef | None:
-        """Return the agent that was launched with this token, if there is one."""
-
-    async def latest(self, agent: str, deadline: float) -> RunRef:
-        """Return the newest run of an agent."""
-
-    async def follow_up(self, last: RunRef, request: CloudRequest, deadline: float) -> RunRef:
-        """Send another prompt to an agent whose newest run is `last`."""
-
-    async def get(self, ref: RunRef, deadline: float) -> RunSnapshot:
-        """Return the state of a run."""
-
-    def stream(self, ref: RunRef, last_id: str | None, silence: float) -> AsyncGenerator[SseFrame, None]:
-        """Yield what a run says after an id, until the run ends."""
-
-    async def cancel(self, ref: RunRef, deadline: float) -> bool:
-        """Cancel a run; return False if it had already ended."""
-
-    async def usage(self, ref: RunRef, deadline: float) -> RunUsage | None:
-        """Return what a run has used; None if this version of the API does not report it."""
 
 
 def make_agent_id(token: str) -> str:

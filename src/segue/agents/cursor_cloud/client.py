@@ -14,13 +14,13 @@ from segue.agents.cursor_cloud.api import (
     CloudRequest,
     RunRef,
     RunSnapshot,
-    RunUsage,
     make_agent_id,
     parse_status,
 )
 from segue.agents.cursor_cloud.errors import CloudError, make_bad_answer, make_unreachable, read_refusal
 from segue.agents.cursor_cloud.sse import SseFrame, SseParser
 from segue.agents.local.values import as_count, as_list, as_table, as_text
+from segue.domain.events import AgentUsage
 from segue.system.http.client import HttpClient, HttpError, HttpResponse, parse_date
 
 
@@ -28,8 +28,10 @@ class CloudV1:
     """The current version."""
 
     mints_ids = True
+    """We choose an agent's id, so a second launch is refused."""
     streams = True
     reports_cancelled = True
+    """A cancelled run says so afterwards."""
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
@@ -127,7 +129,7 @@ class CloudV1:
             return False
         return True
 
-    async def usage(self, ref: RunRef, deadline: float) -> RunUsage | None:
+    async def usage(self, ref: RunRef, deadline: float) -> AgentUsage | None:
         """Return what a run has used."""
         answer = await send(
             self._http, "GET", f"{_path(ref.agent)}/usage", deadline, query={"runId": ref.run}
@@ -137,12 +139,12 @@ class CloudV1:
         if not found:
             return None
         usage, cost = as_table(found[0].get("usage")), as_table(found[0].get("cost"))
-        return RunUsage(
+        return AgentUsage(
             as_count(usage.get("inputTokens")),
             as_count(usage.get("outputTokens")),
+            _read_cost(cost),
             as_count(usage.get("cacheReadTokens")),
             as_count(usage.get("cacheWriteTokens")),
-            _read_cents(cost),
         )
 
 
@@ -214,12 +216,12 @@ def _read_error(error: Any) -> str:
     return as_text(found.get("message")) or as_text(found.get("code")) or (str(error) if error else "")
 
 
-def _read_cents(cost: Mapping[str, Any]) -> float | None:
-    """Return what is charged, or else the raw cost."""
+def _read_cost(cost: Mapping[str, Any]) -> float | None:
+    """Return what is charged, or else the raw cost, in dollars; None if the API does not report it."""
     for name in ("chargedCents", "rawCostCents"):
         value = cost.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-            return float(value)
+            return value / 100
     return None
 
 

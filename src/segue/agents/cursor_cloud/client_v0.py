@@ -16,14 +16,14 @@ from segue.agents.cursor_cloud.api import (
     CloudRequest,
     RunRef,
     RunSnapshot,
-    RunUsage,
     Status,
     parse_status,
 )
-from segue.agents.cursor_cloud.client import compute_age, read_body, send
+from segue.agents.cursor_cloud.client import CloudV1, compute_age, read_body, send
 from segue.agents.cursor_cloud.errors import CloudError
 from segue.agents.cursor_cloud.sse import SseFrame
 from segue.agents.local.values import as_list, as_table, as_text
+from segue.domain.events import AgentUsage
 from segue.system.http.client import HttpClient
 
 _PAGES = 5
@@ -123,7 +123,7 @@ class CloudV0:
             return False
         return True
 
-    async def usage(self, ref: RunRef, deadline: float) -> RunUsage | None:  # noqa: ARG002 - not reported
+    async def usage(self, ref: RunRef, deadline: float) -> AgentUsage | None:  # noqa: ARG002 - not reported
         """Return None: this version does not report usage."""
         return None
 
@@ -170,6 +170,10 @@ class CloudV0:
         except CloudError as error:
             raise _explain_conflict(error) from None
         return [as_table(message) for message in as_list(read_body(answer).get("messages"))]
+
+
+CloudApi = CloudV1 | CloudV0
+"""One version of the API. Everything raises CloudError; deadlines are times of the event loop."""
 
 
 async def _empty() -> AsyncGenerator[SseFrame, None]:

@@ -3,25 +3,155 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunUsage, Status
-from segue.agents.cursor_cloud.begin import RunStarter, StartedRun
-from segue.agents.cursor_cloud.connection import Connection
-from segue.agents.cursor_cloud.ending import CloudRunEnd, fail_without_run
-from segue.agents.cursor_cloud.errors import CloudError
-from segue.agents.cursor_cloud.failures import BY_US, HANG, TIMEOUT, judge_end, judge_refusal
+from segue import __version__
+from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot, Status
+from segue.agents.cursor_cloud.client import CloudV1
+from segue.agents.cursor_cloud.client_v0 import CloudApi, CloudV0
+from segue.agents.cursor_cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_end, judge_refusal
 from segue.agents.cursor_cloud.reading import StreamReader
-from segue.agents.cursor_cloud.watch import Pace, RunWatch
-from segue.domain.events import AgentStarted, Event
-from segue.domain.failure import Failure
-from segue.domain.job import Job
+from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun
+from segue.agents.local.launch import count_usage
+from segue.domain.events import AgentStarted, AgentUsage, Event
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome
+from segue.domain.repository import same_repository
+from segue.system.http.client import HttpClient, HttpPolicy
 from segue.system.redact import Redactor
+
+
+@dataclass(slots=True)
+class Connection:
+    """An open connection."""
+
+    api: CloudApi
+    slots: asyncio.Semaphore | None
+    """The streams that may be open at once; None: no streams."""
+    _loop: asyncio.AbstractEventLoop
+    _stack: AsyncExitStack
+    _users: int = 0
+
+
+class SharedConnection:
+    """Opens the connection for the first run and closes it after the last."""
+
+    def __init__(self, base_url: str, version: str, streams: int, policy: HttpPolicy) -> None:
+        """`streams` is how many runs may be streamed at once; 0: none."""
+        self._base_url, self._version, self._streams, self._policy = base_url, version, streams, policy
+        self._connection: Connection | None = None
+
+    @asynccontextmanager
+    async def open(self, key: str) -> AsyncIterator[Connection]:
+        """Return the connection, shared with all other runs in this event loop."""
+        shared = self._connection
+        if shared is None or shared._loop is not asyncio.get_running_loop():
+            shared = self._connection = await self._connect(key)
+        shared._users += 1
+        try:
+            yield shared
+        finally:
+            shared._users -= 1
+            if not shared._users:
+                self._connection = None if self._connection is shared else self._connection
+                await shared._stack.aclose()
+
+    async def _connect(self, key: str) -> Connection:
+        stack = AsyncExitStack()
+        http = HttpClient(self._base_url, _make_headers(self._version, key), self._policy)
+        await stack.enter_async_context(http)
+        api: CloudApi = CloudV1(http) if self._version == "v1" else CloudV0(http)
+        slots = asyncio.Semaphore(self._streams) if self._streams else None
+        return Connection(api, slots, asyncio.get_running_loop(), stack)
+
+
+def _make_headers(version: str, key: str) -> Mapping[str, str]:
+    # v1 takes both schemes; v0 documents only the older one.
+    basic = "Basic " + base64.b64encode(f"{key}:".encode()).decode()
+    scheme = f"Bearer {key}" if version == "v1" else basic
+    return {"Authorization": scheme, "User-Agent": f"segue/{__version__}"}
+
+
+_NO_TEXT = {Mode.PLAN: "plan", Mode.ASK: "answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class CloudRunEnd:
+    """Everything that is known about a run that is over."""
+
+    job: Job
+    repository: str
+    ref: RunRef
+    adopted: bool
+    snapshot: RunSnapshot | None
+    failure: Failure | None
+    used: AgentUsage | None
+    duration: float
+
+    def outcome(self, reader: StreamReader, redactor: Redactor) -> Outcome:
+        """Return how the run ended."""
+        said = self.snapshot.text if self.snapshot else ""
+        plan = reader.plan if self.job.mode is Mode.PLAN else ""
+        text = plan or redactor.text(said) or reader.text
+        took = self.snapshot.duration if self.snapshot else None
+        return Outcome(
+            text=text,
+            failure=_redact(self.failure or self._check_text(text), redactor),
+            session=str(self.ref),
+            model=self.job.model,
+            usage=count_usage(self.used) if self.used else None,
+            duration=self.duration if took is None else took,
+            branches=self._branches(),
+            facts=redactor.data(self._facts(reader)),
+        )
+
+    def _facts(self, reader: StreamReader) -> dict[str, Any]:
+        snapshot = self.snapshot
+        return {
+            "agent_id": self.ref.agent,
+            "run_id": self.ref.run,
+            "url": self.ref.url,
+            "status": snapshot.word if snapshot else None,
+            "branches": list(self._branches()),
+            "pull_requests": sorted({b.pr for b in snapshot.branches if b.pr}) if snapshot else [],
+            "adopted": self.adopted,
+            **reader.facts(),
+        }
+
+    def _check_text(self, text: str) -> Failure | None:
+        what = _NO_TEXT.get(self.job.mode)
+        if text.strip() or what is None:
+            return None
+        return Failure(FailureKind.NO_RESULT, f"the cloud agent ended well but gave no {what}")
+
+    def _branches(self) -> tuple[str, ...]:
+        """Return the branches in our repository; the agent may have pushed none, several, or elsewhere."""
+        pushed = self.snapshot.branches if self.snapshot else ()
+        ours = [b.name for b in pushed if b.name and same_repository(b.repository, self.repository)]
+        return tuple(dict.fromkeys(ours))
+
+
+def fail_without_run(failure: Failure, job: Job, duration: float, redactor: Redactor) -> Outcome:
+    """Return the outcome of a job that has no run."""
+    return Outcome(
+        failure=_redact(failure, redactor),
+        session=job.session,
+        model=job.model,
+        duration=duration,
+        facts={"adopted": False},
+    )
+
+
+def _redact(failure: Failure | None, redactor: Redactor) -> Failure | None:
+    return replace(failure, message=redactor.text(failure.message)) if failure else None
+
 
 _CANCEL_SECONDS = 5.0
 _CANCEL_TRIES = 3
@@ -63,7 +193,7 @@ class CloudRun:
             end_of_run = await self._finish(started, watch, time.monotonic() - began)
             over = True
             outcome = end_of_run.outcome(reader, self.redactor)
-            used = end_of_run.usage_event()
+            used = end_of_run.used
         except CloudError as error:
             over = not error.unsure
             failure = judge_refusal(error, late=_now() >= deadline)
@@ -121,14 +251,14 @@ class CloudRun:
         word = self._read_note()
         return BY_US[word] if word and snapshot.status is Status.SUCCEEDED else judge_end(snapshot, word)
 
-    async def _read_usage(self, ref: RunRef) -> RunUsage | None:
+    async def _read_usage(self, ref: RunRef) -> AgentUsage | None:
         """Return what the run has used; counting that may take the API a moment."""
         end = _now() + _USAGE_SECONDS
-        used: RunUsage | None = None
+        used: AgentUsage | None = None
         with suppress(CloudError):
             for left in reversed(range(_USAGE_TRIES)):
                 used = await self.connection.api.usage(ref, end)
-                if used is None or not used.is_empty or not left:
+                if used is None or used.input_tokens or used.output_tokens or used.cost_usd or not left:
                     break
                 await asyncio.sleep(self.pause)
         return used

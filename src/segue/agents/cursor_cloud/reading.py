@@ -5,6 +5,7 @@ No event is fatal: unknown ones are stored in short form and counted.
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -12,13 +13,65 @@ from typing import Any
 
 import msgspec
 
+from segue.agents.cursor.tools import read_tool_use
 from segue.agents.cursor_cloud.api import Status, parse_status
-from segue.agents.cursor_cloud.messages import MessageBuffer, read_tool
 from segue.agents.cursor_cloud.sse import Freshness, SseFrame
 from segue.agents.local.lines import thinking_event
-from segue.agents.local.values import as_table, as_text, clip, shrink
-from segue.domain.events import AgentOutput, AgentRaw, Event, event_data
+from segue.agents.local.values import TEXT_CHARS, as_table, as_text, clip, shrink
+from segue.domain.events import AgentOutput, AgentRaw, AgentText, AgentTool, Event, event_data
 from segue.system.redact import Redactor
+
+_UTF8 = codecs.getincrementaldecoder("utf-8")
+_EVENT_CHARS = 16 * 1024
+
+
+class MessageBuffer:
+    """A message that comes in pieces; secrets are redacted even where pieces meet."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._clean = redactor.stream()
+        # A piece that is held back, because a secret may begin in it, may end within a character.
+        self._decoder = _UTF8("replace")
+        self._pending = ""
+        self._said = ""
+        self.last = ""
+
+    def add(self, piece: str) -> list[Event]:
+        """Add a piece; a long message becomes several events."""
+        self._pending += self._decoder.decode(self._clean.feed(piece.encode("utf-8", "replace")))
+        return self._event() if len(self._pending) >= _EVENT_CHARS else []
+
+    def flush(self) -> list[Event]:
+        """Return the rest of the message, which is over."""
+        self._pending += self._decoder.decode(self._clean.close(), True)
+        events = self._event()
+        self._said = ""
+        return events
+
+    def _event(self) -> list[Event]:
+        # Postgres refuses the null character.
+        text, self._pending = self._pending.replace("\0", "\ufffd"), ""
+        if not text:
+            return []
+        self._said = (self._said + text)[-TEXT_CHARS:]
+        if not self._said.strip():
+            return []
+        self.last = self._said
+        return [AgentText(text)]
+
+
+def read_tool(data: Mapping[str, Any]) -> AgentTool:
+    """Return the event for a `tool_call` of the stream."""
+    call = {"name": as_text(data.get("name")) or "unknown", "arguments": data.get("args")}
+    use = read_tool_use({"function": call, "result": data.get("result")})
+    assert use is not None, "a call with a name is always understood"
+    state = data.get("status")
+    name, given, key = clip(use.name, 100), shrink(use.input), clip(str(data.get("callId") or ""), 200)
+    if state == "running":
+        return AgentTool(name, given, key, "started")
+    status = use.status or ("error" if state == "error" else "")
+    return AgentTool(name, given, key, "completed", status, shrink(use.result))
+
 
 _WORDS = 20
 _SILENT = frozenset(

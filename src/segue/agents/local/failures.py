@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader
@@ -14,8 +15,8 @@ from segue.domain.job import Mode
 MESSAGE_CHARS = 400
 _STDERR_CHARS = 2000
 
-Sentences = tuple[tuple[str, FailureKind, str], ...]
-"""Regular expressions for lines, each with what it means: a kind and words for people."""
+Sentences = Mapping[FailureKind, Mapping[str, str]]
+"""By the kind of failure: regular expressions for lines, each with what it means in words for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,9 @@ class FailureTable:
     title: str
     login: str
     """The sentence that says how to log in."""
-    at_start: Sentences = ()
+    at_start: Sentences = field(default_factory=dict)
     """Printed instead of a result."""
-    in_result: Sentences = ()
+    in_result: Sentences = field(default_factory=dict)
     """Said by a result that is a failure."""
 
     def fail(
@@ -44,9 +45,8 @@ class FailureTable:
         known = classify(1, None, None, "", said, "", now)
         if known is not None and known.kind is FailureKind.USAGE_LIMIT:
             return self.fail(known.kind, known.message, err_tail, known.until)
-        for pattern, kind, meaning in self.in_result:
-            if re.search(pattern, said):
-                return self.fail(kind, ": ".join(filter(None, (meaning, said))), err_tail)
+        if found := next(_find(self.in_result, said), None):
+            return self.fail(found[0], ": ".join(filter(None, (found[1], said))), err_tail)
         if known is not None and known.kind is not FailureKind.CRASH:
             return self.fail(known.kind, known.message, err_tail, known.until)
         return self.fail(FailureKind.UNKNOWN, said, err_tail)
@@ -88,7 +88,11 @@ class FailureTable:
 
     def find_sentence(self, text: str) -> tuple[FailureKind, str, str] | None:
         """Return the kind, the meaning and the line of the first known sentence in a text."""
-        for pattern, kind, meaning in self.at_start:
-            if found := re.search(pattern, plain(text), re.MULTILINE):
-                return kind, meaning, found[0].strip()
-        return None
+        return next(_find(self.at_start, plain(text)), None)
+
+
+def _find(sentences: Sentences, text: str) -> Iterator[tuple[FailureKind, str, str]]:
+    for kind, meanings in sentences.items():
+        for pattern, meaning in meanings.items():
+            if found := re.search(pattern, text, re.MULTILINE):
+                yield kind, meaning, found[0].strip()

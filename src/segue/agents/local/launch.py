@@ -92,7 +92,7 @@ class PlainOutput:
             if isinstance(event, AgentText):
                 self._said = f"{self._said}\n{event.text}"[-TEXT_CHARS:]
             elif isinstance(event, AgentUsage):
-                self._usage = _read_usage(event)
+                self._usage = count_usage(event)
         return events
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
@@ -109,7 +109,8 @@ class PlainOutput:
         )
 
 
-def _read_usage(event: AgentUsage) -> Usage:
+def count_usage(event: AgentUsage) -> Usage:
+    """Return what an event reports, with the cache in the tokens that were read."""
     parts = (event.input_tokens, event.cache_read_tokens, event.cache_write_tokens)
     return Usage(sum(part or 0 for part in parts), event.output_tokens or 0, event.cost_usd)
 

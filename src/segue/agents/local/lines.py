@@ -10,8 +10,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink
 from segue.domain.events import AgentRaw, AgentText, AgentTool, Event
+from segue.domain.failure import Failure
+from segue.domain.outcome import Outcome, Usage
 
 Handler = Callable[[Json], list[Event]]
 
@@ -32,6 +35,10 @@ class LineReader:
         self._prepare = prepare
         self._plain: deque[str] = deque(maxlen=_PLAIN_LINES)
         self.counts = Counter[str]()
+        self.session: str | None = None
+        """The session's id, which Claude and Cursor print with every line."""
+        self.model: str | None = None
+        self.usage: Usage | None = None
         self.message = ""
         """The last message for the user."""
         self.is_torn = False
@@ -42,9 +49,18 @@ class LineReader:
         """The last lines that are not JSON."""
         return "\n".join(self._plain)
 
-    def facts(self) -> dict[str, Any]:
-        """Return the counts by name."""
-        return dict(sorted(self.counts.items()))
+    def outcome(self, end: ProcessEnd, text: str, failure: Failure | None, facts: Json) -> Outcome:
+        """Return how the launch ended; the counts by name are among its facts."""
+        return Outcome(
+            text=text,
+            failure=failure,
+            exit_code=end.exit.code,
+            session=self.session,
+            model=self.model,
+            usage=self.usage,
+            duration=end.exit.duration,
+            facts={**dict(sorted(self.counts.items())), **facts},
+        )
 
     def read(self, text: str) -> list[Event] | None:
         """Return the events in a line; None if it is plain text."""
@@ -56,6 +72,7 @@ class LineReader:
         if line is None:
             return self._keep_broken(text)
         self.is_torn = False
+        self.session = as_text(line.get("session_id")) or self.session
         if self._prepare is not None:
             self._prepare(line)
         kind = line.get("type")

@@ -7,12 +7,16 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
+from segue.agents.local.launch import make_command
 from segue.domain.errors import CredentialsError, ToolMissing
+from segue.domain.job import Job
 from segue.domain.options import OptionError
 from segue.ports import Installation, Problem
 from segue.system.process.capture import probe
+from segue.system.process.processes import Command, child_environment
 
 SIM_PREFIX = "SEGUE_SIM_"
 """Variables for the stand-ins of `segue sim bin` reach the agent: see docs/rehearsing.md."""
@@ -30,11 +34,15 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class LoginProbe:
-    """How to ask a program whether it is logged in."""
+    """How to ask a program whether it is logged in, and the answers that mean no and yes."""
 
     arguments: tuple[str, ...]
-    read: Callable[[str], bool | None]
-    """Returns what the answer means; None if it is unclear."""
+    no: str
+    yes: str
+
+    def read(self, answer: str) -> bool | None:
+        """Return what the answer means; None if it is unclear."""
+        return False if re.search(self.no, answer) else True if re.search(self.yes, answer) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +59,18 @@ class Program:
     """A regular expression that matches its whole answer to `--version`; None: do not ask."""
     login: str = ""
     """How to log in, as a sentence."""
+    probe: LoginProbe | None = None
+    find_native: Callable[[Path], str | None] = lambda _found: None
+    """Returns the program behind a launcher."""
 
     def find(self, given: str | None, env: Mapping[str, str]) -> str | None:
         """Return where the program is: the one that the user named, or the first of its names on PATH."""
         found = (shutil.which(name, path=env.get("PATH")) for name in self._candidates(given))
-        return next((program for program in found if program), None)
+        return next((self.find_native(Path(program)) or program for program in found if program), None)
 
-    def inspect(
-        self,
-        given: str | None,
-        program: str | None,
-        env: Mapping[str, str],
-        key: str | None,
-        probe_login: LoginProbe | None = None,
-    ) -> Inspection:
+    def inspect(self, given: str | None, env: Mapping[str, str], key: str | None) -> Inspection:
         """Return which version of the program is there and how it is logged in, or what is wrong with it."""
+        program = self.find(given, env)
         setting = f"agents.{self.agent}.agent_cmd to its path."
         fix = f"{self.install} — or set {setting}" if self.install else f"Set {setting}"
         if program is None:
@@ -78,22 +83,55 @@ class Program:
             return Inspection(Installation(program), (Problem(message, fix, ToolMissing.exit_code),))
         number = re.search(r"\d[\w.+-]*", said)
         version = number[0].rstrip(".") if number else None
-        if key is not None or probe_login is None:
+        if key is not None or self.probe is None:
             return Inspection(Installation(program, version, key or "not known"))
-        return self._probe_login(Installation(program, version), program, env, probe_login)
-
-    def _probe_login(
-        self, found: Installation, program: str, env: Mapping[str, str], ask: LoginProbe
-    ) -> Inspection:
-        is_logged_in = ask.read("\n".join(_ask(program, ask.arguments, env)))
+        is_logged_in = self.probe.read("\n".join(_ask(program, self.probe.arguments, env)))
         if is_logged_in is False:
             message = f"{_capitalise(self.title)} is not logged in."
-            return Inspection(found, (Problem(message, self.login, CredentialsError.exit_code),))
-        login = "logged in" if is_logged_in else "not known"
-        return Inspection(Installation(found.program, found.version, login))
+            problem = Problem(message, self.login, CredentialsError.exit_code)
+            return Inspection(Installation(program, version), (problem,))
+        return Inspection(Installation(program, version, "logged in" if is_logged_in else "not known"))
 
     def _candidates(self, given: str | None) -> Sequence[str]:
         return (str(Path(given).expanduser()),) if given else self.names
+
+
+class InstalledProgram:
+    """The program of one agent on this machine: what the agents of all vendors do with theirs."""
+
+    def __init__(
+        self,
+        program: Program,
+        given: str | None,
+        passed: Callable[[], list[str]],
+        key: Callable[[], str | None],
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """`passed` returns the variables that it may see; `key` the one that replaces a login, if any."""
+        self._program, self._given = program, given
+        self._passed, self._key, self._variables = passed, key, variables or {}
+
+    def path(self) -> str:
+        """Return where the program is, or the name under which it would be found."""
+        found = self._program.find(self._given, child_environment(self._passed()))
+        return found or self._given or self._program.names[0]
+
+    def command(self, job: Job, arguments: Iterable[str], variables: Mapping[str, str]) -> Command:
+        """Return the command that does a job, with the prompt on stdin."""
+        return make_command(job, (self.path(), *arguments), self._passed(), {**self._variables, **variables})
+
+    def check(self) -> list[Problem]:
+        """Return what is wrong with the program or its login; asked once."""
+        return list(self._inspection.problems)
+
+    def installation(self) -> Installation:
+        """Return where the program is, its version, and how it is logged in; asked once."""
+        return self._inspection.installation
+
+    @cached_property
+    def _inspection(self) -> Inspection:
+        env = child_environment(self._passed(), self._variables)
+        return self._program.inspect(self._given, env, self._key())
 
 
 def check_program_name(name: str | None) -> None:

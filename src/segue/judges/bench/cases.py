@@ -19,7 +19,7 @@ class Case:
 
     name: str
     kind: str
-    """What is wrong with it, or with its twin."""
+    """The flaw of this case, or of its twin."""
     language: str
     defective: bool
     task: Task

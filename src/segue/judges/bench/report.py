@@ -1,4 +1,4 @@
-"""What a bench has shown: rates with the intervals in which the true ones lie."""
+"""The report of a bench: rates with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Z = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class JudgedCase:
-    """What the judge said about a case: a result, or why it said nothing."""
+    """The judge's answer for a case: a result, or why there is none."""
 
     case: Case
     result: Result | None
@@ -26,7 +26,7 @@ class JudgedCase:
 
     @property
     def rejected(self) -> bool:
-        """Whether the work was not accepted."""
+        """True if the work was not accepted."""
         return self.result is not Result.PASS
 
 
@@ -44,7 +44,7 @@ class CaseRate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the true rate lies, as far as so few cases can tell."""
+        """The interval that contains the true rate, as far as so few cases can show."""
         if not self.total:
             return 0.0, 1.0
         n, share, square = self.total, self.count / self.total, _Z * _Z
@@ -89,17 +89,17 @@ class BenchReport:
         return {kind: BenchReport(tuple(j for j in self.judged if j.case.kind == kind)) for kind in kinds}
 
     def judgement(self) -> str:
-        """Whether the bar is met, as far as the interval can tell."""
+        """Say whether the bar is met, as far as the interval can show."""
         share, (low, high) = self.detection.share, self.detection.interval
         if share is None:
             return "Nothing was measured: no defective case has a verdict."
         if low >= BAR:
-            return f"The bar of {BAR:.0%} detection is met: the whole interval lies above it."
+            return f"The bar of {BAR:.0%} detection is met: the whole interval is above it."
         if share >= BAR:
             return f"The bar of {BAR:.0%} detection is met as measured; the interval reaches below it."
         if high >= BAR:
             return f"The bar of {BAR:.0%} detection is not met as measured; the interval reaches it."
-        return f"The bar of {BAR:.0%} detection is not met: the whole interval lies below it."
+        return f"The bar of {BAR:.0%} detection is not met: the whole interval is below it."
 
 
 def _count_rejected(judged: Iterable[JudgedCase]) -> CaseRate:

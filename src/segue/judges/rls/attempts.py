@@ -25,7 +25,7 @@ _DENIED = "42501"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who tries."""
+    """The user on whose behalf a statement is tried."""
 
     label: str
     role: str
@@ -81,7 +81,7 @@ class AccessTrial:
         return Attempt(attempt.who, attempt.what, attempt.sql, attempt.allowed, said)
 
     def _count_of_b(self) -> int | None:
-        """How many rows are B's, as the project's own role sees it."""
+        """The number of rows that belong to B, as the project's own role sees it."""
         from psycopg import sql
 
         self._session.execute("RESET ROLE")
@@ -166,7 +166,7 @@ class AccessTrial:
 
 
 def read_view(session: Connection[Any], view: CatalogView, actor: Actor) -> int | None:
-    """How many rows somebody sees through a view; None when he may not look."""
+    """Return the number of rows that a user sees through a view; None if reading is refused."""
     import psycopg
     from psycopg import sql
 
@@ -180,7 +180,7 @@ def read_view(session: Connection[Any], view: CatalogView, actor: Actor) -> int 
 
 
 def _stopped(actor: Actor, what: str, shown: str, error: Error) -> Attempt:
-    """What an error means: a constraint looks at a row only after the policies have let it through."""
+    """Interpret an error: a constraint looks at a row only after the policies have let it through."""
     said = (error.diag.message_primary or str(error) or type(error).__name__)[:_SHOWN]
     state = error.sqlstate or ""
     if state.startswith("23"):

@@ -82,7 +82,7 @@ class CatalogView:
     name: str
     materialized: bool
     invoker: bool
-    """Whether the policies of whoever reads it count."""
+    """True if the policies of the reader apply."""
     tables: tuple[str, ...]
     guarded: tuple[str, ...]
 

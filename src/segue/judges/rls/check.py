@@ -118,7 +118,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Examination:
-    """What is done in the scratch database."""
+    """The part of the check that runs in the scratch database."""
 
     place: Scratch
     session: Connection[Any]
@@ -161,8 +161,8 @@ class _Examination:
 
     def _lacking(self) -> list[RlsFinding]:
         names = ", ".join(self.place.missing)
-        told = f"the scratch server lacks {names}; what needs it cannot be tried here"
-        return [RlsFinding(Level.NOTICE, "extensions", told)] if names else []
+        message = f"the scratch server lacks {names}; what needs it cannot be tried here"
+        return [RlsFinding(Level.NOTICE, "extensions", message)] if names else []
 
     def _tried(self, session: Connection[Any], table: CatalogTable, filled: Filled) -> TableReport:
         self._unless_stopped()
@@ -189,7 +189,7 @@ class _Examination:
 
 
 def _readable(view: CatalogView, reports: list[TableReport]) -> dict[str, bool]:
-    """Whether the stranger and user A may read what the view reads; what was not tried counts as read."""
+    """Return whether the stranger and user A may read what the view reads; untried counts as read."""
     below = [report for report in reports if report.title in view.guarded]
     return {
         who: all(
@@ -212,8 +212,8 @@ def _signed_up(session: Connection[Any]) -> list[RlsFinding]:
         except psycopg.Error as error:
             said = (error.diag.message_primary or str(error))[:_SAID]
             _without_triggers(session)
-            told = f"signing up fails, a trigger on it raises: {said}"
-            return [RlsFinding(Level.ERROR, "auth.users", told)]
+            message = f"signing up fails, a trigger on it raises: {said}"
+            return [RlsFinding(Level.ERROR, "auth.users", message)]
     return []
 
 

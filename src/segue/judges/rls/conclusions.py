@@ -1,4 +1,4 @@
-"""What follows from what was seen and tried: the only place that decides how bad something is."""
+"""Draws conclusions from what was seen and tried; only this module decides how severe a finding is."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ CREATE FUNCTION extensions.moddatetime() RETURNS trigger LANGUAGE plpgsql AS $$ 
 CREATE FUNCTION extensions.unaccent(text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT $1 $$;
 """,
 }
-"""What stands in for an extension that a server lacks."""
+"""SQL that replaces an extension the server lacks."""
 
 STANDING = frozenset({"pg_net", "pg_cron", "supabase_vault", "pgsodium", "pg_graphql", "plpgsql"})
 """Extensions whose functions are there already, as far as they are imitated at all."""

@@ -39,7 +39,7 @@ class Migration:
 
 @dataclass(slots=True)
 class Applied:
-    """What became of the migrations."""
+    """How applying the migrations ended."""
 
     files: list[str] = field(default_factory=list)
     findings: list[RlsFinding] = field(default_factory=list)
@@ -97,8 +97,8 @@ def _closed(session: Connection[Any], migration: Migration) -> list[RlsFinding]:
     if session.info.transaction_status is TransactionStatus.IDLE:
         return []
     session.execute("COMMIT")
-    told = "the file begins a transaction and does not end it"
-    return [RlsFinding(Level.WARNING, str(FOLDER / migration.name), told)]
+    message = "the file begins a transaction and does not end it"
+    return [RlsFinding(Level.WARNING, str(FOLDER / migration.name), message)]
 
 
 def _run(scratch: Scratch, session: Connection[Any], sql: str) -> None:

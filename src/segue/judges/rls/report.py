@@ -1,4 +1,4 @@
-"""What the row level security check found, for people, programs and judges."""
+"""The report of the row level security check, for people, programs and judges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RlsFinding:
 
     level: Level
     subject: str
-    """What it is about: `public.todos`, or a file and a line."""
+    """The subject: `public.todos`, or a file and a line."""
     message: str
 
 
@@ -61,12 +61,12 @@ class Attempt:
     """`read`, `insert`, `update`, `delete`, `hand over`, or `read own`."""
     sql: str
     allowed: bool | None
-    """None when it could not be told."""
+    """None if that is unclear."""
     said: str
 
     def __str__(self) -> str:
-        told = {True: "allowed", False: "refused", None: "unclear"}[self.allowed]
-        return f"{self.who}, {self.what}: {self.sql} → {told} ({self.said})"
+        result = {True: "allowed", False: "refused", None: "unclear"}[self.allowed]
+        return f"{self.who}, {self.what}: {self.sql} → {result} ({self.said})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class TableReport:
     schema: str
     name: str
     enabled: bool
-    """Whether row level security is on."""
+    """True if row level security is on."""
     forced: bool
     policies: tuple[RowPolicy, ...]
     owned_by: tuple[str, ...]
@@ -107,16 +107,16 @@ class RlsReport:
 
     @property
     def passed(self) -> bool:
-        """Whether it took place and found no error."""
+        """True if the check ran and found no error."""
         return not self.not_run and not self.errors()
 
     @property
     def decides(self) -> bool:
-        """Whether a verdict may rest on it: it took place, found an error, or the settings demand it."""
+        """True if a verdict may rely on it: it ran, found an error, or the settings demand it."""
         return not self.not_run or self.demanded or bool(self.errors())
 
     def errors(self) -> list[RlsFinding]:
-        """What fails the check."""
+        """The findings that fail the check."""
         return [finding for finding in self.findings if finding.level is Level.ERROR]
 
     def as_json(self) -> dict[str, Any]:

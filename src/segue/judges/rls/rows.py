@@ -34,7 +34,7 @@ class User:
         return f"segue-{self.label.lower()}@example.com"
 
     def claims(self) -> str:
-        """What his token says."""
+        """The claims of the user's token."""
         return json.dumps(
             {
                 "sub": self.id,

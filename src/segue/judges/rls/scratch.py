@@ -44,7 +44,7 @@ class Scratch:
     owner: str
     password: str
     missing: tuple[str, ...] = ()
-    """Extensions that the server lacks and nothing stands in for."""
+    """Extensions that the server lacks and nothing replaces."""
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def connect(self) -> Connection[Any]:

@@ -44,7 +44,7 @@ def split(sql: str) -> Iterator[Statement]:
 
 
 def _after_comments(sql: str, place: int) -> int:
-    """Where the statement itself begins."""
+    """The place where the statement itself begins."""
     while True:
         blank = _BLANK.match(sql, place)
         after = blank.end() if blank else place
@@ -56,7 +56,7 @@ def _after_comments(sql: str, place: int) -> int:
 
 
 def _ends(sql: str) -> Iterator[int]:
-    """Where the semicolons stand that end a statement; the end of the text is one of them."""
+    """Yield the places of the semicolons that end a statement, and the end of the text."""
     place, depth, last = 0, 0, ""
     while found := _TOKEN.search(sql, place):
         kind, place = found.lastgroup, found.end()

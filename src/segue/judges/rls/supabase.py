@@ -1,4 +1,4 @@
-"""What a Supabase database holds before the first migration, as far as migrations and policies need it."""
+"""The parts of an empty Supabase database that migrations and policies rely on."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ LENT = ("storage.buckets", "storage.objects", "realtime.messages", "vault.secret
 
 
 def grants(owner: str) -> str:
-    """Who may do what, as Supabase gives it: in `public` everything to everybody, hence the policies."""
+    """Grant what Supabase grants: in `public` everything to everybody, hence the policies."""
     services = ", ".join(schema for schema in SCHEMAS if schema not in ("auth", "vault", "cron"))
     lines = [
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC",

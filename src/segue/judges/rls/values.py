@@ -64,7 +64,7 @@ _BY_TYPE: dict[str, tuple[str, ...]] = {
 
 
 def is_owner(table: CatalogTable, column: Column) -> bool:
-    """Whether the column holds a user's id by its name, for want of a foreign key."""
+    """Return whether the column contains a user's id, judging by its name if it has no foreign key."""
     if column.base not in ("uuid", "text", "character varying"):
         return False
     own_id = table.name in PEOPLE and column.name == "id" and column.base == "uuid" and not column.has_default

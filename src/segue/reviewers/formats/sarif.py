@@ -65,7 +65,7 @@ def _finding(result: dict[str, Any], run: dict[str, Any], root: PurePath) -> Fin
 
 
 def _rule(result: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
-    """What the tool says about the rule: found by index or by its id."""
+    """Return the tool's description of the rule, found by index or by id."""
     rules = objects(inside(run, "tool", "driver"), "rules")
     reference = inside(result, "rule")
     index = result.get("ruleIndex", reference.get("index"))

@@ -71,7 +71,7 @@ def _human(lines: list[str], root: PurePath) -> list[Finding]:
         if match:
             entries.append({**match.groupdict(), "line": int(match["line"]), "severity": match["grade"]})
         elif entries:
-            entries[-1]["message"] += "\n" + line  # a message may go on over several lines
+            entries[-1]["message"] += "\n" + line  # a message may span several lines
     if len(entries) != int(summary["count"]):
         raise MalformedOutput(f"stet counts {summary['count']} finding(s), but {len(entries)} can be read")
     return _open(entries, root)

@@ -66,7 +66,7 @@ class StetReviewer:
         self._knows_json = True
 
     def check(self) -> list[Problem]:
-        """Whether stet, or what is configured instead of it, can be found."""
+        """Report that stet, or what is configured instead, cannot be found."""
         programs = [argv[0] for argv in self._options.commands or [[self._options.cmd]]]
         setting = "reviewers.stet.commands" if self._options.commands else "reviewers.stet.cmd"
         found = (
@@ -98,7 +98,7 @@ class StetReviewer:
             await self._quick("dismiss", finding.id, reason.value)
 
     async def finish(self, subject: ReviewSubject) -> str:
-        """Close our session. A subject without a task stands for the end of the run."""
+        """Close our session. A subject without a task means the end of the run."""
         wanted = self._options.finish == "task" or (self._options.finish == "run" and not subject.task)
         if not wanted or not self._has_stet:
             return ""
@@ -109,11 +109,11 @@ class StetReviewer:
             return failed.review.failure
         except SegueError as error:
             return error.message
-        return await self._close() if session and self._ours.holds(session) else ""
+        return await self._close() if session and self._ours.matches(session) else ""
 
     @property
     def _has_stet(self) -> bool:
-        """A wrapper may bring a stet of its own, in a container for example; then there is none to ask."""
+        """True if there is a stet to ask; a wrapper may bring its own, in a container for example."""
         return not find_missing(self._options.cmd, self._repo, self._tool.env, "")
 
     async def _prepare(self) -> None:
@@ -125,7 +125,7 @@ class StetReviewer:
         self._prepared = True
 
     async def _when_free(self, subject: ReviewSubject, again: bool) -> Review:
-        """A stet that a killed Segue left behind works on to its end; only then can ours begin."""
+        """Wait for a stet that a killed Segue left behind: it runs to its end before ours can start."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._options.timeout
         while True:
@@ -141,8 +141,8 @@ class StetReviewer:
             return await self._custom(subject, again)
         session = await self._session()
         if session is not None:
-            self._must_be_ours(session)
-            if self._goes_on(session, subject, again):
+            self._require_ours(session)
+            if self._continues(session, subject, again):
                 return await self._look_again(session, subject)
             if _is_busy(await self._close()):
                 raise _Busy
@@ -155,22 +155,22 @@ class StetReviewer:
             raise _Failed(said.broken)
         session = read_status(said)
         if session is None and NO_SESSION not in said.err.lower():
-            # A corrupt session file, a folder that is no repository: stet cannot mend these by itself.
-            hint = "Mend it (if its session file is corrupt: delete .review/session.json), then go on."
+            # A corrupt session file, or a folder that is not a repository: stet cannot fix these itself.
+            hint = "Fix this (if the session file is corrupt: delete .review/session.json), then resume."
             raise _Failed(f"{said.why('stet status')}\n{hint}", said, needs_human=True)
         return session
 
-    def _must_be_ours(self, session: Session) -> None:
-        if self._ours.holds(session):
+    def _require_ours(self, session: Session) -> None:
+        if self._ours.matches(session):
             return
         raise _Failed(
             f"A stet review that Segue did not open is under way in {self._repo} "
             f"(baseline {session.baseline[:12]}). Starting another one would replace it. "
-            "End it with `stet finish`, then go on with: segue resume",
+            "End it with `stet finish`, then run: segue resume",
             needs_human=True,
         )
 
-    def _goes_on(self, session: Session, subject: ReviewSubject, again: bool) -> bool:
+    def _continues(self, session: Session, subject: ReviewSubject, again: bool) -> bool:
         if self._options.finish != "task":
             return True  # one session for the whole run
         return again and (bool(self._options.commands) or session.baseline == subject.base)
@@ -192,8 +192,8 @@ class StetReviewer:
         if self._options.commands:
             return await self._custom(subject, again=True)
         if session.dismissed:
-            # `run` passes over every hunk that holds a dismissed finding, also one that stet itself took
-            # as addressed: what is wrong there now would stay unseen, and what was put right stay open.
+            # `run` passes over every hunk with a dismissed finding, also one that stet itself took
+            # as addressed: new problems there would stay unseen, and what was fixed would stay open.
             said = await self._json("rerun", "--replace")
             if "unknown command" not in said.err:
                 return self._read(await self._checked(said, "stet rerun"))

@@ -1,4 +1,4 @@
-"""stet's review of one repository: is one open, did Segue open it, and does its folder stay out of git."""
+"""The stet session of a repository: its status, whether Segue opened it, and its folder kept out of git."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Session:
 
 
 def read_status(said: ToolResult) -> Session | None:
-    """The open review that `stet status` describes; None when it describes none."""
+    """Return the open review that `stet status` describes; None if there is none."""
     lines = dict(re.findall(r"^(\w+): *(.*?) *$", said.out, re.MULTILINE))
     if said.exit_code != 0 or not lines.get("baseline"):
         return None
@@ -56,12 +56,12 @@ class Ownership:
         return cls(state_dir / "stet" / hashlib.sha256(str(repo).encode()).hexdigest()[:16], repo.resolve())
 
     def claim(self, baseline: str) -> None:
-        """Write it down before the review is opened; an empty baseline stands for any."""
+        """Record the review before it is opened; an empty baseline matches any."""
         private_folder(self.file.parent)
         write_atomic(self.file, json.dumps({"repo": str(self.repo), "baseline": baseline}).encode())
 
-    def holds(self, session: Session) -> bool:
-        """Whether the open review is the one that was claimed."""
+    def matches(self, session: Session) -> bool:
+        """Return whether the open review is the one that was claimed."""
         try:
             claim = json.loads(self.file.read_bytes())
         except (OSError, ValueError):
@@ -71,7 +71,7 @@ class Ownership:
         return claim.get("baseline") in ("", session.baseline)
 
     def drop(self) -> None:
-        """The review is closed."""
+        """Forget the review: it is closed."""
         with contextlib.suppress(OSError):
             self.file.unlink(missing_ok=True)
 
@@ -91,6 +91,6 @@ async def exclude_folder(repo: Path) -> None:
 
 
 async def identity(repo: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Variables that give git a name to write stet's note under, where the user has set none."""
+    """Return variables that give git a name for stet's notes where the user has set none."""
     known = await capture(["git", "var", "GIT_COMMITTER_IDENT"], repo, env)
     return {} if known.exit_code == 0 else _IDENTITY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from segue.sim.cloud import account, v0, v1
+from segue.sim.cloud import v0, v1
 from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.gate import CloudGate
 from segue.sim.cloud.script import CloudScript
@@ -22,16 +22,60 @@ from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler
 from segue.sim.script import check_script
 
+_SINCE = "2026-01-01T00:00:00.000Z"
+
+
+async def show_me(request: Request, cloud: Cloud) -> Response:
+    """Show the key and, unless it is a team's, its owner."""
+    facts: dict[str, object] = {"apiKeyName": "Simulated key", "createdAt": _SINCE}
+    if cloud.script.service_account:
+        return JSONResponse(facts)
+    facts["userEmail"] = "dev@example.com"
+    if request.url.path.startswith("/v1"):
+        facts |= {"userId": 1, "userFirstName": "Dev", "userLastName": "Eloper"}
+    return JSONResponse(facts)
+
+
+async def list_models(request: Request, cloud: Cloud) -> Response:
+    """List the models; v0 shows only their ids."""
+    if request.url.path.startswith("/v1"):
+        return JSONResponse({"items": cloud.script.models})
+    return JSONResponse({"models": [m if isinstance(m, str) else m["id"] for m in cloud.script.models]})
+
+
+async def list_repositories(request: Request, cloud: Cloud) -> Response:
+    """List the repositories on GitHub."""
+    found = [url for url in cloud.remotes.list_addresses() if url.startswith("github.com/")]
+    if request.url.path.startswith("/v1"):
+        return JSONResponse({"items": [{"url": f"https://{url}"} for url in found]})
+    items = []
+    for url in found:
+        owner, _, name = url.removeprefix("github.com/").partition("/")
+        items.append({"owner": owner, "name": name, "repository": f"https://{url}"})
+    return JSONResponse({"repositories": items})
+
+
+async def exchange_key(_request: Request, _cloud: Cloud) -> Response:
+    """Give the SDK a token for its key."""
+    return JSONResponse({"accessToken": "simulated", "refreshToken": "simulated"})
+
+
+async def ignore(request: Request, _cloud: Cloud) -> Response:
+    """Answer the SDK's own services, such as telemetry, with an empty message."""
+    if "json" in request.headers.get("content-type", ""):
+        return JSONResponse({})
+    return Response(b"", media_type="application/proto")
+
 
 def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | None = None) -> Starlette:
     """Build the app; `repos` maps addresses (https://github.com/me/app) to bare repositories."""
     cloud = Cloud.make(script or CloudScript(), repos or {})
 
-    def bind(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    def route(method: str, path: str, handler: Handler) -> Route:
         async def endpoint(request: Request) -> Response:
             return await handler(request, cloud)
 
-        return endpoint
+        return Route(path, endpoint, methods=[method])
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -40,10 +84,8 @@ def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | Non
 
     return Starlette(
         routes=[
-            *v1.list_routes(bind),
-            *v0.list_routes(bind),
-            *account.list_routes(bind),
-            *_controls(cloud, bind),
+            *(route(*row) for row in (*v1.ROUTES, *v0.ROUTES, *_ACCOUNT, *_CONTROLS)),
+            Route("/_sim/log", cloud.log.answer, methods=["GET", "DELETE"]),
         ],
         middleware=[Middleware(CloudGate, cloud=cloud)],
         exception_handlers={CloudRefusal: _answer_refusal, HTTPException: _answer_unknown_path},
@@ -114,16 +156,19 @@ async def _download(request: Request, cloud: Cloud) -> Response:
     return Response(found.data, media_type="application/octet-stream")
 
 
-def _controls(
-    cloud: Cloud, bind: Callable[[Handler], Callable[[Request], Awaitable[Response]]]
-) -> list[Route]:
-    return [
-        Route("/_sim/log", cloud.log.answer, methods=["GET", "DELETE"]),
-        Route("/_sim/state", bind(_show_state)),
-        Route("/_sim/script", bind(_load), methods=["POST"]),
-        Route("/_sim/on", bind(_add_entries), methods=["POST"]),
-        Route("/_sim/faults", bind(_add_faults), methods=["POST"]),
-        Route("/_sim/release", bind(_release_all), methods=["POST"]),
-        Route("/_sim/agents/{agent}/release", bind(_release), methods=["POST"]),
-        Route("/_sim/artifacts/{token}", bind(_download)),
-    ]
+_ACCOUNT: list[tuple[str, str, Handler]] = [
+    ("POST", "/auth/exchange_user_api_key", exchange_key),
+    ("POST", "/aiserver.v1.{rest:path}", ignore),
+    *(("GET", f"/{version}/me", show_me) for version in ("v0", "v1")),
+    *(("GET", f"/{version}/models", list_models) for version in ("v0", "v1")),
+    *(("GET", f"/{version}/repositories", list_repositories) for version in ("v0", "v1")),
+]
+_CONTROLS: list[tuple[str, str, Handler]] = [
+    ("GET", "/_sim/state", _show_state),
+    ("POST", "/_sim/script", _load),
+    ("POST", "/_sim/on", _add_entries),
+    ("POST", "/_sim/faults", _add_faults),
+    ("POST", "/_sim/release", _release_all),
+    ("POST", "/_sim/agents/{agent}/release", _release),
+    ("GET", "/_sim/artifacts/{token}", _download),
+]

@@ -14,10 +14,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal
-from segue.sim.cloud.script import STREAM_FAULTS, CloudFault
+from segue.sim.cloud.script import SLOW_LISTS, STREAM_FAULTS, CloudFault
 from segue.sim.cloud.state import Cloud
-from segue.sim.cloud.switches import SLOW_LISTS
-from segue.sim.request_log import LoggedRequest, refuse_web_page
+from segue.sim.services import LoggedRequest, refuse_web_page
+from segue.system.http.guard import replay
 from segue.system.http.server import drop_connection
 
 _HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
@@ -49,23 +49,23 @@ class CloudGate:
         logged = self._cloud.log.add(request, body)
         fault = self._cloud.faults.pick(request.method, request.url.path)
         headers = {"x-request-id": str(uuid.uuid4())}
-        replay, record = _Replay(body, receive), _Recorder(send, logged, headers)
+        again, record = replay(body, receive), _Recorder(send, logged, headers)
         if fault is not None:
             logged.fault = fault.fault
             request.scope["segue.fault"] = fault
             await asyncio.sleep(fault.delay)
-            if await _spoil(fault, request, replay, record):
+            if await _spoil(fault, request, again, record):
                 return
         try:
             headers |= self._admit(request)
         except CloudRefusal as refusal:
-            await refusal.response()(request.scope, replay, record)
+            await refusal.response()(request.scope, again, record)
             return
         if fault is not None and fault.fault == "reset_after":
-            await self._app(request.scope, replay, _discard)
+            await self._app(request.scope, again, _discard)
             await drop_connection(request.scope, receive, reset=True)
             return
-        await self._app(request.scope, replay, record)
+        await self._app(request.scope, again, record)
 
     def _admit(self, request: Request) -> dict[str, str]:
         """Check the key, count the request, and return the headers about rate limits."""
@@ -80,20 +80,6 @@ class CloudGate:
             if script.slow_lists and re.fullmatch(pattern, request.url.path):
                 headers = self._cloud.limiter.count(key, pattern, windows)
         return headers
-
-
-class _Replay:
-    """Returns the body that was already read, then what the client sends."""
-
-    def __init__(self, body: bytes, receive: Receive) -> None:
-        self._body: bytes | None = body
-        self._receive = receive
-
-    async def __call__(self) -> Message:
-        if self._body is None:
-            return await self._receive()
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
 
 
 class _Recorder:

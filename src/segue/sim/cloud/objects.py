@@ -10,7 +10,7 @@ from typing import Any
 
 from segue.sim.cloud.feed import TERMINAL, Feed
 from segue.sim.cloud.remote import Remote
-from segue.sim.cloud.switches import CloudPlay
+from segue.sim.cloud.script import CloudPlay
 
 NO_USAGE = {
     "inputTokens": 0,

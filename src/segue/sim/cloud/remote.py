@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from segue.system.process.capture import Captured, capture
-from segue.system.process.environment import child_environment
+from segue.system.process.capture import Captured, capture, child_environment
 
 _AUTHOR = "Cursor Agent <cursoragent@cursor.com>"
 _AT_ONCE = 4

@@ -15,10 +15,9 @@ import httpx2
 from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.objects import Checkout, CloudAgentRecord, CloudRunRecord
 from segue.sim.cloud.remote import Remotes
-from segue.sim.cloud.script import CloudEntry, CloudScript
-from segue.sim.cloud.switches import CloudFaults, RateLimiter, make_slug
-from segue.sim.request_log import RequestLog
+from segue.sim.cloud.script import CloudEntry, CloudFaults, CloudScript, RateLimiter, make_slug
 from segue.sim.script import Deck
+from segue.sim.services import RequestLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.launch import CloudLaunchOrder, WantedRepository, cancel, delete, follow_up, launch
 from segue.sim.cloud.objects import CloudAgentRecord, Webhook, format_time
 from segue.sim.cloud.requests import FollowupBodyV0, LaunchBodyV0, read_body
 from segue.sim.cloud.state import Cloud
-from segue.sim.cloud.v1 import Handler, offer, take_page
+from segue.sim.cloud.v1 import Handler, offer, take_agents
 
 _ARTIFACTS = "/opt/cursor/artifacts/"
 _KEPT = 183 * 24 * 3600
@@ -50,13 +48,7 @@ async def create(request: Request, cloud: Cloud) -> Response:
 
 async def list_agents(request: Request, cloud: Cloud) -> Response:
     """List agents, newest first."""
-    pull = request.query_params.get("prUrl")
-    found = [
-        agent
-        for agent in cloud.agents.values()
-        if not agent.deleted and (pull is None or any(checkout.pr == pull for checkout in agent.checkouts))
-    ]
-    agents, following = take_page(request, found)
+    agents, following = take_agents(request, cloud)
     return JSONResponse({"agents": [_describe(agent, cloud) for agent in agents], **following})
 
 
@@ -133,18 +125,15 @@ def _find_usable(request: Request, cloud: Cloud) -> CloudAgentRecord:
     return agent
 
 
-def list_routes(bind: Callable[[Handler], Callable[[Request], Awaitable[Response]]]) -> list[Route]:
-    """List the routes."""
-    one = "/v0/agents/{agent}"
-    table: list[tuple[str, str, Handler]] = [
-        ("POST", "/v0/agents", create),
-        ("GET", "/v0/agents", list_agents),
-        ("GET", one, get),
-        ("DELETE", one, remove),
-        ("GET", f"{one}/conversation", show_conversation),
-        ("POST", f"{one}/followup", send_followup),
-        ("POST", f"{one}/stop", stop),
-        ("GET", f"{one}/artifacts", list_artifacts),
-        ("GET", f"{one}/artifacts/download", download),
-    ]
-    return [Route(path, bind(handler), methods=[method]) for method, path, handler in table]
+_ONE = "/v0/agents/{agent}"
+ROUTES: list[tuple[str, str, Handler]] = [
+    ("POST", "/v0/agents", create),
+    ("GET", "/v0/agents", list_agents),
+    ("GET", _ONE, get),
+    ("DELETE", _ONE, remove),
+    ("GET", f"{_ONE}/conversation", show_conversation),
+    ("POST", f"{_ONE}/followup", send_followup),
+    ("POST", f"{_ONE}/stop", stop),
+    ("GET", f"{_ONE}/artifacts", list_artifacts),
+    ("GET", f"{_ONE}/artifacts/download", download),
+]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from segue.sim.cloud.answers import CloudRefusal
+from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal
+from segue.sim.cloud.feed import make_event
 from segue.sim.cloud.launch import (
     CloudLaunchOrder,
     WantedRepository,
@@ -24,18 +24,65 @@ from segue.sim.cloud.launch import (
 )
 from segue.sim.cloud.objects import NO_USAGE, CloudAgentRecord, CloudRunRecord, format_time
 from segue.sim.cloud.requests import CreateAgentBody, CreateRunBody, RepositoryBody, read_body
+from segue.sim.cloud.script import CloudFault
 from segue.sim.cloud.state import Cloud
-from segue.sim.cloud.stream import stream_run
+from segue.system.http.server import drop_connection
+
+
+def stream_run(request: Request, cloud: Cloud, run: CloudRunRecord) -> Response:
+    """Stream the run's events after the reader's last one."""
+    if run.feed.is_expired(cloud.script.retention):
+        raise CloudRefusal("stream_expired")
+    start = run.feed.find_position(request.headers.get("last-event-id"))
+    headers = {
+        "content-type": "text/event-stream",
+        "cache-control": "no-cache",
+        "x-cursor-stream-retention-seconds": str(int(cloud.script.retention)),
+    }
+    fault: CloudFault | None = request.scope["segue.fault"]
+    events = _follow(cloud, run, start)
+    return StreamingResponse(_spoil_stream(request, fault, run, events) if fault else events, headers=headers)
+
+
+async def _follow(cloud: Cloud, run: CloudRunRecord, start: int) -> AsyncIterator[bytes]:
+    async for event in run.feed.follow(start, cloud.script.heartbeat):
+        yield event.encode()
+
+
+async def _spoil_stream(
+    request: Request, fault: CloudFault, run: CloudRunRecord, events: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    if fault.fault == "sse_silent":
+        yield run.feed.make_status_event().encode()
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+    elif fault.fault == "sse_error":
+        code = fault.code or "stream_unavailable"
+        text = fault.message or (ERROR_KINDS[code].message if code in ERROR_KINDS else code)
+        yield run.feed.make_status_event().encode()
+        yield make_event("error", {"code": code, "message": text}).encode()
+    else:
+        async for data in _cut(request, fault, events):
+            yield data
+
+
+async def _cut(request: Request, fault: CloudFault, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield some whole events and half of one, then close the connection."""
+    sent = 0
+    async for data in events:
+        if fault.fault != "sse_cut" or sent < fault.events:
+            yield data
+            sent += 1
+            continue
+        yield data[: len(data) * 2 // 3]
+        await drop_connection(request.scope, request.receive, reset=False)
+        return
+
 
 Handler = Callable[[Request, Cloud], Awaitable[Response]]
 
 
-class _Numbered(Protocol):
-    @property
-    def number(self) -> int: ...
-
-
-_Item = TypeVar("_Item", bound=_Numbered)
+_Item = TypeVar("_Item", CloudAgentRecord, CloudRunRecord)
 
 
 async def create_agent(request: Request, cloud: Cloud) -> Response:
@@ -63,16 +110,8 @@ def _want(repo: RepositoryBody, on_current: bool) -> WantedRepository:
 
 async def list_agents(request: Request, cloud: Cloud) -> Response:
     """List agents, newest first."""
-    pull = request.query_params.get("prUrl")
     archived = request.query_params.get("includeArchived", "true") != "false"
-    found = [
-        agent
-        for agent in cloud.agents.values()
-        if not agent.deleted
-        and (archived or not agent.archived)
-        and (pull is None or any(checkout.pr == pull for checkout in agent.checkouts))
-    ]
-    agents, following = take_page(request, found)
+    agents, following = take_agents(request, cloud, lambda agent: archived or not agent.archived)
     return JSONResponse({"items": [agent.summarize() for agent in agents], **following})
 
 
@@ -191,6 +230,15 @@ def take_page(request: Request, items: Sequence[_Item]) -> tuple[list[_Item], di
     return chosen, {"nextCursor": base64.urlsafe_b64encode(f"n{chosen[-1].number}".encode()).decode()}
 
 
+def take_agents(
+    request: Request, cloud: Cloud, is_wanted: Callable[[CloudAgentRecord], bool] = lambda _agent: True
+) -> tuple[list[CloudAgentRecord], dict[str, str]]:
+    """Return one page of the agents that were not deleted; `prUrl` asks for those of a pull request."""
+    pull = request.query_params.get("prUrl")
+    found = [agent for agent in cloud.agents.values() if not agent.deleted and is_wanted(agent)]
+    return take_page(request, [a for a in found if pull is None or any(c.pr == pull for c in a.checkouts)])
+
+
 def _read_cursor(cursor: str | None) -> int | None:
     if not cursor:
         return None
@@ -209,23 +257,20 @@ def _run(request: Request, cloud: Cloud) -> tuple[CloudAgentRecord, CloudRunReco
     return cloud.find_run(request.path_params["agent"], request.path_params["run"])
 
 
-def list_routes(bind: Callable[[Handler], Callable[[Request], Awaitable[Response]]]) -> list[Route]:
-    """List the routes."""
-    one, runs = "/v1/agents/{agent}", "/v1/agents/{agent}/runs"
-    table: list[tuple[str, str, Handler]] = [
-        ("POST", "/v1/agents", create_agent),
-        ("GET", "/v1/agents", list_agents),
-        ("GET", one, get_agent),
-        ("DELETE", one, delete_agent),
-        ("POST", f"{one}/archive", archive),
-        ("POST", f"{one}/unarchive", archive),
-        ("GET", f"{one}/usage", show_usage),
-        ("GET", f"{one}/artifacts", list_artifacts),
-        ("GET", f"{one}/artifacts/download", download),
-        ("POST", runs, create_run),
-        ("GET", runs, list_runs),
-        ("GET", f"{runs}/{{run}}", get_run),
-        ("GET", f"{runs}/{{run}}/stream", show_stream),
-        ("POST", f"{runs}/{{run}}/cancel", cancel_run),
-    ]
-    return [Route(path, bind(handler), methods=[method]) for method, path, handler in table]
+_ONE, _RUNS = "/v1/agents/{agent}", "/v1/agents/{agent}/runs"
+ROUTES: list[tuple[str, str, Handler]] = [
+    ("POST", "/v1/agents", create_agent),
+    ("GET", "/v1/agents", list_agents),
+    ("GET", _ONE, get_agent),
+    ("DELETE", _ONE, delete_agent),
+    ("POST", f"{_ONE}/archive", archive),
+    ("POST", f"{_ONE}/unarchive", archive),
+    ("GET", f"{_ONE}/usage", show_usage),
+    ("GET", f"{_ONE}/artifacts", list_artifacts),
+    ("GET", f"{_ONE}/artifacts/download", download),
+    ("POST", _RUNS, create_run),
+    ("GET", _RUNS, list_runs),
+    ("GET", f"{_RUNS}/{{run}}", get_run),
+    ("GET", f"{_RUNS}/{{run}}/stream", show_stream),
+    ("POST", f"{_RUNS}/{{run}}/cancel", cancel_run),
+]

@@ -22,8 +22,7 @@ from typing import NoReturn
 if not __package__:  # run by path: the package must be found
     sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from segue.sim.cursor.flags import CursorFlags, CursorRefusal, read_flags
-from segue.sim.cursor.permissions import is_permitted, write_defaults
+from segue.sim.cursor.flags import CursorFlags, CursorRefusal, is_permitted, read_flags, write_defaults
 from segue.sim.cursor.script import count_launch, count_turn, find_last_session, is_logged_in, load_script
 from segue.sim.cursor.stream import CursorOutput
 from segue.sim.script import BadScript, ProgramScript

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,8 +16,7 @@ from starlette.routing import Route
 from segue.sim.llm import chat, gemini, messages, responses
 from segue.sim.llm.script import LlmAnswer, LlmEntry, LlmRequest, LlmScript, compose_answer, pick_entry
 from segue.sim.llm.wire import BadRequest
-from segue.sim.request_log import LoggedRequest, RequestLog, refuse_web_page
-from segue.sim.script import Deck, check_script
+from segue.sim.services import LoggedRequest, ScriptPlayer, refuse_web_page
 from segue.system.http.server import drop_connection
 
 
@@ -41,19 +40,17 @@ MESSAGES = Dialect(
 GEMINI = Dialect(gemini.read_request, gemini.build_document, gemini.build_stream, gemini.build_error)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class LlmService:
-    """The state of one simulator."""
+    """One simulator."""
 
-    script: LlmScript
-    deck: Deck[LlmEntry]
-    log: RequestLog = field(default_factory=RequestLog)
+    player: ScriptPlayer[LlmScript]
 
     async def complete(self, request: Request, dialect: Dialect) -> Response:
         """Answer a request in its dialect."""
         if refusal := refuse_web_page(request):
             return refusal
-        logged = self.log.add(request, await request.body())
+        logged = self.player.log.add(request, await request.body())
         response = await self._answer(request, dialect, logged)
         logged.status = response.status_code
         return response
@@ -66,7 +63,7 @@ class LlmService:
             asked = dialect.read_request(body)
         except BadRequest as error:
             return JSONResponse(dialect.build_error(400, str(error)), 400)
-        entry = pick_entry(self.deck, asked)
+        entry = pick_entry(self.player.deck, asked)
         logged.fault = "" if entry.cut is None else "cut"
         await asyncio.sleep(entry.delay)
         if entry.status >= 400:
@@ -76,40 +73,26 @@ class LlmService:
 
     async def count(self, request: Request) -> Response:
         """Answer `POST /v1/messages/count_tokens`, and Google's `countTokens`."""
-        self.log.add(request, await request.body()).status = 200
+        self.player.log.add(request, await request.body()).status = 200
         tokens = max(1, len(await request.body()) // 4)
         return JSONResponse({"input_tokens": tokens, "totalTokens": tokens})
 
     async def list_models(self, request: Request) -> Response:
         """Answer `GET /v1/models`."""
-        self.log.add(request, b"").status = 200 if _key(request) else 401
+        self.player.log.add(request, b"").status = 200 if _key(request) else 401
         if not _key(request):
             return JSONResponse(chat.build_error(401, "No API key was given."), 401)
         items = [
             {"id": name, "object": "model", "type": "model", "created": 0, "owned_by": "segue"}
-            for name in self.script.models
+            for name in self.player.script.models
         ]
         return JSONResponse({"object": "list", "data": items, "has_more": False})
-
-    async def load(self, request: Request) -> Response:
-        """Play another script from its beginning or, for `/_sim/on`, put entries before the others."""
-        if refusal := refuse_web_page(request):
-            return refusal
-        try:
-            script = check_script(await request.json(), LlmScript)
-        except ValueError as error:
-            return JSONResponse(chat.build_error(400, str(error)), 400)
-        if request.url.path.endswith("/on"):
-            self.deck.put_first(script.on)
-        else:
-            self.script, self.deck = script, Deck(script.on)
-        return JSONResponse({})
 
 
 def llm_app(script: LlmScript | None = None) -> Starlette:
     """Build the app."""
-    script = script or LlmScript()
-    service = LlmService(script, Deck(script.on))
+    player = ScriptPlayer(LlmScript, script)
+    service = LlmService(player)
 
     def speak(dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
@@ -127,9 +110,7 @@ def llm_app(script: LlmScript | None = None) -> Starlette:
             Route("/v1beta/models/{model}:streamGenerateContent", speak(GEMINI), methods=["POST"]),
             Route("/v1beta/models/{model}:countTokens", service.count, methods=["POST"]),
             Route("/v1/models", service.list_models),
-            Route("/_sim/log", service.log.answer, methods=["GET", "DELETE"]),
-            Route("/_sim/script", service.load, methods=["POST"]),
-            Route("/_sim/on", service.load, methods=["POST"]),
+            *player.routes(),
         ]
     )
 

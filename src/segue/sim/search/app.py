@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,22 +13,27 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.sim.request_log import RequestLog, refuse_web_page
-from segue.sim.script import Deck, check_script
-from segue.sim.search import shapes
-from segue.sim.search.script import SearchApi, SearchEntry, SearchScript, pick_entry
+from segue.sim.search.script import (
+    SearchApi,
+    SearchEntry,
+    SearchScript,
+    build_error,
+    build_results,
+    build_silence,
+    pick_entry,
+)
+from segue.sim.services import ScriptPlayer, refuse_web_page
 from segue.system.http.server import drop_connection
 
 _MAX_RESULTS = 20
 _FORBIDDEN = "<!doctype html><title>403 Forbidden</title><h1>Forbidden</h1>"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SearchService:
-    """The state of one simulator."""
+    """One simulator."""
 
-    deck: Deck[SearchEntry]
-    log: RequestLog = field(default_factory=RequestLog)
+    player: ScriptPlayer[SearchScript]
 
     async def searxng_or_tavily(self, request: Request) -> Response:
         """Answer `/search`: GET is SearXNG, POST with JSON is Tavily."""
@@ -41,7 +46,7 @@ class SearchService:
     async def _serve(self, request: Request, api: SearchApi) -> Response:
         if refusal := refuse_web_page(request):
             return refusal
-        logged = self.log.add(request, await request.body())
+        logged = self.player.log.add(request, await request.body())
         response = await self._answer(request, api, logged.body)
         logged.status = response.status_code
         return response
@@ -52,37 +57,22 @@ class SearchService:
         asked = body if api == "tavily" else request.query_params
         query = str(asked.get("query" if api == "tavily" else "q"))
         most = int(asked.get({"tavily": "max_results", "brave": "count"}.get(api, ""), _MAX_RESULTS))
-        entry = pick_entry(self.deck, api, query)
+        entry = pick_entry(self.player.deck, api, query)
         await asyncio.sleep(entry.delay)
         if entry.fault is not None:
             return _fail(request, api, query, entry)
-        return JSONResponse(shapes.build_results(api, query, entry.results[:most]), headers=entry.headers)
-
-    async def load(self, request: Request) -> Response:
-        """Play another script from its beginning or, for `/_sim/on`, put entries before the others."""
-        if refusal := refuse_web_page(request):
-            return refusal
-        try:
-            script = check_script(await request.json(), SearchScript)
-        except ValueError as error:
-            return JSONResponse({"error": str(error)}, 400)
-        if request.url.path.endswith("/on"):
-            self.deck.put_first(script.on)
-        else:
-            self.deck = Deck(script.on)
-        return JSONResponse({})
+        return JSONResponse(build_results(api, query, entry.results[:most]), headers=entry.headers)
 
 
 def search_app(script: SearchScript | None = None) -> Starlette:
     """Build the app."""
-    service = SearchService(Deck((script or SearchScript()).on))
+    player = ScriptPlayer(SearchScript, script)
+    service = SearchService(player)
     return Starlette(
         routes=[
             Route("/search", service.searxng_or_tavily, methods=["GET", "POST"]),
             Route("/res/v1/web/search", service.brave),
-            Route("/_sim/log", service.log.answer, methods=["GET", "DELETE"]),
-            Route("/_sim/script", service.load, methods=["POST"]),
-            Route("/_sim/on", service.load, methods=["POST"]),
+            *player.routes(),
         ]
     )
 
@@ -95,21 +85,19 @@ def _refuse(request: Request, api: SearchApi, body: Any) -> Response | None:
         return None if request.query_params.get("q") else JSONResponse({"error": "No query"}, 400)
     if api == "brave":
         if not request.headers.get("x-subscription-token"):
-            return JSONResponse(
-                shapes.build_error(api, 422, "VALIDATION", "x-subscription-token: required"), 422
-            )
+            return _refusal(api, 422, "VALIDATION", "x-subscription-token: required")
         asked = request.query_params
         good = (
             0 < len(asked.get("q", "")) <= 400 and 1 <= int(asked.get("count", _MAX_RESULTS)) <= _MAX_RESULTS
         )
         words = "Unable to validate request parameter(s)"
-        return None if good else JSONResponse(shapes.build_error(api, 422, "VALIDATION", words), 422)
+        return None if good else _refusal(api, 422, "VALIDATION", words)
     if not request.headers.get("authorization", "").startswith("Bearer "):
         return _bad_key(api)
     good = (
         isinstance(body, dict) and bool(body.get("query")) and 0 <= body.get("max_results", 5) <= _MAX_RESULTS
     )
-    return None if good else JSONResponse(shapes.build_error(api, 400, "", "Query is missing."), 400)
+    return None if good else _refusal(api, 400, "", "Query is missing.")
 
 
 def _fail(request: Request, api: SearchApi, query: str, entry: SearchEntry) -> Response:
@@ -117,9 +105,9 @@ def _fail(request: Request, api: SearchApi, query: str, entry: SearchEntry) -> R
         "html": Response("<html>Sign in to the network</html>", media_type="text/html"),
         "junk": JSONResponse({"results": "none", "web": ["?"]}),
         "no_json": Response(_FORBIDDEN, 403, media_type="text/html"),
-        "silent": JSONResponse(shapes.build_silence(query)),
+        "silent": JSONResponse(build_silence(query)),
         "bad_key": _bad_key(api),
-        "cut": StreamingResponse(_cut(request, shapes.build_results(api, query, entry.results))),
+        "cut": StreamingResponse(_cut(request, build_results(api, query, entry.results))),
     }
     refusals = {
         "down": (entry.status, "INTERNAL_ERROR", "Something went wrong."),
@@ -130,14 +118,20 @@ def _fail(request: Request, api: SearchApi, query: str, entry: SearchEntry) -> R
     if entry.fault in plain:
         return plain[entry.fault]
     status, code, words = refusals[entry.fault]
-    return JSONResponse(shapes.build_error(api, status, code, words), status, entry.headers)
+    return _refusal(api, status, code, words, entry.headers)
+
+
+def _refusal(
+    api: SearchApi, status: int, code: str, words: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    return JSONResponse(build_error(api, status, code, words), status, headers)
 
 
 def _bad_key(api: SearchApi) -> Response:
     if api == "brave":
         words = "The provided subscription token is invalid."
-        return JSONResponse(shapes.build_error(api, 422, "SUBSCRIPTION_TOKEN_INVALID", words), 422)
-    return JSONResponse(shapes.build_error(api, 401, "", "Unauthorized: missing or invalid API key."), 401)
+        return _refusal(api, 422, "SUBSCRIPTION_TOKEN_INVALID", words)
+    return _refusal(api, 401, "", "Unauthorized: missing or invalid API key.")
 
 
 async def _cut(request: Request, document: dict[str, Any]) -> AsyncIterator[bytes]:

@@ -30,8 +30,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segue.sim.stet.call import StetCall
-from segue.sim.stet.script import Hunk, StetFailure, StetScript, find_problems, split_diff
+from segue.sim.stet.call import Hunk, StetCall, StetFailure, StetScript, find_problems, split_diff
 
 REASONS = ("false_positive", "already_correct", "wrong_suggestion", "out_of_scope")
 COMMANDS = ("start", "run", "rerun", "finish", "cleanup", "status", "list", "dismiss", "doctor")

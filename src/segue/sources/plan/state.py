@@ -23,7 +23,7 @@ from segue.system.files import exclusive, private_folder, write_atomic, write_er
 
 SCHEMA = 1
 KEPT_PLANS = 100
-"""How many tasks' plan texts the file keeps: it is rewritten for every task and must stay small."""
+"""The number of plan texts that the file keeps: it is rewritten for every task and must stay small."""
 
 _LONG = ("completed_task_indices", "completed_task_keys", "task_hashes")
 _COMPACT = (",", ":")
@@ -48,14 +48,14 @@ class CorruptState(SourceError):
         super().__init__(
             f"The state file {path} is corrupted: {reason}.",
             kept="The file was left as it is.",
-            hint=hint or "Mend it, or move it away: then the plan starts from its first task.",
+            hint=hint or "Fix it, or move it away: then the plan starts from its first task.",
         )
         self.path = path
 
 
 @dataclass(frozen=True, slots=True)
 class PlanState:
-    """What has been achieved of a plan."""
+    """The progress of a plan."""
 
     plan_path: str
     repo_path: str
@@ -69,7 +69,7 @@ class PlanState:
     last_completed_ref: str | None = None
     plan_hash: str | None = None
     task_hashes: Mapping[str, str] = field(default_factory=dict)
-    """What the text of each task was when it was completed, so that a renumbered plan is noticed."""
+    """A hash of each task's text when it was completed, so that a renumbered plan is noticed."""
     run: str | None = None
     seq: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class PlanState:
 
     @property
     def edited(self) -> bool:
-        """Whether somebody other than Segue wrote the file it was read from."""
+        """True if somebody other than Segue wrote the file it was read from."""
         return self.origin is not None and self.origin.get("digest") != _digest(self.origin)
 
     @property
@@ -109,7 +109,7 @@ class PlanState:
         )
 
     def has(self, key: str) -> bool:
-        """Whether the task is completed."""
+        """Return whether the task is completed."""
         return int(key) in self.indices if _INDEX.fullmatch(key) else key in self.others
 
     def _with(self, key: str) -> PlanState:
@@ -157,7 +157,7 @@ def pair_key(plan: Path, repo: Path) -> str:
 
 
 def state_path(state_dir: Path, plan: Path, repo: Path) -> Path:
-    """Where the state of the pair stands."""
+    """Return the path of the state file of the pair."""
     return state_dir / "plans" / f"{pair_key(plan, repo)}.json"
 
 
@@ -182,7 +182,7 @@ def load(path: Path) -> PlanState | None:
 def save(path: Path, state: PlanState) -> None:
     """Write the state file, whole or not at all, with one field on each line."""
     private_folder(path.parent)
-    # ASCII only: a path may hold bytes that are no text, which other encodings cannot carry.
+    # ASCII only: a path may contain bytes that are not text, which other encodings cannot represent.
     document = state.document()
     texts = {name: _encode(name, value) for name, value in document.items()}
     texts["digest"] = json.dumps(_digest_of(document, texts))

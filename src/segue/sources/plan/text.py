@@ -33,7 +33,7 @@ _LONGEST_TITLE = 80
 
 @dataclass(frozen=True, slots=True)
 class ParsedPlan:
-    """What was understood of a plan. `lost` are the notices about sections that no task would carry."""
+    """A plan as it was understood; `lost` are notices about sections that belong to no task."""
 
     tasks: tuple[Task, ...]
     notices: tuple[Notice, ...]
@@ -116,7 +116,7 @@ def _key(number: str) -> str | None:
 
 
 def _sections(lines: list[str], fences: list[int], rule: _Rule) -> list[_Section]:
-    """Cut the lines; the first section is what stands before any task and may be empty."""
+    """Cut the lines; the first section is the text before any task and may be empty."""
     starts: list[tuple[int, _Start]] = [(0, (None, ""))]
     level = 0
     for number, line in enumerate(lines):
@@ -140,7 +140,7 @@ def _without_duplicates(sections: list[_Section]) -> tuple[list[_Section], list[
             continue
         known = first.setdefault(section.key, section)
         if known is not section:
-            text = f"Task {section.key} stands here and on line {known.start + 1}: give each its own number."
+            text = f"Task {section.key} is here and on line {known.start + 1}: give each its own number."
             lost.append(Notice(section.start + 1, text))
     return list(first.values()), lost
 
@@ -195,14 +195,14 @@ def _near_miss(line: str, section: _Section, lenient: bool) -> str:
 
 def _fenced_task(line: str, fence: int) -> str:
     return (
-        f"{_quoted(line)} stands in the code block opened on line {fence} and is read as a task even so: "
+        f"{_quoted(line)} is in the code block opened on line {fence} and is read as a task even so: "
         "indent it if it is only an example, or use --plan-format lenient, which skips code blocks."
     )
 
 
 def _fenced(line: str, fence: int) -> str:
     return (
-        f"{_quoted(line)} stands in the code block opened on line {fence} and is not read as a task: "
+        f"{_quoted(line)} is in the code block opened on line {fence} and is not read as a task: "
         "move it out of the block if it should be one."
     )
 
@@ -210,7 +210,7 @@ def _fenced(line: str, fence: int) -> str:
 def _remarks(
     lines: list[str], fences: list[int], sections: list[_Section], lenient: bool
 ) -> Iterator[Notice]:
-    """What a person may like to know about sections that are read as they should be."""
+    """Return notices about sections that are read correctly but may surprise."""
     for section in sections:
         if section.key is None and not section.is_preamble:
             if lenient and not _LOOKS_LIKE_TASK.match(lines[section.start]):
@@ -225,7 +225,7 @@ def _remarks(
 
 
 def _swallowed(lines: list[str], fences: list[int], section: _Section) -> Iterator[Notice]:
-    """A task's body goes on to the next task heading, over chapters that are likely not meant for it."""
+    """Return notices about chapters that a task's body includes although they are likely not meant for it."""
     # Within the plan `##` may well be a task's own subheading; after the last task it rarely is.
     level = 2 if section.end == len(lines) else 1
     inside = range(section.start + 1, section.end)

@@ -1,4 +1,4 @@
-"""What an agent should know beside its task: sections of spec, plan and constitution that fit the room."""
+"""Context for an agent beside its task: the sections of spec, plan and constitution that fit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stories_of(task: Task) -> tuple[str, ...]:
 
 
 def criteria(task: Task, spec: Spec, whole_stories: Iterable[str]) -> tuple[Criterion, ...]:
-    """What must hold: the task's own text, the requirements it quotes, and scenarios of whole stories."""
+    """Return the criteria: the task's text, the requirements it quotes, and scenarios of whole stories."""
     found = [Criterion("task", task.text)]
     found += [Criterion(key, text) for key, text in spec.quoted(task.text).items()]
     stories = _stories(spec, whole_stories)

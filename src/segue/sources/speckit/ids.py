@@ -14,7 +14,7 @@ _ATOM = (
     rf"{_SUFFIX}(?![A-Za-z0-9]|_[A-Za-z0-9])"
 )
 _ID = rf"{_ATOM}(?:(?:[/&+–—-]|\.\.|, ?){_ATOM})*"
-# A label holds a word, everything else before an id holds none: so no text can be read in two ways.
+# A label contains a word, everything else before an id contains none: no text can be read in two ways.
 _LABEL = r"\[(?=[^\[\]]{1,40}\])[^\w\[\]]*\w[^\[\]]*\]"
 _BEFORE = rf"(?:{_LABEL}|[^\w]|_)*?"
 _NAMED = re.compile(rf"({_BEFORE})({_ID})", re.DOTALL)
@@ -33,7 +33,7 @@ class Named:
     title: str
     before: str
     struck: bool
-    """Whether the id, or all that follows, is struck through."""
+    """True if the id, or all that follows, is struck through."""
 
 
 def named(text: str) -> Named | None:
@@ -57,7 +57,7 @@ def atoms(id_: str) -> tuple[str, ...]:
 
 
 def is_struck(text: str) -> bool:
-    """Whether all words are struck through, but for a remark at the end."""
+    """Return whether all words are struck through, except for a remark at the end."""
     return _STRUCK.fullmatch(text) is not None
 
 

@@ -37,19 +37,19 @@ class Line:
     number: int
     text: str
     offset: int
-    """Where its text begins, in bytes from the start of the file."""
+    """The start of its text, in bytes from the start of the file."""
     block: int = 0
 
     @property
     def indent(self) -> int:
-        """How many columns it is indented."""
+        """The number of columns it is indented."""
         text = self.text.expandtabs(4)
         return len(text) - len(text.lstrip())
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading, the line it stands on and its level."""
+    """A heading with its line and its level."""
 
     number: int
     level: int
@@ -83,7 +83,7 @@ def heading(line: Line) -> Heading | None:
 
 
 def list_item(line: Line) -> str | None:
-    """What stands after the bullet or the number; None if the line is no list item."""
+    """Return the text after the bullet or the number; None if the line is not a list item."""
     found = None if line.block else _LIST_ITEM.match(line.text)
     return found[2] if found else None
 
@@ -133,7 +133,7 @@ def _hidden(raw: Sequence[str]) -> Iterator[int]:
 
 
 def _front_matter(raw: Sequence[str]) -> int:
-    """How many lines at the start are front matter."""
+    """Return the number of lines of front matter at the start."""
     if raw[0].removeprefix("\ufeff").rstrip() != "---":
         return 0
     ends = (n for n in range(1, len(raw)) if raw[n].rstrip() in ("---", "..."))

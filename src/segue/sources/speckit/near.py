@@ -1,4 +1,4 @@
-"""What looks like tasks in a tasks.md without any box that has an id, so that a refusal can name it."""
+"""Finds what looks like tasks in a tasks.md without any box that has an id, so that a refusal can name it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TASK_N = re.compile(r"[\W_]*task\s*#?[0-9]", re.IGNORECASE)
 
 
 def near_misses(lines: Sequence[Line]) -> dict[str, int]:
-    """How many of each kind were seen."""
+    """Counts of each kind that was seen."""
     seen: Counter[str] = Counter()
     for line in lines:
         if not line.block and line.text.strip() and (kind := _kind(line)):

@@ -56,7 +56,7 @@ def _list_below(section: Iterable[Line]) -> list[Line]:
 
 
 def _items(lines: Iterable[Line]) -> list[str]:
-    """List items, and lines that begin with Given, each with what goes on below it."""
+    """Return list items, and lines that begin with Given, each with the lines that continue it."""
     items: list[str] = []
     least: int | None = None
     for line in lines:

@@ -169,7 +169,7 @@ class SpecKit(Source):
                     kept=_KEPT,
                     hint="Write `[ ]` in its box if it is to be done.",
                 )
-            # The state first: a tick that is missing after a crash can be told from it, a record cannot.
+            # The state first: after a crash a missing tick can be restored from it, not vice versa.
             self._save(box.key, box.fingerprint, completion)
             if box.status is TaskStatus.PENDING:
                 self._write_mark(box, self._read().parsed.tick)

@@ -63,7 +63,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What was understood of spec.md."""
+    """A spec.md as it was understood."""
 
     stories: Mapping[str, Story] = field(default_factory=dict)
     requirements: Mapping[str, str] = field(default_factory=dict)
@@ -198,7 +198,7 @@ def _requirements(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
 
 
 def _definition(lines: Sequence[Line], index: int) -> str:
-    """The line that defines a requirement, with what is indented below it (or stands below its heading)."""
+    """Return the line that defines a requirement, with the lines indented below it or below its heading."""
     first, is_heading = lines[index], heading(lines[index]) is not None
     last = index
     for number in range(index + 1, len(lines)):

@@ -22,7 +22,7 @@ CANNOT_PROCEED = "Cannot proceed: state file is missing or corrupted."
 FAILED = "failed"
 
 _TEXT = (str, type(None))
-_HINT = "Mend it, or move it away: the ticks in tasks.md are kept, and `segue run` begins a new one."
+_HINT = "Fix it, or move it away: the ticks in tasks.md are kept, and `segue run` starts a new one."
 _TOP = {"run": _TEXT, "head_branch": _TEXT, "digest": _TEXT, "seq": (int,), "tasks": (dict,)}
 _ENTRY = {
     "status": (str,),
@@ -43,7 +43,7 @@ class UnusableState(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """What is known of one task."""
+    """The record of one task."""
 
     status: str
     """`done`, `failed`, `skipped` or `pending`."""
@@ -61,17 +61,17 @@ class TaskRecord:
 
     @property
     def is_done(self) -> bool:
-        """Whether the task was completed."""
+        """True if the task was completed."""
         return self.status == TaskStatus.DONE
 
     def document(self) -> dict[str, Any]:
-        """The fields as they stand in the file."""
+        """Return the fields as they are in the file."""
         return {**{name: getattr(self, name) for name in _ENTRY}, **self.extra}
 
 
 @dataclass(frozen=True, slots=True)
 class SpecState:
-    """What has been achieved of a feature."""
+    """The progress of a feature."""
 
     tasks: Mapping[str, TaskRecord] = field(default_factory=dict)
     """By key, in the order in which they were last recorded."""
@@ -84,7 +84,7 @@ class SpecState:
 
     @property
     def edited(self) -> bool:
-        """Whether somebody other than Segue wrote the file it was read from."""
+        """True if somebody other than Segue wrote the file it was read from."""
         return self.origin is not None and self.origin.get("digest") != _digest(self.origin)
 
     @property
@@ -93,12 +93,12 @@ class SpecState:
         return frozenset(key for key, record in self.tasks.items() if record.is_done)
 
     def has(self, key: str, text: str) -> bool:
-        """Whether this very task is completed; one that was written by hand may lack the fingerprint."""
+        """Return whether this very task is completed; a record written by hand may lack the fingerprint."""
         record = self.tasks.get(key)
         return record is not None and record.is_done and record.text in (None, text)
 
     def skips(self, key: str, text: str) -> bool:
-        """Whether a person decided to leave this very task out."""
+        """Return whether a person decided to leave this very task out."""
         record = self.tasks.get(key)
         return record is not None and record.status == TaskStatus.SKIPPED and record.text in (None, text)
 

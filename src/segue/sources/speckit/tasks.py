@@ -42,12 +42,12 @@ _STATUS = {" ": TaskStatus.PENDING, "x": TaskStatus.DONE, "X": TaskStatus.DONE, 
 
 @dataclass(frozen=True, slots=True)
 class BoxTask:
-    """A task as it stands in tasks.md."""
+    """A task as it is in tasks.md."""
 
     key: str
     title: str
     text: str
-    """What stands behind the box, and the lines that belong to it."""
+    """The text after the box, and the lines that belong to it."""
     status: TaskStatus
     line: int
     offset: int
@@ -70,7 +70,7 @@ class BoxTask:
 
 @dataclass(frozen=True, slots=True)
 class ParsedTasks:
-    """What was understood of tasks.md; `seen` says what looked like tasks when there are none."""
+    """A tasks.md as it was understood; `seen` says what looked like tasks if there are none."""
 
     tasks: tuple[BoxTask, ...]
     notices: tuple[Notice, ...] = ()
@@ -224,7 +224,7 @@ def _details(lines: Sequence[Line], box: _Box, starts: set[int]) -> list[str]:
 
 
 def _stories(labels: Sequence[str], box: _Box) -> tuple[str, ...]:
-    """By label, wherever on the line it stands; else by the nearest heading that names a story."""
+    """Find stories by label, anywhere on the line; else by the nearest heading that names one."""
     found = [story for label in labels for story in stories_in(label, at_start=True)]
     if not found:
         found = [
@@ -243,7 +243,7 @@ def _phase(headings: Sequence[Heading]) -> str:
 
 
 def _numbered(tasks: Sequence[BoxTask], notices: list[Notice]) -> list[BoxTask]:
-    """Ids are not unique in real files: from the second on they are told apart as `T056#2`."""
+    """Make ids unique, which they are not in real files: the second T056 becomes `T056#2`."""
     count: Counter[str] = Counter()
     first: dict[str, int] = {}
     result = []
@@ -254,7 +254,7 @@ def _numbered(tasks: Sequence[BoxTask], notices: list[Notice]) -> list[BoxTask]:
             result.append(task)
             continue
         key = f"{task.key}#{count[task.key]}"
-        text = f"{task.key} stands here and on line {first[task.key]} already; this one is called {key}."
+        text = f"{task.key} is here and on line {first[task.key]} too; this one is called {key}."
         notices.append(Notice(task.line, text))
         result.append(replace(task, key=key))
     return result
@@ -263,7 +263,7 @@ def _numbered(tasks: Sequence[BoxTask], notices: list[Notice]) -> list[BoxTask]:
 def _remarks(tasks: Sequence[BoxTask]) -> Iterator[Notice]:
     for task in tasks:
         if task.status is TaskStatus.CANCELLED:
-            why = "it is struck through" if task.mark == " " else f"its box holds {task.mark!r}"
+            why = "it is struck through" if task.mark == " " else f"its box contains {task.mark!r}"
             yield Notice(task.line, f"{task.key} is neither pending nor done: {why}.")
         elif task.status is TaskStatus.PENDING and len(atoms(task.id)) > 1:
             yield Notice(task.line, f"{task.key} names several ids; it is carried as one task.")

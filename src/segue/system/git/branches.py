@@ -17,18 +17,15 @@ _CHAIN = "refs/segue/chain"
 """The head of the chain of remote branches, kept in the user's repository outside its branches."""
 
 
-@dataclass(frozen=True, slots=True)
 class LocalBranches:
     """A branch per task in the user's own work tree; each starts where the last one ended."""
 
-    repo: Repository
-    prefix: str
-    """The part of a branch name before the task's key: `segue/001-login`."""
-
-    @property
-    def root(self) -> Path:
-        """The work tree."""
-        return self.repo.root
+    def __init__(self, repo: Repository, prefix: str) -> None:
+        """`prefix` is the part of a branch name before the task's key: `segue/001-login`."""
+        self.repo, self.prefix, self.root = repo, prefix, repo.root
+        self.snapshot, self.files_since, self.commit = repo.snapshot, repo.files_since, repo.commit
+        self.set_aside, self.find_commit = repo.set_aside, repo.find_commit
+        self.diff, self.checkout = repo.diff, repo.checkout
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:
         """Switch to the task's branch, which is created from the head of the chain or the current commit."""
@@ -63,36 +60,6 @@ class LocalBranches:
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002
         """Return what a launch left: a snapshot of the work tree."""
         return await self.repo.snapshot()
-
-    async def snapshot(self) -> Snapshot:
-        """Return a snapshot of the work tree."""
-        return await self.repo.snapshot()
-
-    async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
-        """Return the paths that differ between two snapshots."""
-        return await self.repo.files_since(base, now)
-
-    async def commit(self, message: str) -> str | None:
-        """Commit everything on the task's branch."""
-        return await self.repo.commit(message)
-
-    async def set_aside(self, message: str) -> str:
-        """Move all uncommitted changes out of the work tree and return where they are kept."""
-        return await self.repo.set_aside(message)
-
-    async def find_commit(self, base: str, mark: str) -> str | None:
-        """Return the commit after `base` whose message contains the mark."""
-        return await self.repo.find_commit(base, mark)
-
-    async def diff(self, base: str, head: str) -> str:
-        """Return the diff between two commits."""
-        return await self.repo.diff(base, head)
-
-    @asynccontextmanager
-    async def checkout(self, head: str) -> AsyncIterator[Path]:
-        """Yield a folder in which the commit can be tested."""
-        async with self.repo.checkout(head) as folder:
-            yield folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class RequestGuard:
                 await _drain(receive)
             await send_error(send, refused.status, str(refused))
         else:
-            await self._app(scope, _replay(body, receive), send)
+            await self._app(scope, replay(body, receive), send)
 
     def _check(self, scope: Scope) -> None:
         hosts = _values(scope, b"host")
@@ -156,7 +156,7 @@ def _without_port(host: str) -> str:
     return name if colon and (port.isdecimal() or not port) and not host.endswith("]") else host
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def replay(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that yields the body once, and then only the end of the connection."""
     given = False
 

@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Protocol
+from threading import Thread
+from typing import IO
 
 from segue.domain.errors import ToolMissing
-from segue.system.process.environment import child_environment
-from segue.system.process.group import own_group, portable, startable
+from segue.system.process.group import Tree, own_group, startable
 
-_KEPT_BYTES = 64 * 1024
+_NAMES = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
+        *("TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+        *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("SSH_AUTH_SOCK", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME"),
+        *("GIT_COMMITTER_EMAIL", "GIT_SSL_CAINFO", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
+        *("GIT_CONFIG_NOSYSTEM", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA"),
+        *("LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "USERPROFILE", "USERNAME"),
+        *("USERDOMAIN", "HOMEDRIVE", "HOMEPATH", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "OS"),
+    )
+)
+_PREFIXES = ("LC_", "XDG_")
+
+
+def child_environment(passed: Iterable[str] = (), extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return a child's environment: the allowed variables, those named in `passed`, and `extra`."""
+    names, known = set(passed), dict(os.environ)
+    kept = {name: known[name] for name in known if name in names or _allowed(name)}
+    return {**kept, **(extra or {})}
+
+
+@cache
+def _allowed(name: str) -> bool:
+    upper = name.upper()
+    return upper in _NAMES or upper.startswith(_PREFIXES)
+
+
+_KEPT_BYTES = _CHUNK = 64 * 1024
+_LAST_WORDS = 2.0
+"""Seconds that the end of a pipe may take after the tool's exit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +60,41 @@ class Captured:
     err: bytes
 
 
-class Pump(Protocol):
-    """Feeds a tool and collects its output: see `pump_posix` and `pump_threads`."""
+class Pump:
+    """Feeds a tool and collects its output, with a thread for each pipe: Windows cannot wait for several."""
 
-    kept: dict[str, bytearray]
-    timed_out: bool
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> None:
+        self._process, self._stdin, self._limit = process, stdin, limit
+        self._tree = Tree(process)
+        self.kill = self._tree.kill
+        self.kept = {"out": bytearray(), "err": bytearray()}
 
-    def run(self, timeout: float) -> None:
-        """Work in a thread until the tool has exited."""
+    def run(self) -> None:
+        """Return when the tool has exited and was read, even if a grandchild keeps its pipes open."""
+        process = self._process
+        threads = [
+            *([Thread(target=self._feed, args=(process.stdin,), daemon=True)] if process.stdin else []),
+            Thread(target=self._take, args=(process.stdout, self.kept["out"]), daemon=True),
+            Thread(target=self._take, args=(process.stderr, self.kept["err"]), daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        process.wait()
+        self.kill()
+        deadline = time.monotonic() + _LAST_WORDS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
-    def kill(self) -> None:
-        """Kill the tool with all its children; harmless when it is gone."""
+    def _feed(self, pipe: IO[bytes]) -> None:
+        unsent = memoryview(self._stdin)
+        with contextlib.suppress(OSError), pipe:
+            while unsent:
+                unsent = unsent[os.write(pipe.fileno(), unsent[:_CHUNK]) :]
+
+    def _take(self, pipe: IO[bytes], kept: bytearray) -> None:
+        with contextlib.suppress(OSError), pipe:
+            while data := pipe.read(_CHUNK):
+                kept += data[: self._limit - len(kept)]
 
 
 async def capture(
@@ -53,17 +110,18 @@ async def capture(
     Raises ToolMissing when there is no such program and TimeoutError when it took too long; on that and on
     cancellation the group is killed before this returns.
     """
-    process = _start(argv, cwd, child_environment() if env is None else dict(env))
-    pump = _pump(process, stdin, limit)
-    pumping = asyncio.get_running_loop().run_in_executor(None, pump.run, timeout)
+    process = _start(argv, cwd, child_environment() if env is None else dict(env), bool(stdin))
+    pump = Pump(process, stdin, limit)
+    pumping = asyncio.get_running_loop().run_in_executor(None, pump.run)
     try:
-        await asyncio.shield(pumping)
-    except asyncio.CancelledError:
+        async with asyncio.timeout(timeout):
+            await asyncio.shield(pumping)
+    except (TimeoutError, asyncio.CancelledError) as error:
         pump.kill()
         await pumping
+        if isinstance(error, TimeoutError):
+            raise TimeoutError(f"{argv[0]} did not end within {timeout:g} s") from None
         raise
-    if pump.timed_out:
-        raise TimeoutError(f"{argv[0]} did not end within {timeout:g} s")
     return Captured(process.returncode, bytes(pump.kept["out"]), bytes(pump.kept["err"]))
 
 
@@ -80,11 +138,18 @@ def probe(
             return None
 
 
-def _start(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start(argv: Sequence[str], cwd: Path, env: dict[str, str], is_fed: bool) -> subprocess.Popen[bytes]:
     command, pipe = startable(argv, env), subprocess.PIPE
     try:
         return subprocess.Popen(
-            command, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, **own_group()
+            command,
+            cwd=cwd,
+            env=env,
+            stdin=pipe if is_fed else subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+            **own_group(),
         )
     except FileNotFoundError as error:
         if error.filename not in (command[0], None) or not cwd.is_dir():
@@ -92,13 +157,3 @@ def _start(argv: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.Po
         raise ToolMissing(
             f"{argv[0]} cannot be found", hint=f"Install {argv[0]} or put its folder on PATH."
         ) from error
-
-
-def _pump(process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> Pump:
-    if sys.platform != "win32" and not portable():
-        from segue.system.process.pump_posix import SelectorPump
-
-        return SelectorPump(process, stdin, limit)
-    from segue.system.process.pump_threads import ThreadPump
-
-    return ThreadPump(process, stdin, limit)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from segue.system.identity import is_dead, pid_of
@@ -72,9 +71,7 @@ class OutputReader:
     def __enter__(self) -> OutputReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         for fd in self._open.values():
             os.close(fd)
         self._open.clear()

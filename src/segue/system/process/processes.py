@@ -8,16 +8,13 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from segue.system.files import private_folder
-from segue.system.process.capture import Captured, capture
-from segue.system.process.environment import child_environment
+from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.process.folder import JobFolder, OutputReader, RunFolder, Stream
-from segue.system.process.link import Link
 from segue.system.process.orphans import end_lost, end_orphans, patience
-from segue.system.process.watch import AdoptedWatch, Command, JobWatch, OwnWatch
+from segue.system.process.watch import AdoptedWatch, Command, JobWatch, Link, OwnWatch
 
 __all__ = [
     "Captured",
@@ -92,9 +89,7 @@ class Processes:
     async def __aenter__(self) -> Processes:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.wait({self._warming})

@@ -25,30 +25,10 @@ from segue.system.supervisor.job import LAST_RUNG, SupervisedJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from typing import Any, Protocol
+    from typing import Any
 
-    class IOBackend(AbstractContextManager[None], Protocol):
-        """Waits for events: `posix.py` with a selector, `threads.py` with threads."""
-
-        def wait(self, timeout: float | None) -> None:
-            """Wait for events and handle them."""
-
-        def follow(self, job: SupervisedJob) -> None:
-            """Watch the job's output and its end."""
-
-        def leave(self, job: SupervisedJob) -> None:
-            """Read what is left in the pipes of an agent that has exited."""
-
-        def quiet(self, job: SupervisedJob) -> bool:
-            """Return whether all output of the agent has been read."""
-
-        def reap(self) -> None:
-            """Look for children that have exited."""
-
-        def tell(self) -> None:
-            """Write the queued replies to Segue without ever waiting for it."""
-
+    from segue.system.supervisor.posix import SelectorBackend
+    from segue.system.supervisor.threads import ThreadBackend
 
 _GIVE_UP = 10.0
 _LOOK_AGAIN = 0.02
@@ -215,7 +195,8 @@ class Supervisor:
         self.io.tell()
 
 
-def _open_backend(supervisor: Supervisor) -> IOBackend:
+def _open_backend(supervisor: Supervisor) -> SelectorBackend | ThreadBackend:
+    """Choose how to wait for events: with a selector or, where pipes cannot be selected, with threads."""
     if sys.platform != "win32" and not portable():
         from segue.system.supervisor.posix import SelectorBackend
 

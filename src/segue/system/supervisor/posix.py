@@ -12,8 +12,6 @@ from segue.system.supervisor.job import PIPE_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from segue.system.supervisor.job import SupervisedJob
     from segue.system.supervisor.main import Supervisor
 
@@ -43,9 +41,7 @@ class SelectorBackend:
     def __enter__(self) -> None:
         """Do nothing: there is one thread."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         pass
 
     def wait(self, timeout: float | None) -> None:

@@ -18,7 +18,7 @@ from segue.system.supervisor.job import PIPE_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import FrameType
     from typing import IO
 
     from segue.system.supervisor.job import SupervisedJob
@@ -50,9 +50,7 @@ class ThreadBackend:
         self._start(self._read_requests)
         self._start(self._write)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         deadline = time.monotonic() + _LAST_WORDS
         while (self._supervisor.client.waiting or self._writing) and time.monotonic() < deadline:
             self._changed.wait(_NAP)
