@@ -148,7 +148,7 @@ class Place:
         """The data of all events of a kind, with the defaults that are not stored."""
         rows = self.rows("select data from orchestrator_events where type = ? order by seq", kind)
         fields = msgspec.structs.fields(EVENTS[kind])
-        unset = {f.encode_name: msgspec.to_builtins(f.default) for f in fields if not f.required}
+        unset = {f.encode_name: json.loads(msgspec.json.encode(f.default)) for f in fields if not f.required}
         return [{**unset, **json.loads(data)} for (data,) in rows]
 
     def started(self, key: str) -> bool:

@@ -127,6 +127,9 @@ class ListSource(Source):
         """Remember it."""
         self.completions.append((task.key, completion))
 
+    def restart(self) -> None:
+        """Nothing is kept."""
+
     def reopen(self, key: str) -> None:
         """Make a task pending again."""
         from dataclasses import replace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -113,6 +114,24 @@ def test_a_cancelled_wait_takes_nothing(database: str) -> None:
                 waiting.cancel()
                 await asyncio.wait([waiting])
                 store.send(journal.run.id, "news", {"n": 1})
+                assert await journal.wait("news", 5) == {"n": 1}
+
+    asyncio.run(main())
+
+
+def test_a_wait_that_is_cancelled_while_the_database_answers_takes_nothing(database: str) -> None:
+    async def main() -> None:
+        with connect(database) as store:
+            async with driven(store) as journal:
+                assert store._keeper is not None
+                gate = threading.Event()
+                store._keeper.writer.submit(gate.wait)
+                waiting = asyncio.create_task(journal.wait("news"))
+                await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.wait([waiting])
+                store.send(journal.run.id, "news", {"n": 1})
+                gate.set()
                 assert await journal.wait("news", 5) == {"n": 1}
 
     asyncio.run(main())

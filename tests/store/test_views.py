@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from pathlib import Path
 
 import pytest
 
+from segue.domain.criterion import CriterionVerdict
 from segue.domain.errors import StoreError
-from segue.domain.events import UnknownEvent
+from segue.domain.events import AgentTool, CheckRun, DiagnosticRun, Event, VerdictGiven, read_event
+from segue.domain.verdict import Action, Result
 from segue.ports import StepFacts
 from segue.store import connect, migrate
-from segue.store.address import is_postgres
 from segue.store.database import open_database
 from segue.store.rows import TABLES
 from tests.store.driving import SPEC, Given, driven, giving
@@ -21,25 +22,25 @@ ERROR |= {"task": "1", "phase": "execute", "build_phase": "schema", "stderr_tail
 CRITERION = {"key": "AC1", "met": True, "evidence": "seen"}
 
 
-def store_events(address: str, *events: tuple[str, dict[str, Any]]) -> str:
+def store_events(address: str, *events: Event) -> str:
     async def main() -> str:
         with connect(address) as store:
             async with driven(store) as journal:
-                for kind, data in events:
-                    await journal.emit(UnknownEvent(kind, data), "task/1/execute/1")
+                for event in events:
+                    await journal.emit(event, "task/1/execute/1")
             return journal.run.id
 
     return asyncio.run(main())
 
 
-def bash(command: str, id_: str, state: str, **more: object) -> tuple[str, dict[str, Any]]:
+def bash(command: str, id_: str, state: str, **more: object) -> Event:
     data = {"name": "Bash", "id": id_, "state": state, "input": {"command": command}}
-    return "agent.tool", {**data, **more}
+    return read_event("agent.tool", {**data, **more})
 
 
 def test_errors_are_listed_with_what_was_run(database: str) -> None:
     commands = ["npm test", "npx tsc"]
-    store_events(database, ("error", {**ERROR, "exit_code": 3, "commands_run": commands}))
+    store_events(database, read_event("error", {**ERROR, "exit_code": 3, "commands_run": commands}))
     with connect(database, read_only=True) as store:
         [row] = store.query("SELECT * FROM orchestrator_errors")
     assert {name: row[name] for name in ERROR} == ERROR
@@ -56,12 +57,12 @@ def test_a_command_is_listed_once_with_its_exit_code_and_its_time(database: str)
         bash("npm test", "a", "completed", status="failure", result={"exit_code": 1, "output": "no"}),
         bash("sleep 9", "b", "started"),
         bash("ls", "c", "completed", status="success", result={"exitCode": 0}),
-        ("agent.tool", {"name": "Bash", "input": {"command": "one"}}),
-        ("agent.tool", {"name": "Bash", "input": {"command": "two"}}),
-        ("agent.tool", {"name": "Read", "input": {"path": "x"}}),
-        ("diagnostic", {"command": "npx tsc", "exit_code": 2, "seconds": 1.5}),
-        ("check", {"command": "pytest", "exit_code": 0}),
-        ("diagnostic", {"command": "rm -rf /", "exit_code": None, "allowed": False}),
+        AgentTool("Bash", {"command": "one"}),
+        AgentTool("Bash", {"command": "two"}),
+        AgentTool("Read", {"path": "x"}),
+        DiagnosticRun("1", "npx tsc", allowed=True, exit_code=2, seconds=1.5),
+        CheckRun("1", "pytest", 0),
+        DiagnosticRun("1", "rm -rf /", allowed=False),
     )
     with connect(database, read_only=True) as store:
         rows = store.query("SELECT * FROM orchestrator_commands ORDER BY seq")
@@ -84,7 +85,10 @@ def test_a_command_is_listed_once_with_its_exit_code_and_its_time(database: str)
 
 def test_verdicts_are_listed(database: str) -> None:
     verdict = {"result": "FAIL", "action": "RETRY", "reason": "why", "criteria": [CRITERION]}
-    store_events(database, ("verdict", {"task": "1", **verdict}))
+    store_events(
+        database,
+        VerdictGiven("1", Result.FAIL, Action.RETRY, "why", (CriterionVerdict("AC1", True, "seen"),)),
+    )
     with connect(database, read_only=True) as store:
         [row] = store.query("SELECT * FROM orchestrator_verdicts")
     assert {name: row[name] for name in verdict} == verdict
@@ -96,10 +100,10 @@ def test_whatever_an_agent_writes_the_views_can_be_read(database: str, value: ob
         database,
         bash("x", "a", "completed", result={"exit_code": value}, status=value),
         bash("x", "b", "completed", result=value),
-        ("agent.tool", {"name": value, "input": value, "result": value}),
-        ("error", {"exit_code": value, "message": value, "commands_run": value}),
-        ("check", {"seconds": value, "command": value}),
-        ("verdict", {"criteria": value, "result": value}),
+        read_event("agent.tool", {"name": value, "input": value, "result": value}),
+        read_event("error", {"exit_code": value, "message": value, "commands_run": value}),
+        read_event("check", {"seconds": value, "command": value}),
+        read_event("verdict", {"criteria": value, "result": value}),
     )
     with connect(database, read_only=True) as store:
         for view in ("errors", "tool_events", "commands", "verdicts"):
@@ -134,9 +138,6 @@ def make_first_version(address: str) -> None:
 
 def test_a_database_of_the_first_version_is_brought_up_to_date_and_its_run_goes_on(database: str) -> None:
     make_first_version(database)
-    if is_postgres(database):  # a file is brought up to date by whoever opens it first
-        with pytest.raises(StoreError, match="has version 1, this Segue needs"):
-            connect(database, read_only=True)
     calls: list[str] = []
 
     async def main() -> None:
@@ -158,6 +159,16 @@ def test_a_database_of_the_first_version_is_brought_up_to_date_and_its_run_goes_
         assert [row["build_phase"] for row in found] == [None, None, "schema"]
 
     asyncio.run(main())
+
+
+def test_who_only_reads_brings_a_file_up_to_date_but_not_a_server(tmp_path: Path, postgres: str) -> None:
+    file = str(tmp_path / "segue.db")
+    for address in (file, postgres):
+        make_first_version(address)
+    with connect(file, read_only=True) as store:
+        assert [run.id for run in store.runs()] == ["old"]
+    with pytest.raises(StoreError, match="has version 1, this Segue needs"):
+        connect(postgres, read_only=True)
 
 
 def test_every_column_of_a_table_is_exported(database: str) -> None:

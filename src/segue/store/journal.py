@@ -158,14 +158,25 @@ class SqlJournal:
             return before.popleft()
         database, by = self._keeper.writer.database, token or self._owner
         lease_ms = self._keeper.outage.lease_ms
+        found: list[signals.Signal] = []
 
-        async def take() -> dict[str, Any] | None:
-            return await self._keeper.attempt(
-                lambda: signals.take(database, self._id, self._owner, topic, by, lease_ms)
-            )
+        def take() -> bool | None:
+            signal = signals.take(database, self._id, self._owner, topic, by, lease_ms)
+            found.extend([signal] if signal else [])
+            return bool(found) or None
+
+        def give_back() -> None:
+            for signal_id, _payload in found:
+                signals.give_back(database, self._id, self._owner, signal_id, lease_ms)
 
         with self._interruptible():
-            return await self._keeper.changes.until(take, timeout)
+            try:
+                await self._keeper.changes.until(lambda: self._keeper.attempt(take), timeout)
+            except asyncio.CancelledError:
+                # The writer's thread may take a signal that nobody would get any more.
+                self._keeper.do_later(give_back)
+                raise
+        return found[0][1] if found else None
 
     async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
         """Set the state of the run."""

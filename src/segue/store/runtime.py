@@ -46,6 +46,11 @@ class StoreRuntime:
         """Do work that needs an answer from the database; None while it is away."""
         return await self.writer.run(lambda: self.outage.attempt(work))
 
+    def do_later(self, work: Callable[[], None]) -> None:
+        """Queue work that nobody waits for, and that need not succeed."""
+        with suppress(RuntimeError):  # the writer is closed
+            self.writer.submit(lambda: self.outage.attempt(work)).add_done_callback(_see)
+
     async def wait_until_back(self) -> None:
         """Wait until the database is back; raises when that takes too long."""
         while self.outage.is_away:
@@ -124,3 +129,9 @@ class StoreRuntime:
                 hint=f"When the database is back: segue resume {run}   To store it only: segue db push",
             )
             journal.stop(self._failure)
+
+
+def _see(done: asyncio.Future[None]) -> None:
+    """Look at the failure of work that nobody waits for, so that asyncio does not report it."""
+    if not done.cancelled():
+        done.exception()

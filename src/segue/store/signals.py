@@ -11,6 +11,8 @@ from segue.store.encoding import decode, encode
 from segue.store.rows import now
 
 Payload = dict[str, Any]
+Signal = tuple[str, Payload]
+"""The id of a signal, and what it says."""
 
 
 def leave(database: Database, run_id: str, topic: str, payload: Payload, signal_id: str) -> bool:
@@ -29,7 +31,7 @@ def leave(database: Database, run_id: str, topic: str, payload: Payload, signal_
 
 def take(
     database: Database, run_id: str, owner: str, topic: str, by: str, lease_ms: int = LEASE_MS
-) -> Payload | None:
+) -> Signal | None:
     """Take the oldest signal on the topic for the step (or owner) `by`.
 
     Only the owner of the run takes signals, and only on its writer's thread: nothing comes between
@@ -53,7 +55,20 @@ def take(
         )
 
     transact(database, mark)
-    return _payload(payload)
+    return signal_id, _payload(payload)
+
+
+def give_back(database: Database, run_id: str, owner: str, signal_id: str, lease_ms: int = LEASE_MS) -> None:
+    """Undo `take`: whoever waited for the signal was cancelled before it arrived."""
+
+    def unmark(_again: bool) -> None:
+        fence(database, run_id, owner, lease_ms)
+        database.execute(
+            "UPDATE orchestrator_signals SET consumed = NULL, consumed_by = NULL WHERE run_id = ? AND id = ?",
+            *(run_id, signal_id),
+        )
+
+    transact(database, unmark)
 
 
 def taken(database: Database, run_id: str, by: str) -> dict[str, deque[Payload]]:
