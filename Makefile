@@ -9,6 +9,9 @@ BINARY_VENV := .venv-binary
 .PHONY: setup demo test every-test check lint types unit browser e2e real-agents bench mutants docs screenshots lock \
 	binary clean
 
+# Without compiled modules each test process and each `segue` that it starts compiles them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 setup: $(VENV)/.ready
 
 # Install what Segue itself needs first, so that the demo does not wait for the development tools.

@@ -1,4 +1,4 @@
-"""Fixtures that several folders of tests share: databases."""
+"""What several folders of tests share: databases, how hard properties are tried, and which tests are slow."""
 
 from __future__ import annotations
 
@@ -10,8 +10,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _numbers = itertools.count(1)
+
+# A busy machine may take long for one example. For more of them: `pytest --hypothesis-profile=thorough`.
+settings.register_profile(
+    "quick", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
+settings.load_profile("quick")
+
+SLOW = {
+    "tests/e2e/": "starts the programs of the vendors, which take seconds",
+    "tests/torture/": "kills processes many times",
+    "tests/cli/test_survival.py": "kills runs many times",
+    "tests/cli/test_build_kills.py": "kills a build many times",
+    "tests/cli/test_worktree.py::test_random_kills": "kills runs many times",
+    "tests/cli/test_db.py": "starts and stops a Postgres of its own",
+    "tests/store/test_outage.py": "starts and stops a Postgres of its own",
+    "tests/provider/": "imports LiteLLM",
+    "tests/web/test_browser": "drives a browser",
+    "tests/test_docs.py": "runs what the documentation shows",
+}
+"""How names of slow tests begin, and why they are slow. `pytest -m "not slow"` leaves them out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests."""
+    for item in items:
+        for name, reason in SLOW.items():
+            if item.nodeid.startswith(name):
+                item.add_marker(pytest.mark.slow(reason=reason))
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ import pytest
 
 from segue.domain.budget import Budget
 from segue.domain.errors import NeedsHuman
-from segue.domain.events import AgentReplaced, RunParked, TaskEnded
+from segue.domain.events import AgentReplaced, CheckRun, RunParked, TaskEnded
 from segue.domain.evidence import Evidence
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
-from segue.domain.task import Task, TaskStatus
+from segue.domain.task import Completion, Task, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Policy
 from segue.flow.launch import MAX_PARKS
@@ -272,3 +272,56 @@ def test_the_run_goes_on_after_a_failure_if_it_may(tmp_path: Path) -> None:
     other = Loop(tmp_path / "other", ListSource("1", "2"), [FunctionAgent("one", only_two)], policy=limited)
     with pytest.raises(NeedsHuman, match="Task 1 needs a human"):
         other.session()
+
+
+def test_failures_are_counted_in_a_row(tmp_path: Path) -> None:
+    def only_two(job: Job) -> Outcome:
+        return edit()(job) if job.labels["task"] == "2" else fail(FailureKind.CRASH)(job)
+
+    agent = FunctionAgent("one", only_two)
+    policy = Policy(continue_after_failure=True, max_failures=2)
+    loop = Loop(tmp_path, ListSource(*"12345"), [agent], policy=policy)
+    with pytest.raises(NeedsHuman, match="3 tasks need a human") as caught:
+        loop.session()
+    assert [job.labels["task"] for job in agent.jobs] == ["1", "2", "3", "4"]
+    assert "1 task done in this session" in caught.value.kept
+
+
+def test_a_completion_names_the_commit_and_the_branch(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", edit())])
+    loop.session()
+    ((_, completion),) = loop.source.completions
+    assert (completion.commit, completion.branch) == (loop.git("rev-parse", "HEAD"), "main")
+    assert (completion.status, completion.run) == (TaskStatus.DONE, loop.run_id)
+
+
+def test_every_check_is_an_event_with_its_output(tmp_path: Path) -> None:
+    checks = (("echo", "fine"), ("true",))
+    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", edit())], checks=checks)
+    loop.session()
+    found = [event.event for event in loop.events if isinstance(event.event, CheckRun)]
+    assert [(one.command, one.exit_code, one.output) for one in found] == [
+        ("echo fine", 0, "fine\n"),
+        ("true", 0, ""),
+    ]
+
+
+class CrashingSource(ListSource):
+    """Marks a task, and the process dies."""
+
+    def mark(self, task: Task, completion: Completion) -> None:
+        """Mark it; the journal never hears of it."""
+        super().mark(task, completion)
+        if len(self.completions) == 1:
+            raise ConnectionAbortedError
+
+
+def test_a_task_that_was_marked_just_before_a_crash_is_ended_by_the_next_session(tmp_path: Path) -> None:
+    agent = FunctionAgent("one", edit())
+    loop = Loop(tmp_path, CrashingSource("1"), [agent])
+    with pytest.raises(ConnectionAbortedError):
+        loop.session()
+    assert "task/1/end#1" not in loop.step_keys()
+    loop.session()
+    assert "task/1/end#1" in loop.step_keys()
+    assert (len(agent.jobs), loop.view.tasks["1"].state) == (1, "done")

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import time
+from dataclasses import replace
+
+import pytest
 from hypothesis import given, settings
 
 from segue.domain.events import (
@@ -19,9 +25,14 @@ from segue.domain.events import (
     TaskEnded,
     TaskMarked,
     TaskStarted,
+    VerdictGiven,
 )
 from segue.domain.outcome import Usage
-from segue.domain.run import RunState
+from segue.domain.run import Run, RunSpec, RunState
+from segue.domain.verdict import Action, Result
+from segue.system import identity
+from segue.view.amounts import format_duration, format_quantity
+from segue.view.load import state_of
 from segue.view.run import FOLDED, RunView
 from tests.view.sequences import FACTS, RUN, TITLES, histories
 
@@ -140,3 +151,111 @@ def test_a_person_decides() -> None:
     accepted = RunView.of(TITLES, at((0, TaskMarked("1", True, "person", "fine"), "task/1/end")))
     skipped = RunView.of(TITLES, at((0, TaskMarked("1", True, "person", "no", True), "task/1/end")))
     assert (accepted.tasks["1"].state, skipped.tasks["1"].state) == ("done", "skipped")
+
+
+def test_what_is_done_is_counted() -> None:
+    view = RunView.of(
+        TITLES,
+        at((0, TaskEnded("1", True)), (1, TaskEnded("2", True, skipped=True)), (2, TaskEnded("3", False))),
+    )
+    assert [task.state for task in view.tasks.values()] == ["done", "skipped", "needs_human"]
+    assert view.done == 2
+
+
+def test_the_clock_of_the_active_task_runs_between_events() -> None:
+    events = at(
+        (0, RunStarted(*FACTS)),
+        (0, TaskStarted("1", "One")),
+        (2, TaskEnded("1", True)),
+        (2, TaskStarted("2", "Two")),
+        (3, StepStarted(1, "t", "2", "execute"), "task/2/execute/1"),
+    )
+    view = RunView.of(TITLES, events)
+    assert [view.task_seconds(task, 10) for task in view.tasks.values()] == [2, 8, None]
+    assert (view.seconds(10), view.seconds(1)) == (10, 3)
+    assert view.task_seconds(view.tasks["2"], 1) == 1
+    view.close(RunState.STOPPED)
+    assert (view.seconds(10), view.task_seconds(view.tasks["2"], 10)) == (3, 1)
+    assert view.tasks["2"].state == "stopped"
+
+
+@pytest.mark.parametrize(("ok", "state"), [(True, "done"), (False, "needs_human")])
+def test_planning_is_shown_like_a_task(ok: bool, state: str) -> None:
+    step, again = "run/outline/1", "run/outline/2"
+    events = at(
+        (0, RunStarted(*FACTS)),
+        (1, StepStarted(1, "t", None, "outline", 1, "claude"), step),
+        (1, PromptSent("d", 1), step),
+        (3, AgentEnded(True, usage=Usage(1, 2)), step),
+        (4, StepEnded(1, ok), step),
+        (5, PromptSent("d", 1), again),
+    )
+    begun = RunView.of({}, events[:2]).planning
+    assert begun is not None
+    assert (begun.state, begun.phase, begun.started) == ("running", "outline", 1000)
+    view = RunView.of({}, events)
+    assert view.planning is not None
+    assert (view.planning.state, view.planning.ended, view.planning.attempts) == (state, 4000, 1)
+    assert (view.planning.usage.tokens, view.usage.tokens) == (3, 3)
+    assert view.tasks == {}
+
+
+def test_steps_of_nobody_belong_to_no_task() -> None:
+    view = RunView.of(
+        TITLES,
+        at(
+            (0, StepStarted(1, "t", None, "final"), "final/1"),
+            (1, PromptSent("d", 1), "final/1"),
+            (2, AgentEnded(True, usage=Usage(1, 2)), "final/1"),
+            (3, VerdictGiven("1", Result.PASS, Action.PROCEED), "final/1"),
+            (4, StepEnded(1, True), "final/1"),
+        ),
+    )
+    assert (view.planning, view.launches, view.usage.tokens) == (None, 1, 3)
+    assert view.tasks == RunView.of(TITLES).tasks
+
+
+def test_a_task_that_was_cut_off_waits_for_the_next_session() -> None:
+    started = ((0, RunStarted(*FACTS)), (1, TaskStarted("1", "One")))
+    resumed = (9, RunResumed(*FACTS, last_seen=2000))
+    assert RunView.of(TITLES, at(*started, (2, RunEnded("stopped")))).tasks["1"].state == "stopped"
+    assert RunView.of(TITLES, at(*started, resumed)).tasks["1"].state == "pending"
+    ended = (2, TaskEnded("1", True))
+    assert RunView.of(TITLES, at(*started, ended, (3, RunEnded("done")), resumed)).tasks["1"].state == "done"
+
+
+def test_amounts_are_formatted_by_their_measure() -> None:
+    assert [format_quantity(cost, "cost_usd") for cost in (0, 0.1, 0.0123, 1234.5)] == [
+        "$0.00",
+        "$0.10",
+        "$0.0123",
+        "$1,234.50",
+    ]
+    assert [format_quantity(n, "tokens") for n in (3, 99.5, 100, 9999, 10_000)] == [
+        "3.0",
+        "99.5",
+        "100",
+        "9,999",
+        "10k",
+    ]
+    assert format_quantity(60, "seconds") == "1m00s"
+    assert [format_duration(s) for s in (4.2, 59.9, 185, 7800, -185)] == [
+        "4.2s",
+        "59.9s",
+        "3m05s",
+        "2h10m",
+        "-3m05s",
+    ]
+
+
+def test_a_run_whose_process_is_gone_does_not_run() -> None:
+    now = int(time.time() * 1000)
+    run = Run(RUN, "key", RunSpec(*FACTS, "x"), RunState.RUNNING, None, now, now)
+    assert state_of(run) is RunState.RUNNING, "a process is being started"
+    assert state_of(replace(run, updated=now - 20_000)) is RunState.STOPPED
+    assert state_of(replace(run, owner=identity.identify(os.getpid()) + "#1", updated=0)) is RunState.RUNNING
+    with subprocess.Popen(["true"]) as gone:
+        owner = identity.identify(gone.pid)
+    assert state_of(replace(run, owner=owner)) is RunState.STOPPED
+    assert state_of(replace(run, owner=owner, state=RunState.PARKED)) is RunState.STOPPED
+    assert state_of(replace(run, owner=owner, state=RunState.DONE)) is RunState.DONE
