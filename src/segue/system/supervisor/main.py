@@ -27,8 +27,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from segue.system.supervisor.posix import SelectorBackend
     from segue.system.supervisor.threads import ThreadBackend
+
+    if sys.platform == "win32":
+        SelectorBackend = ThreadBackend
+    else:
+        from segue.system.supervisor.posix import SelectorBackend
 
 _GIVE_UP = 10.0
 _LOOK_AGAIN = 0.02
