@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from segue.reports.timeline_svg import colour_phase
 from tests.cli.place import DEADLINE, Place
 from tests.web.browser import looking, needs_chromium, overflow
 from tests.web.place import Served, serving
@@ -67,7 +68,7 @@ def test_a_failed_verification_is_opened(place: Place, served: Served) -> None:
     place.segue("run", "plan.md", "--flow", "spec", "--judge", "agent", code=3)
     with looking(served) as page:
         page.locator("td.main a").first.click()
-        page.locator("#timeline svg a:has(rect.verify.bad)").first.click()
+        page.locator(f"#timeline svg a:has(rect.{colour_phase('verify')}.bad)").first.click()
         opened = page.locator(".step-row[open]")
         opened.locator(".verdict").wait_for(timeout=MS)
         assert "not met" in opened.locator(".criteria").inner_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -503,12 +504,20 @@ class Recorded(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The event's fields as JSON values, for programs that read our output."""
-        return event_data(self.event)
+        """All fields of the event as JSON values, for programs that read our output."""
+        known = {} if isinstance(self.event, UnknownEvent) else _defaults(type(self.event))
+        return {**known, **event_data(self.event)}
+
+
+@cache
+def _defaults(kind: type[Event]) -> Mapping[str, Any]:
+    """Return the fields that are not stored while they have their default, with that default."""
+    fields = (field for field in msgspec.structs.fields(kind) if field.default is not msgspec.NODEFAULT)
+    return {field.encode_name: msgspec.to_builtins(field.default) for field in fields}
 
 
 def event_data(event: Event) -> dict[str, Any]:
-    """Return the fields of an event as JSON values."""
+    """Return the fields of an event as JSON values, without those that have their default."""
     if isinstance(event, UnknownEvent):
         return dict(event.data) if isinstance(event.data, Mapping) else {"value": event.data}
     data: dict[str, Any] = msgspec.to_builtins(event)

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from segue.agents.local.launch import make_command
@@ -110,6 +109,7 @@ class InstalledProgram:
         """`passed` returns the variables that it may see; `key` the one that replaces a login, if any."""
         self._program, self._given = program, given
         self._passed, self._key, self._variables = passed, key, variables or {}
+        self._inspected: Inspection | None = None
 
     def path(self) -> str:
         """Return where the program is, or the name under which it would be found."""
@@ -128,10 +128,13 @@ class InstalledProgram:
         """Return where the program is, its version, and how it is logged in; asked once."""
         return self._inspection.installation
 
-    @cached_property
+    @property
     def _inspection(self) -> Inspection:
-        env = child_environment(self._passed(), self._variables)
-        return self._program.inspect(self._given, env, self._key())
+        # Not a cached_property: before Python 3.12 all instances share its lock and would be asked in turn.
+        if self._inspected is None:
+            env = child_environment(self._passed(), self._variables)
+            self._inspected = self._program.inspect(self._given, env, self._key())
+        return self._inspected
 
 
 def check_program_name(name: str | None) -> None:
