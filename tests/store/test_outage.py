@@ -29,8 +29,8 @@ AWKWARD = Given("a\x00b\x10 \udcff \U0001f600", 1e300)
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with own_cluster(tmp_path_factory) as cluster:
+def server() -> Iterator[Cluster]:
+    with own_cluster() as cluster:
         yield cluster
 
 
