@@ -59,7 +59,7 @@ def postgres_server() -> Iterator[str]:
 def start_postgres() -> Iterator[Any]:
     """Start a Postgres and stop it at the end.
 
-    Its files are not in pytest's folder, which another pytest closes to the user that root's Postgres runs as.
+    Its files are not in the folder of pytest: another pytest closes that to the user of our Postgres.
     """
     folder = Path(tempfile.mkdtemp(prefix="segue-postgres-"))
     with warnings.catch_warnings():
