@@ -98,9 +98,9 @@ def test_awkward_text_comes_back_wherever_it_is_stored(database: str) -> None:
             assert (run.spec, run.note, run.source_key) == (spec, AWKWARD, AWKWARD)
             assert (step.key, step.task, step.agent, step.build_phase) == (AWKWARD,) * 4
             assert (step.input, step.output) == ({"d": {AWKWARD: AWKWARD}},) * 2
-            assert (prompt.step, prompt.data, store.prompt(AWKWARD)) == (
+            assert (prompt.step, prompt.event, store.prompt(AWKWARD)) == (
                 AWKWARD,
-                {"digest": AWKWARD, "length": 1},
+                PromptSent(AWKWARD, 1),
                 AWKWARD,
             )
             [found] = store.query("SELECT key, input FROM orchestrator_steps WHERE task = ?", [AWKWARD])

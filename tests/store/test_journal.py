@@ -200,7 +200,7 @@ def test_a_prompt_is_stored_once_and_events_only_name_it(database: str) -> None:
             assert store.prompt("d1") == "do it\x00"
             assert store.prompt("d2") is None
             assert [len(batch) for batch in store.table("prompts")] == [1]
-            assert [event.data for event in seen] == [{"digest": "d1", "length": 6}] * 2
+            assert [recorded.event for recorded in seen] == [PromptSent("d1", 6)] * 2
             assert list(store.events(journal.run.id)) == seen[1:]
 
     asyncio.run(main())
