@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Callable
 from pathlib import Path
 
 from segue.domain.errors import UsageError
 from segue.domain.events import TaskMarked
+from segue.domain.proof import Level, Proof
 from segue.domain.results import EndOutput, LaunchOutput, StepResult, read_as
 from segue.domain.run import Run
 from segue.domain.task import Completion, Task, TaskStatus
@@ -36,24 +38,30 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
         with app.store() as store:
             journal = await store.open(run.id)
             try:
-                await _write(journal, task, reason, skip, source.mark)
+                await _write(journal, task, await _name_of(home), reason, skip, source.mark)
             finally:
                 await store.close(journal)
     finally:
         lock.release()
 
 
-async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Mark) -> None:
+async def _name_of(repo: Repository) -> str:
+    """Return who decides, as git or the machine knows them."""
+    return await repo.setting("user.name") or getpass.getuser()
+
+
+async def _write(journal: Journal, task: Task, who: str, reason: str, skip: bool, mark: Mark) -> None:
     end = f"task/{task.key}/end"
     status = TaskStatus.SKIPPED if skip else TaskStatus.DONE
     commit, branch = (None, None) if skip else _left(journal, task)
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
-        marked = TaskMarked(task.key, True, "person", reason, skip)
+        marked = TaskMarked(task.key, True, who, reason, skip)
         seq = (await journal.emit(marked, end)).seq
         mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
-        ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip)
+        proof = None if skip else Proof(level=Level.ACCEPTED, by=who)
+        ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip, proof=proof)
         return StepResult(True, ending)
 
     await journal.step(end, EndOutput, work, facts=StepFacts(task.key, "end"))

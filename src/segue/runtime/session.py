@@ -135,7 +135,8 @@ class _Session:
         opened, parts = self._opened, self._opened.parts
         settings, redactor = opened.app.loaded.settings, parts.services.redactor
         limits = settings.limits
-        examine = examine_rls(opened.app, opened.app.run_folder(opened.run.id)) if parts.building else None
+        folder = opened.app.run_folder(opened.run.id)
+        examine = examine_rls(opened.app, folder) if parts.building else None
         return RunContext(
             flow=opened.plan.flow,
             journal=self._journal,
@@ -148,7 +149,7 @@ class _Session:
                 guard=make_guard(opened),
             ),
             view=self._view,
-            checking=make_checking(opened.app, command_runner(redactor, limits.phase_timeout), examine),
+            checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
             redact=redactor.text,
             reviewing=parts.reviewing,
             judging=parts.judging,

@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -99,6 +100,10 @@ class Repository:
         staged.unlink(missing_ok=True)
         return tree
 
+    async def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit."""
+        return await self.objects().tree_of(commit)
+
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
         self._left = None
@@ -156,12 +161,29 @@ class Repository:
 
     async def find_commit(self, base: str, mark: str) -> str | None:
         """Return the commit after `base` whose message contains the mark."""
+        await self._wait_for_git()
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
         done = await self._run("log", "--format=%H", "--fixed-strings", f"--grep={mark}", span)
         found = done.out.decode().split()
         return found[0] if found else None
+
+    async def _wait_for_git(self) -> None:
+        """Wait for a commit that another process began and that outlived it, in a slow hook for example."""
+        import psutil
+
+        def is_committing(process: psutil.Process) -> bool:
+            with contextlib.suppress(psutil.Error, OSError):
+                named = process.name() == "git" and "commit" in process.cmdline()
+                return named and Path(process.cwd()) == self.root
+            return False
+
+        deadline = time.monotonic() + _TIMEOUT
+        for process in filter(is_committing, psutil.process_iter()):
+            left = max(0.0, deadline - time.monotonic())
+            with contextlib.suppress(psutil.TimeoutExpired):
+                await asyncio.to_thread(process.wait, left)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""
