@@ -79,7 +79,7 @@ class Repository:
     async def _conflicted(self, base: Snapshot, now: Snapshot, files: Sequence[str]) -> tuple[str, ...]:
         """Return the files in which an agent left conflict markers; git is asked only if there are some."""
         marked = [path for path in files if _has_markers(self.root / path)]
-        if not marked:
+        if not marked or now.links:  # a repository inside this one keeps git from making a tree
             return ()
         found = await self.objects().conflicted(base.head, await self.tree(now))
         return tuple(path for path in marked if path in found)
