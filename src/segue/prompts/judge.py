@@ -9,6 +9,8 @@ from difflib import unified_diff
 
 import msgspec
 
+import msgspec
+
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
 from segue.domain.evidence import Evidence
