@@ -73,7 +73,7 @@ ALLOWED: dict[str, Deed] = {
     "a commit": lambda repo: git(repo, "commit", "--quiet", "--allow-empty", "-m", "Work"),
     "an identity": lambda repo: git(repo, "config", "user.name", "Agent"),
     "an upstream": lambda repo: git(repo, "config", "branch.main.remote", "origin"),
-    "a staged file": lambda repo: (write(repo / "new.txt", "new\n"), git(repo, "add", ".")),
+    "a staged file": lambda repo: git(repo, "rm", "--quiet", "1.txt"),
     "an edit": lambda repo: write(repo / "1.txt", "two\n"),
 }
 

@@ -38,6 +38,10 @@ BuildPhaseName = Literal["setup", "schema", "backend", "frontend", "testing", "d
 """The values of BuildPhase; importing it would cost more than all of these settings."""
 
 
+TaskKindName = Literal["build", "test-first", "verify-only", "docs", "human"]
+"""The values of TaskKind, for the same reason."""
+
+
 class AgentNames(str):
     """`NAME`, `NAME:MODEL`, or several in the order in which they are tried: a list, or text with commas."""
 
@@ -233,6 +237,9 @@ class Settings(Options, frozen=True):
     require: Level | None = None
     """The least proof a task needs: `changed`, `judged`, `checked`, `tested`, `independent` or `held`; if
     unset, nothing may speak against it."""
+    kinds: dict[str, TaskKindName] = {}
+    """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`.
+    Those of other tasks are recognised."""
     checks: Commands = Commands()
     """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
     control_files: tuple[str, ...] = ()

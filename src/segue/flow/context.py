@@ -34,6 +34,8 @@ class Policy:
     """Failed tasks in a row after which the run stops all the same."""
     require: Level | None = None
     """The least level of proof that a task must reach; None: what the checks and the judge say is enough."""
+    kinds: Mapping[str, TaskKind] = field(default_factory=dict)
+    """The kinds that the user gave to tasks, by key or pattern."""
     resolutions: int = 2
     """How often a task that fails its checks or its verification is sent back to the agent."""
 

@@ -9,8 +9,6 @@ from difflib import unified_diff
 
 import msgspec
 
-import msgspec
-
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
 from segue.domain.evidence import Evidence

@@ -11,7 +11,7 @@ import msgspec
 from segue.domain.criterion import Criterion, CriterionVerdict
 from segue.domain.events import CheckRun, NoticeGiven, VerdictGiven
 from segue.domain.evidence import Evidence
-from segue.domain.kind import commands_in
+from segue.domain.kinds.commands import commands_in
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import CheckOutput, StepResult
 from segue.domain.task import TaskKind, TaskStatus
