@@ -15,9 +15,14 @@ _HIGHEST = {TaskKind.DOCS: Level.CHECKED}
 """The strongest proof that a kind of task allows, where that is less than others."""
 
 
-def prove(state: TaskState) -> Proof:
+def prove(context: RunContext, state: TaskState) -> Proof:
     """Return how well the task is proven."""
     level, reasons = level_of(state.checks, judged=state.judged)
+    again, held = _hold(context, state)
+    if again and held < again:
+        reasons.insert(0, f"{again - held} proofs of earlier tasks no longer hold")
+    elif again and level is Level.TESTED:
+        level = Level.HELD
     bare = tuple(msgspec.structs.replace(check, output="", contested=()) for check in state.checks)
     return Proof(
         level=level,
@@ -25,7 +30,23 @@ def prove(state: TaskState) -> Proof:
         checks=bare,
         tree=state.tree,
         base=state.base.head,
+        held=(again, held) if again else None,
     )
+
+
+def _hold(context: RunContext, state: TaskState) -> tuple[int, int]:
+    """Return how many earlier tasks were proven by tests that ran again now, and how many still are."""
+    if not any(check.passed or check.proved for check in state.checks):
+        return 0, 0
+    gone = {test for check in state.checks for test in (*check.failing, *check.broken)}
+    gone |= {test for check in state.checks for one in check.contested for test in one.tests}
+    earlier = [
+        {test for check in task.proof.checks for test in check.proved}
+        for task in context.view.tasks.values()
+        if task.key != state.task.key and task.kind is not TaskKind.TEST_FIRST and task.proof is not None
+    ]
+    proofs = [tests for tests in earlier if tests]
+    return len(proofs), sum(not tests & gone for tests in proofs)
 
 
 def level_of(checks: Sequence[CheckResult], *, judged: bool) -> tuple[Level, list[str]]:

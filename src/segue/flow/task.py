@@ -81,7 +81,7 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     sealed = await _seal(context, state)
     if not sealed.ok:
         return sealed
-    state.proof = prove(state)
+    state.proof = prove(context, state)
     enough = is_enough(context, state, state.proof)
     return ended if enough.ok else enough
 
