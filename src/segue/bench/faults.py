@@ -33,12 +33,16 @@ async def _find_in_commit(twin: Twin, place: CasePlace, base: str, head: str) ->
     faults = []
     if (await place.run("git", "merge-base", "--is-ancestor", base, head)).exit_code:
         faults.append("the user's commit is not in the history any more")
-    for path, words in twin.hold.items():
-        if words not in await place.git("show", f"{head}:{path}"):
-            faults.append(f"the last commit lacks {path}")
-    for path in twin.unchanged:
-        if await place.git("show", f"{head}:{path}") != await place.git("show", f"{base}:{path}"):
-            faults.append(f"{path} was changed")
+    faults += [
+        f"the last commit lacks {path}"
+        for path, words in twin.hold.items()
+        if words not in await place.git("show", f"{head}:{path}")
+    ]
+    faults += [
+        f"{path} was changed"
+        for path in twin.unchanged
+        if await place.git("show", f"{head}:{path}") != await place.git("show", f"{base}:{path}")
+    ]
     listed = (await place.git("ls-tree", "-r", "-z", "--name-only", head)).split("\0")
     faults += [f"{path} was committed" for path in listed if any(words in path for words in twin.lack)]
     return faults

@@ -34,6 +34,10 @@ _SETTINGS = {
 }
 
 
+class SetupFailed(Exception):
+    """The repository of a case cannot be made here."""
+
+
 @dataclass(frozen=True, slots=True)
 class CasePlace:
     """The folder of one case."""
@@ -65,7 +69,9 @@ class CasePlace:
 
     async def segue(self, *arguments: str) -> Captured:
         """Run Segue in the repository as the user."""
-        return await self.run(*segue_command(), *arguments)
+        program, *words = segue_command()
+        # As the installed command does: modules in the current folder are not imported.
+        return await self.run(program, *(["-P"] if words else []), *words, *arguments)
 
     async def git(self, *arguments: str) -> str:
         """Return what git prints; nothing if it fails."""
@@ -108,7 +114,7 @@ async def _commit(case: ProofCase, place: CasePlace) -> None:
         done = await place.run(*command)
         if done.exit_code:
             said = (done.err or done.out).decode("utf-8", "replace")
-            raise RuntimeError(f"{case.name} cannot be set up: {' '.join(command)}: {said}")
+            raise SetupFailed(f"the repository cannot be set up: {' '.join(command)}: {said}")
 
 
 def write_script(entries: Sequence[Mapping[str, Any]]) -> str:

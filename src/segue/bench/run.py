@@ -14,7 +14,7 @@ from typing import Any
 
 from segue.bench.cases import ProofCase
 from segue.bench.faults import find_faults
-from segue.bench.place import CasePlace, make_place
+from segue.bench.place import CasePlace, SetupFailed, make_place
 from segue.bench.report import Ending, ProofReport, TaskEnding
 from segue.domain.errors import ToolMissing
 from segue.domain.options import read_options
@@ -61,6 +61,13 @@ async def run_cases(
 
 async def run_case(case: ProofCase, folder: Path) -> Ending:
     """Run one case in a new folder and say how it ended."""
+    try:
+        return await _run_case(case, folder)
+    except (SetupFailed, TimeoutError) as error:
+        return Ending(case, -1, (), (str(error),))
+
+
+async def _run_case(case: ProofCase, folder: Path) -> Ending:
     started = time.monotonic()
     with _judge(case) as url:
         place = await make_place(case, folder, url)
