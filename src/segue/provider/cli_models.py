@@ -53,9 +53,10 @@ class CliModels:
         began = time.monotonic()
         agent = await self._get_agent(AGENTS[provider])
         async with self._slot(began + timeout - time.monotonic()):
-            span.queued = round(time.monotonic() - began, 6)
+            queued = round(time.monotonic() - began, 6)
+            span.learn(queued=queued)
             wanted = name or self._app.loaded.settings.model
-            outcome = await self._launch(agent, prompt, wanted, timeout - span.queued)
+            outcome = await self._launch(agent, prompt, wanted, timeout - queued)
         return _read_outcome(outcome, prompt, span)
 
     async def close(self) -> None:
@@ -114,19 +115,17 @@ class CliModels:
 
 def _read_outcome(outcome: Outcome, prompt: Prompt, span: Span) -> ModelAnswer:
     """Return the answer of an outcome and fill in the span; raise AgentFailed if there is none."""
-    failure = outcome.failure
-    span.exit_code = outcome.exit_code
-    span.answered_by = outcome.model
-    span.stderr = " ".join((failure.stderr_tail if failure else "").split())[-_STDERR_CHARS:]
-    usage = outcome.usage
+    failure, usage = outcome.failure, outcome.usage
+    stderr = " ".join((failure.stderr_tail if failure else "").split())[-_STDERR_CHARS:]
+    span.learn(exit_code=outcome.exit_code, answered_by=outcome.model, stderr=stderr)
     if usage is not None and usage.tokens:
-        span.input_tokens, span.output_tokens = usage.input_tokens, usage.output_tokens
-        span.cost_usd = usage.cost_usd or None
+        tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        span.learn(**tokens, cost_usd=usage.cost_usd or None)
     else:
-        span.estimated = True
-        span.input_tokens, span.output_tokens = _estimate(prompt.text), _estimate(outcome.text)
+        tokens = {"input_tokens": _estimate(prompt.text), "output_tokens": _estimate(outcome.text)}
+        span.learn(**tokens, estimated=True)
     if failure is not None:
-        span.failure = failure.kind.value
+        span.learn(failure=failure.kind.value)
         was_launched = outcome.exit_code is not None or failure.kind is not FailureKind.NOT_STARTED
         raise AgentFailed(failure, was_launched)
     return ModelAnswer(outcome.text.rstrip())

@@ -7,7 +7,8 @@ import importlib.util
 from functools import cache
 from typing import Any
 
-from segue.provider.trace import Span, Trace
+from segue.domain.events import TraceSpan
+from segue.provider.trace import Trace
 
 _OPERATIONS = {"cli": "chat", "litellm": "chat", "profile": "invoke_agent"}
 _NANO = 1_000_000_000
@@ -48,7 +49,7 @@ def emit(trace: Trace, context: Any) -> None:
         made.end(int((span.started + span.seconds) * _NANO))
 
 
-def _attributes(span: Span) -> dict[str, Any]:
+def _attributes(span: TraceSpan) -> dict[str, Any]:
     """Return the attributes of a span, without those that have no value."""
     provider, _, model = span.model.partition("/")
     known = {
