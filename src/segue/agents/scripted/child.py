@@ -22,22 +22,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from segue.system.process.group import own_group
-from segue.system.program import own_environment, part_command
+from segue.sim.orphan_child import leave_orphan
+from segue.sim.script import BadScript, Deck, equals, fill, find_file, hang, read_script
 
-_ORPHAN_SECONDS = 600
 _NOISE_LINE = b"." * 1023 + b"\n"
-
-
-class ScriptError(Exception):
-    """The script asks for something that is not allowed."""
 
 
 def main(arguments: list[str]) -> int:
     """Play the script: MODE [SCRIPT], with the prompt on stdin."""
-    if arguments == ["--orphan"]:
-        time.sleep(_ORPHAN_SECONDS)
-        return 0
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback when it is stopped
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
@@ -47,19 +39,14 @@ def main(arguments: list[str]) -> int:
     try:
         entry = _find_entry(script[0], names) if script else None
         return _play(entry if entry is not None else _make_note(names, prompt), mode, names, prompt)
-    except (ScriptError, OSError, subprocess.CalledProcessError) as error:
+    except (BadScript, OSError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"Error: {error}\n")
         return 1
 
 
 def _find_entry(script: str, names: dict[str, str]) -> dict[str, Any] | None:
     """Return the first entry that matches this launch."""
-    from segue.sim.script import BadScript, Deck, equals, read_script  # most launches have no script
-
-    try:
-        entries: list[dict[str, Any]] = read_script(Path(script)).get("on", [])
-    except BadScript as error:
-        raise ScriptError(str(error)) from None
+    entries: list[dict[str, Any]] = read_script(Path(script)).get("on", [])
     facts = {**names, "phase": os.environ.get("SEGUE_PHASE", "execute")}
     return Deck(entries).pick({selector: equals(fact) for selector, fact in facts.items()})
 
@@ -81,15 +68,13 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
     if mode == "edit":
         _edit(entry, names)
     if entry.get("orphan"):
-        myself = part_command("--segue-scripted", "segue.agents.scripted.child")
-        orphan = [*myself, "--orphan"]
-        subprocess.Popen(orphan, env=own_environment(), stdin=subprocess.DEVNULL, **own_group())
+        leave_orphan()
     _print_line(type="usage", **_read_usage(entry, prompt, text))
     if "limit" in entry:
-        _print(_fill(entry["limit"], names) + "\n")
+        _print(fill(entry["limit"], names) + "\n")
         return code
-    while entry.get("hang"):
-        time.sleep(_ORPHAN_SECONDS)
+    if entry.get("hang"):
+        hang()
     if entry.get("truncate"):
         _print(json.dumps({"type": "result", "ok": True, "text": text})[:-2])
     elif not entry.get("no_result"):
@@ -107,15 +92,15 @@ def _answer(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: byt
         text: str = entry.get("plan", "1. Write what the task asks for.\n2. Check it.")
     else:
         text = entry.get("say", "Task {task}: done as the script says.")
-    return _fill(text, names)
+    return fill(text, names)
 
 
 def _speak(entry: dict[str, Any], names: dict[str, str]) -> None:
     if "stderr" in entry:
-        sys.stderr.write(_fill(entry["stderr"], names) + "\n")
+        sys.stderr.write(fill(entry["stderr"], names) + "\n")
         sys.stderr.flush()
     if "say" in entry:
-        _print_line(type="text", text=_fill(entry["say"], names))
+        _print_line(type="text", text=fill(entry["say"], names))
     left: int = entry.get("output_bytes", 0)
     block = _NOISE_LINE * 64
     while left > 0:
@@ -127,25 +112,15 @@ def _speak(entry: dict[str, Any], names: dict[str, str]) -> None:
 def _edit(entry: dict[str, Any], names: dict[str, str]) -> None:
     for key, tool, how in (("write", "Write", "w"), ("append", "Edit", "a")):
         for name, content in entry.get(key, {}).items():
-            path, text = _resolve(_fill(name, names)), _fill(content, names)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path, text = find_file(Path.cwd(), fill(name, names)), fill(content, names)
             with path.open(how, encoding="utf-8", newline="") as file:
                 file.write(text)
-            _print_line(type="tool", name=tool, input={"path": _fill(name, names), "chars": len(text)})
+            _print_line(type="tool", name=tool, input={"path": fill(name, names), "chars": len(text)})
     for name in entry.get("delete", []):
-        _resolve(_fill(name, names)).unlink()
-        _print_line(type="tool", name="Bash", input={"command": f"rm {_fill(name, names)}"})
+        find_file(Path.cwd(), fill(name, names)).unlink()
+        _print_line(type="tool", name="Bash", input={"command": f"rm {fill(name, names)}"})
     if "commit" in entry:
-        _commit(_fill(entry["commit"], names))
-
-
-def _resolve(name: str) -> Path:
-    """Return the path; raises ScriptError unless it is in the workspace and not in .git."""
-    root = Path.cwd().resolve()
-    path = (root / name).resolve()
-    if root not in path.parents or root / ".git" in (path, *path.parents):
-        raise ScriptError(f"the script may not change {name!r}: it is not a file of the workspace")
-    return path
+        _commit(fill(entry["commit"], names))
 
 
 def _commit(message: str) -> None:
@@ -158,13 +133,6 @@ def _commit(message: str) -> None:
 def _read_usage(entry: dict[str, Any], prompt: bytes, text: str) -> dict[str, Any]:
     guess = {"input_tokens": len(prompt) // 4, "output_tokens": len(text) // 4, "cost_usd": 0.0}
     return {**guess, **entry.get("usage", {})}
-
-
-def _fill(text: str, names: dict[str, str]) -> str:
-    """Return the text with {task} and {attempt} replaced; other braces stay as they are."""
-    for name, value in names.items():
-        text = text.replace("{" + name + "}", value)
-    return text
 
 
 def _print_line(**line: Any) -> None:
