@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -113,6 +113,17 @@ class ScriptPlayer(Generic[S]):
         else:
             self.play(script)
         return JSONResponse({})
+
+    async def serve(
+        self, request: Request, answer: Callable[[LoggedRequest], Awaitable[Response]]
+    ) -> Response:
+        """Log a request and answer it, unless a web page may have sent it."""
+        if refusal := refuse_web_page(request):
+            return refusal
+        logged = self.log.add(request, await request.body())
+        response = await answer(logged)
+        logged.status = response.status_code
+        return response
 
     def routes(self) -> list[Route]:
         """Return the routes of the controls."""

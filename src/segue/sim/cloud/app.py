@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -55,12 +56,12 @@ async def list_repositories(request: Request, cloud: Cloud) -> Response:
     return JSONResponse({"repositories": items})
 
 
-async def exchange_key(_request: Request, _cloud: Cloud) -> Response:
+async def exchange_key(_request: Request) -> Response:
     """Give the SDK a token for its key."""
     return JSONResponse({"accessToken": "simulated", "refreshToken": "simulated"})
 
 
-async def ignore(request: Request, _cloud: Cloud) -> Response:
+async def ignore(request: Request) -> Response:
     """Answer the SDK's own services, such as telemetry, with an empty message."""
     if "json" in request.headers.get("content-type", ""):
         return JSONResponse({})
@@ -71,12 +72,6 @@ def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | Non
     """Build the app; `repos` maps addresses (https://github.com/me/app) to bare repositories."""
     cloud = Cloud.make(script or CloudScript(), repos or {})
 
-    def route(method: str, path: str, handler: Handler) -> Route:
-        async def endpoint(request: Request) -> Response:
-            return await handler(request, cloud)
-
-        return Route(path, endpoint, methods=[method])
-
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
@@ -84,7 +79,12 @@ def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | Non
 
     return Starlette(
         routes=[
-            *(route(*row) for row in (*v1.ROUTES, *v0.ROUTES, *_ACCOUNT, *_CONTROLS)),
+            *(
+                Route(path, partial(handler, cloud=cloud), methods=[method])
+                for method, path, handler in (*v1.ROUTES, *v0.ROUTES, *_ACCOUNT, *_CONTROLS)
+            ),
+            Route("/auth/exchange_user_api_key", exchange_key, methods=["POST"]),
+            Route("/aiserver.v1.{rest:path}", ignore, methods=["POST"]),
             Route("/_sim/log", cloud.log.answer, methods=["GET", "DELETE"]),
         ],
         middleware=[Middleware(CloudGate, cloud=cloud)],
@@ -157,8 +157,6 @@ async def _download(request: Request, cloud: Cloud) -> Response:
 
 
 _ACCOUNT: list[tuple[str, str, Handler]] = [
-    ("POST", "/auth/exchange_user_api_key", exchange_key),
-    ("POST", "/aiserver.v1.{rest:path}", ignore),
     *(("GET", f"/{version}/me", show_me) for version in ("v0", "v1")),
     *(("GET", f"/{version}/models", list_models) for version in ("v0", "v1")),
     *(("GET", f"/{version}/repositories", list_repositories) for version in ("v0", "v1")),

@@ -90,14 +90,9 @@ class CreateRunBody(Struct, rename="camel"):
         _check_variables(self.env_vars)
 
 
-class CreateAgentBody(Struct, rename="camel"):
-    """`POST /v1/agents`."""
+class CreateAgentBody(CreateRunBody, rename="camel"):
+    """`POST /v1/agents`: what a run needs, and what an agent needs besides."""
 
-    prompt: PromptBody
-    mcp_servers: Annotated[list[NamedItem], Meta(max_length=50)] = []
-    mode: Literal["agent", "plan"] = "agent"
-    model: ModelBody | None = None
-    env_vars: dict[str, str] = {}
     name: Annotated[str, Meta(max_length=100)] | None = None
     repos: Annotated[list[RepositoryBody], Meta(max_length=20)] = []
     env: EnvironmentBody | None = None
@@ -110,7 +105,7 @@ class CreateAgentBody(Struct, rename="camel"):
     metadata: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
-        _check_variables(self.env_vars)
+        super().__post_init__()
         if self.env_vars and self.agent_id:
             raise ValueError("envVars cannot be combined with agentId")
         if self.env and self.env.type == "cloud" and self.env.name and self.repos:

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.launch import CloudLaunchOrder, WantedRepository, cancel, delete, follow_up, launch
-from segue.sim.cloud.objects import CloudAgentRecord, Webhook, format_time
+from segue.sim.cloud.objects import CloudAgentRecord, format_time
 from segue.sim.cloud.requests import FollowupBodyV0, LaunchBodyV0, read_body
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler, offer, take_agents
@@ -36,7 +36,7 @@ async def create(request: Request, cloud: Cloud) -> Response:
         ],
         msgspec.to_builtins(target) | {"autoCreatePR": target.auto_create_pr},
         auto_pr=target.auto_create_pr,
-        webhook=Webhook(body.webhook.url, body.webhook.secret) if body.webhook else None,
+        webhook=body.webhook,
         model=body.model,
     )
     agent, run, work = await launch(cloud, order)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -22,59 +22,45 @@ from segue.sim.search.script import (
     build_silence,
     pick_entry,
 )
-from segue.sim.services import ScriptPlayer, refuse_web_page
+from segue.sim.services import LoggedRequest, ScriptPlayer
 from segue.system.http.server import drop_connection
 
 _MAX_RESULTS = 20
 _FORBIDDEN = "<!doctype html><title>403 Forbidden</title><h1>Forbidden</h1>"
 
 
-@dataclass(frozen=True, slots=True)
-class SearchService:
-    """One simulator."""
-
-    player: ScriptPlayer[SearchScript]
-
-    async def searxng_or_tavily(self, request: Request) -> Response:
-        """Answer `/search`: GET is SearXNG, POST with JSON is Tavily."""
-        return await self._serve(request, "tavily" if request.method == "POST" else "searxng")
-
-    async def brave(self, request: Request) -> Response:
-        """Answer `/res/v1/web/search`."""
-        return await self._serve(request, "brave")
-
-    async def _serve(self, request: Request, api: SearchApi) -> Response:
-        if refusal := refuse_web_page(request):
-            return refusal
-        logged = self.player.log.add(request, await request.body())
-        response = await self._answer(request, api, logged.body)
-        logged.status = response.status_code
-        return response
-
-    async def _answer(self, request: Request, api: SearchApi, body: Any) -> Response:
-        if refusal := _refuse(request, api, body):
-            return refusal
-        asked = body if api == "tavily" else request.query_params
-        query = str(asked.get("query" if api == "tavily" else "q"))
-        most = int(asked.get({"tavily": "max_results", "brave": "count"}.get(api, ""), _MAX_RESULTS))
-        entry = pick_entry(self.player.deck, api, query)
-        await asyncio.sleep(entry.delay)
-        if entry.fault is not None:
-            return _fail(request, api, query, entry)
-        return JSONResponse(build_results(api, query, entry.results[:most]), headers=entry.headers)
-
-
 def search_app(script: SearchScript | None = None) -> Starlette:
-    """Build the app."""
+    """Build the app: GET `/search` is SearXNG, POST with JSON is Tavily."""
     player = ScriptPlayer(SearchScript, script)
-    service = SearchService(player)
     return Starlette(
         routes=[
-            Route("/search", service.searxng_or_tavily, methods=["GET", "POST"]),
-            Route("/res/v1/web/search", service.brave),
+            Route("/search", partial(search, player, "searxng")),
+            Route("/search", partial(search, player, "tavily"), methods=["POST"]),
+            Route("/res/v1/web/search", partial(search, player, "brave")),
             *player.routes(),
         ]
     )
+
+
+async def search(player: ScriptPlayer[SearchScript], api: SearchApi, request: Request) -> Response:
+    """Answer a search as this service does."""
+    return await player.serve(request, partial(_answer, player, api, request))
+
+
+async def _answer(
+    player: ScriptPlayer[SearchScript], api: SearchApi, request: Request, logged: LoggedRequest
+) -> Response:
+    body = logged.body
+    if refusal := _refuse(request, api, body):
+        return refusal
+    asked = body if api == "tavily" else request.query_params
+    query = str(asked.get("query" if api == "tavily" else "q"))
+    most = int(asked.get({"tavily": "max_results", "brave": "count"}.get(api, ""), _MAX_RESULTS))
+    entry = pick_entry(player.deck, api, query)
+    await asyncio.sleep(entry.delay)
+    if entry.fault is not None:
+        return _fail(request, api, query, entry)
+    return JSONResponse(build_results(api, query, entry.results[:most]), headers=entry.headers)
 
 
 def _refuse(request: Request, api: SearchApi, body: Any) -> Response | None:
