@@ -26,7 +26,7 @@ from segue.sim.script import check_script
 _SINCE = "2026-01-01T00:00:00.000Z"
 
 
-async def show_me(request: Request, cloud: Cloud) -> Response:
+async def show_me(cloud: Cloud, request: Request) -> Response:
     """Show the key and, unless it is a team's, its owner."""
     facts: dict[str, object] = {"apiKeyName": "Simulated key", "createdAt": _SINCE}
     if cloud.script.service_account:
@@ -37,14 +37,14 @@ async def show_me(request: Request, cloud: Cloud) -> Response:
     return JSONResponse(facts)
 
 
-async def list_models(request: Request, cloud: Cloud) -> Response:
+async def list_models(cloud: Cloud, request: Request) -> Response:
     """List the models; v0 shows only their ids."""
     if request.url.path.startswith("/v1"):
         return JSONResponse({"items": cloud.script.models})
     return JSONResponse({"models": [m if isinstance(m, str) else m["id"] for m in cloud.script.models]})
 
 
-async def list_repositories(request: Request, cloud: Cloud) -> Response:
+async def list_repositories(cloud: Cloud, request: Request) -> Response:
     """List the repositories on GitHub."""
     found = [url for url in cloud.remotes.list_addresses() if url.startswith("github.com/")]
     if request.url.path.startswith("/v1"):
@@ -80,7 +80,7 @@ def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | Non
     return Starlette(
         routes=[
             *(
-                Route(path, partial(handler, cloud=cloud), methods=[method])
+                Route(path, partial(handler, cloud), methods=[method])
                 for method, path, handler in (*v1.ROUTES, *v0.ROUTES, *_ACCOUNT, *_CONTROLS)
             ),
             Route("/auth/exchange_user_api_key", exchange_key, methods=["POST"]),
@@ -103,19 +103,19 @@ async def _answer_unknown_path(_request: Request, error: Exception) -> Response:
     return CloudRefusal("not_found", error.detail, status=error.status_code).response()
 
 
-async def _load(request: Request, cloud: Cloud) -> Response:
+async def _load(cloud: Cloud, request: Request) -> Response:
     """Play another script."""
     cloud.load(await _read_script(request, ""))
     return JSONResponse({})
 
 
-async def _add_entries(request: Request, cloud: Cloud) -> Response:
+async def _add_entries(cloud: Cloud, request: Request) -> Response:
     """Add entries that are tried before the others."""
     cloud.deck.put_first((await _read_script(request, "on")).on)
     return JSONResponse({})
 
 
-async def _add_faults(request: Request, cloud: Cloud) -> Response:
+async def _add_faults(cloud: Cloud, request: Request) -> Response:
     """Add faults, counted from now on."""
     cloud.faults.faults.extend((await _read_script(request, "faults")).faults)
     return JSONResponse({})
@@ -130,25 +130,25 @@ async def _read_script(request: Request, key: str) -> CloudScript:
         raise CloudRefusal("validation_error", str(error)) from None
 
 
-async def _release(request: Request, cloud: Cloud) -> Response:
+async def _release(cloud: Cloud, request: Request) -> Response:
     """Let an agent's run end that the script holds."""
     cloud.find_agent(request.path_params["agent"]).latest.released.set()
     return JSONResponse({})
 
 
-async def _release_all(_request: Request, cloud: Cloud) -> Response:
+async def _release_all(cloud: Cloud, _request: Request) -> Response:
     """Let all runs end that the script holds."""
     for agent in cloud.agents.values():
         agent.latest.released.set()
     return JSONResponse({})
 
 
-async def _show_state(_request: Request, cloud: Cloud) -> Response:
+async def _show_state(cloud: Cloud, _request: Request) -> Response:
     """Return how many agents there are, and how many are active."""
     return JSONResponse({"agents": len(cloud.agents), "active": cloud.count_active()})
 
 
-async def _download(request: Request, cloud: Cloud) -> Response:
+async def _download(cloud: Cloud, request: Request) -> Response:
     """Serve a download address."""
     found = cloud.downloads.get(request.path_params["token"])
     if found is None or found.expires <= time.time():
