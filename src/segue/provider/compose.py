@@ -12,10 +12,9 @@ from typing import Any
 
 from segue.prompts.composite import choose_text, criticise_text, is_satisfied, read_choice, revise_text
 from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
-from segue.provider.catalogue import Catalogue, ModelTarget
+from segue.provider.catalogue import Catalogue, Fallback, FanOut, ModelTarget, Profile, Revise, Single
 from segue.provider.cli_models import CliModels
 from segue.provider.failures import Busy
-from segue.provider.options import Fallback, FanOut, Profile, Revise, Single
 from segue.provider.response import ModelAnswer
 from segue.provider.trace import Span, Trace
 

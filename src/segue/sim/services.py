@@ -178,8 +178,7 @@ def run_llm(port: int, script: Path | None, report: Callable[[str], None]) -> No
 
 def run_search(port: int, script: Path | None, report: Callable[[str], None]) -> None:
     """Serve web searches; `report` gets the line with the address."""
-    from segue.sim.search.app import search_app
-    from segue.sim.search.script import SearchScript
+    from segue.sim.search.app import SearchScript, search_app
 
     _serve(search_app(load_script(script, SearchScript) if script else None), port, report)
 

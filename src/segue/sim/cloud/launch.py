@@ -14,11 +14,10 @@ from typing import Any
 
 import httpx2
 
-from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.feed import TERMINAL, Feed, say, think, use_tools
 from segue.sim.cloud.objects import NO_USAGE, Checkout, CloudAgentRecord, CloudRunRecord, format_time
 from segue.sim.cloud.remote import BranchTaken, Change, normalize_url
-from segue.sim.cloud.requests import WebhookBodyV0
+from segue.sim.cloud.requests import CloudRefusal, WebhookBodyV0
 from segue.sim.cloud.script import pick_play
 from segue.sim.cloud.state import Cloud
 

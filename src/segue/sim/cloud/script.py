@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from segue.domain.options import Options
-from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal, ErrorShape
+from segue.sim.cloud.requests import ERROR_KINDS, CloudRefusal, ErrorShape
 from segue.sim.script import Deck, check_pattern, equals, fill, matches
 
 RUN_FAULTS = {

@@ -9,10 +9,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.launch import CloudLaunchOrder, WantedRepository, cancel, delete, follow_up, launch
 from segue.sim.cloud.objects import CloudAgentRecord, format_time
-from segue.sim.cloud.requests import FollowupBodyV0, LaunchBodyV0, read_body
+from segue.sim.cloud.requests import CloudRefusal, FollowupBodyV0, LaunchBodyV0, read_body
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler, offer, take_agents
 

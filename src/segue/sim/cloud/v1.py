@@ -11,7 +11,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal
 from segue.sim.cloud.feed import make_event
 from segue.sim.cloud.launch import (
     CloudLaunchOrder,
@@ -23,7 +22,14 @@ from segue.sim.cloud.launch import (
     launch,
 )
 from segue.sim.cloud.objects import NO_USAGE, CloudAgentRecord, CloudRunRecord, format_time
-from segue.sim.cloud.requests import CreateAgentBody, CreateRunBody, RepositoryBody, read_body
+from segue.sim.cloud.requests import (
+    ERROR_KINDS,
+    CloudRefusal,
+    CreateAgentBody,
+    CreateRunBody,
+    RepositoryBody,
+    read_body,
+)
 from segue.sim.cloud.script import CloudFault
 from segue.sim.cloud.state import Cloud
 from segue.system.http.server import drop_connection
