@@ -120,12 +120,11 @@ def fill(text: str, names: Mapping[str, str]) -> str:
 
 
 def find_file(root: Path, name: str) -> Path:
-    """Return the path of a file to write; raises BadScript unless it is in the workspace and not in .git."""
+    """Return the path of a file to change; raises BadScript unless it is in the workspace and not in .git."""
     root = root.resolve()
     path = (root / name).resolve()
     if root not in path.parents or root / ".git" in (path, *path.parents):
         raise BadScript(f"{name!r} is not a file of the workspace")
-    path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 

@@ -111,14 +111,37 @@ def _edit(entry: dict[str, Any], names: dict[str, str]) -> None:
     for key, tool, how in (("write", "Write", "w"), ("append", "Edit", "a")):
         for name, content in entry.get(key, {}).items():
             path, text = find_file(Path.cwd(), fill(name, names)), fill(content, names)
+            path.parent.mkdir(parents=True, exist_ok=True)
             with path.open(how, encoding="utf-8", newline="") as file:
                 file.write(text)
             _print_line(type="tool", name=tool, input={"path": fill(name, names), "chars": len(text)})
+    for name, (old, new) in entry.get("edit", {}).items():
+        _replace(fill(name, names), fill(old, names), fill(new, names))
     for name in entry.get("delete", []):
         find_file(Path.cwd(), fill(name, names)).unlink()
         _print_line(type="tool", name="Bash", input={"command": f"rm {fill(name, names)}"})
+    commands = entry.get("run", [])
+    for command in [commands] if isinstance(commands, str) else commands:
+        _run(command)
     if "commit" in entry:
         _commit(fill(entry["commit"], names))
+
+
+def _replace(name: str, old: str, new: str) -> None:
+    path = find_file(Path.cwd(), name)
+    text = path.read_bytes().decode("utf-8")
+    if old not in text:
+        raise BadScript(f"{name} does not contain {old!r}")
+    path.write_bytes(text.replace(old, new).encode("utf-8"))
+    _print_line(type="tool", name="Edit", input={"path": name, "old": old, "new": new})
+
+
+def _run(command: str | list[str]) -> None:
+    from segue.domain.argv import split  # few scripts run commands
+
+    argv = split(command) if isinstance(command, str) else command
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    _print_line(type="tool", name="Bash", input={"command": " ".join(argv)})
 
 
 def _commit(message: str) -> None:

@@ -248,7 +248,9 @@ class AcpAgentProcess:
         edits = self.entry.get("write", {f"acp-{digest}.md": f"Changed by launch {self.number}.\n"})
         for name, text in edits.items():
             if self._tool("edit", f"Writing to {name}", {"file_path": name, "content": text}):
-                with find_file(Path.cwd(), name).open("a", encoding="utf-8", newline="") as file:
+                path = find_file(Path.cwd(), name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("a", encoding="utf-8", newline="") as file:
                     file.write(text)
 
     def _tool(self, kind: str, title: str, given: dict[str, Any], asks: bool = True) -> bool:

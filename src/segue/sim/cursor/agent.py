@@ -229,6 +229,7 @@ class CursorLaunch:
     def _write(self, stream: CursorOutput, name: str, text: str) -> None:
         path = find_file(self.root, name)
         existed = path.exists()
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8", newline="")
         if existed:
             value = {"path": str(path), "linesAdded": 1, "linesRemoved": 1, "afterFullFileContent": text}
