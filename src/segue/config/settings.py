@@ -233,8 +233,8 @@ class Settings(Options, frozen=True):
     """Who decides whether a task is done: a model, an agent in the role `verify` (each with the checks), or
     the checks alone. If unset: an agent in the flow `build`, else a model."""
     kinds: dict[str, TaskKindName] = {}
-    """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of other
-    tasks are recognised."""
+    """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
+    other tasks are recognised."""
     checks: Commands = Commands()
     """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
     smoke: dict[BuildPhaseName, Commands] = {}
