@@ -12,7 +12,9 @@ import pytest
 
 from segue.domain.proof import CheckResult, Seal
 from segue.domain.task import TaskKind
-from segue.proof import Sealer, SealOptions, seal_strength
+from segue.proof.bubblewrap import seal_strength
+from segue.proof.options import SealOptions
+from segue.proof.seal import Sealer
 
 PYTEST = (sys.executable, "-m", "pytest", "-q")
 Files = Mapping[str, str | None]

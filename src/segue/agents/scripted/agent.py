@@ -31,7 +31,7 @@ from segue.domain.errors import UsageError
 from segue.domain.events import AgentText, AgentTool, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job
-from segue.domain.options import NonNegativeFloat, OptionError, Options, read_options
+from segue.domain.options import Commands, NonNegativeFloat, OptionError, Options, read_options
 from segue.domain.outcome import Outcome, Usage
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.program import part_command
@@ -171,8 +171,12 @@ class ScriptedEntry(Options, frozen=True):
     """Write files: path = content."""
     append: dict[str, str] = {}
     """Append to files: path = content."""
+    edit: dict[str, tuple[str, str]] = {}
+    """Replace text in files: path = [old, new]."""
     delete: list[str] = []
     """Delete files."""
+    run: Commands = Commands()
+    """Run commands in the workspace; one that fails ends the agent."""
     commit: str | None = None
     """Commit everything with this message."""
     orphan: bool = False
@@ -195,8 +199,8 @@ class ScriptedEntry(Options, frozen=True):
     """End with this exit code."""
 
     def __post_init__(self) -> None:
-        for key, paths in (("write", self.write), ("append", self.append), ("delete", self.delete)):
-            for path in paths:
+        for key in ("write", "append", "edit", "delete"):
+            for path in getattr(self, key):
                 if not path or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
                     raise OptionError(key, f"{path!r} is not a path inside the workspace")
 

@@ -132,9 +132,14 @@ def _edit(entry: dict[str, Any], names: dict[str, str]) -> None:
             with path.open(how, encoding="utf-8", newline="") as file:
                 file.write(text)
             _print_line(type="tool", name=tool, input={"path": _fill(name, names), "chars": len(text)})
+    for name, (old, new) in entry.get("edit", {}).items():
+        _replace(_fill(name, names), _fill(old, names), _fill(new, names))
     for name in entry.get("delete", []):
         _resolve(_fill(name, names)).unlink()
         _print_line(type="tool", name="Bash", input={"command": f"rm {_fill(name, names)}"})
+    commands = entry.get("run", [])
+    for command in [commands] if isinstance(commands, str) else commands:
+        _run(command)
     if "commit" in entry:
         _commit(_fill(entry["commit"], names))
 
@@ -146,6 +151,23 @@ def _resolve(name: str) -> Path:
     if root not in path.parents or root / ".git" in (path, *path.parents):
         raise ScriptError(f"the script may not change {name!r}: it is not a file of the workspace")
     return path
+
+
+def _replace(name: str, old: str, new: str) -> None:
+    path = _resolve(name)
+    text = path.read_bytes().decode("utf-8")
+    if old not in text:
+        raise ScriptError(f"{name} does not contain {old!r}")
+    path.write_bytes(text.replace(old, new).encode("utf-8"))
+    _print_line(type="tool", name="Edit", input={"path": name, "old": old, "new": new})
+
+
+def _run(command: str | list[str]) -> None:
+    from segue.domain.argv import split  # few scripts run commands
+
+    argv = split(command) if isinstance(command, str) else command
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    _print_line(type="tool", name="Bash", input={"command": " ".join(argv)})
 
 
 def _commit(message: str) -> None:

@@ -15,10 +15,10 @@ from segue.view.run import RunView, TaskView
 
 _COLUMNS = ("task", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
 _RIGHT = {"tries", "time", "tokens", "cost"}
-_DROPPED = ("commit", "phase", "verdict", "tries")
+_DROPPED = ("commit", "phase", "tries", "tokens")
 """The columns that a narrow terminal loses, in this order."""
-_LEAST, _MOST = 16, 48
-"""Bounds for the width of a title."""
+_LEAST, _USEFUL, _MOST = 16, 22, 48
+"""Widths of a title: never less, enough to keep all columns, never more."""
 
 
 def print_tasks(output: Printer, view: RunView, title: str = "") -> None:
@@ -50,7 +50,7 @@ def _cells(task: TaskView, seconds: float | None) -> dict[str, str]:
         "phase": task.phase,
         "tries": str(task.attempts or ""),
         "time": "" if seconds is None else format_duration(seconds),
-        "verdict": task.verdict or "",
+        "verdict": one_line(task.conclusion, 40),
         "commit": (task.commit or "")[:10],
         **_usage_cells(task.usage),
     }
@@ -79,6 +79,6 @@ def _fit(columns: list[str], rows: list[dict[str, str]], width: int | None) -> t
         columns = [name for name in columns if name != dropped]
         others = [max(len(name), *(len(row[name]) for row in rows)) for name in columns if name != "title"]
         room = width - sum(others) - len(GAP) * len(others)
-        if room >= min(wanted, _LEAST + 14):
+        if room >= min(wanted, _USEFUL):
             break
     return columns, max(_LEAST, min(wanted, room))

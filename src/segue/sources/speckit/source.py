@@ -85,6 +85,11 @@ class SpecKit(Source):
         return (self.path, self.state_path)
 
     @property
+    def contract_files(self) -> Sequence[Path]:
+        """The tasks, and the specification whose scenarios are judged."""
+        return (self.path, self.folder / "spec.md")
+
+    @property
     def branch_prefix(self) -> str:
         """Each task has a branch of its own, named after the feature."""
         return f"segue/{self.folder.name}"
@@ -252,7 +257,7 @@ class SpecKit(Source):
         tasks = []
         for box in boxes:
             story = "+".join(box.stories) or spec.primary
-            task = Task(box.key, box.title, box.text, box.status, box.line, story)
+            task = Task(box.key, box.title, box.text, box.status, box.line, story, section=box.section)
             is_open = box.status is TaskStatus.PENDING
             whole = [key for key in _story_keys(box, spec) if self._strict or (is_open and counts[key] == 1)]
             tasks.append(replace(task, criteria=criteria(task, spec, whole)))

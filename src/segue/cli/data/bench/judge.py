@@ -1,4 +1,4 @@
-"""`segue bench`: measure how reliable the judge is."""
+"""`segue bench judge`: measure how reliable the judge is."""
 
 from __future__ import annotations
 
@@ -14,17 +14,7 @@ if TYPE_CHECKING:
     from segue.judges.bench.report import BenchReport, CaseRate, JudgedCase
 
 
-@click.group()
-def bench() -> None:
-    """Measure how reliable the configured judge is.
-
-    \b
-    Examples:
-      segue bench judge
-    """
-
-
-@bench.command("judge")
+@click.command("judge")
 @click.option("--model", default=None, help="The model to measure (default: the configured one).")
 @click.option(
     "--repeat", type=click.IntRange(1), default=1, show_default=True, help="How often to judge each case."
