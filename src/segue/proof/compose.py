@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from segue.proof.merge import merge_control
-from segue.proof.objects import Objects, TreeEntry
+from segue.proof.objects import SealedObjects, TreeEntry
 from segue.proof.paths import Classifier, PathKind
 
 
@@ -47,7 +47,7 @@ class Comparison:
 
     def __init__(
         self,
-        objects: Objects,
+        objects: SealedObjects,
         classifier: Classifier,
         base: Mapping[str, TreeEntry],
         head: Mapping[str, TreeEntry],

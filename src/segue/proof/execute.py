@@ -14,7 +14,7 @@ from segue.proof.bubblewrap import Mounts, wrap
 from segue.proof.compose import Composed
 from segue.proof.decide import Observed
 from segue.proof.inputs import Inputs, caches_within, place_copies
-from segue.proof.objects import Objects
+from segue.proof.objects import SealedObjects
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.system.files import private_folder
@@ -30,7 +30,7 @@ class Sandbox:
     """Runs checks on trees of their own, mounted at the repository's path."""
 
     def __init__(
-        self, root: Path, scratch: Path, options: SealOptions, objects: Objects, inputs: Inputs
+        self, root: Path, scratch: Path, options: SealOptions, objects: SealedObjects, inputs: Inputs
     ) -> None:
         self._root, self._scratch, self._options = root, scratch, options
         self._objects, self._inputs = objects, inputs

@@ -38,7 +38,7 @@ class TreeEntry:
         return self.mode == "120000"
 
 
-class Objects:
+class SealedObjects:
     """The objects of a repository, seen through a git folder of our own."""
 
     def __init__(self, git_dir: Path, scratch: Path) -> None:

@@ -18,7 +18,7 @@ from segue.proof.compose import Comparison, Control, Recipe
 from segue.proof.decide import Decision, Observed, Runs, decide
 from segue.proof.execute import Sandbox, find_program
 from segue.proof.inputs import Inputs, changed_folders, compiled_digest, list_inputs, new_folders
-from segue.proof.objects import Objects
+from segue.proof.objects import SealedObjects
 from segue.proof.options import SealOptions
 from segue.proof.paths import Classifier, PathKind, named_files
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
@@ -36,7 +36,7 @@ class Sealer:
     def __init__(self, root: Path, git_dir: Path, scratch: Path, options: SealOptions) -> None:
         """Know the work tree, its git folder, and a folder for what is kept between processes."""
         self._root, self._scratch, self._options = root.resolve(), scratch, options
-        self._objects = Objects(git_dir, scratch)
+        self._objects = SealedObjects(git_dir, scratch)
         self._inputs: Inputs | None = None
 
     async def prepare(self) -> None:
