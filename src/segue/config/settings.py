@@ -238,8 +238,8 @@ class Settings(Options, frozen=True):
     """The least proof a task needs: `changed`, `judged`, `checked`, `tested`, `independent` or `held`; if
     unset, nothing may speak against it."""
     kinds: dict[str, TaskKindName] = {}
-    """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`.
-    Those of other tasks are recognised."""
+    """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
+    other tasks are recognised."""
     checks: Commands = Commands()
     """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
     control_files: tuple[str, ...] = ()
