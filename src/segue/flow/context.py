@@ -37,6 +37,10 @@ class Policy:
     """The least level of proof that a task must reach; None: what the checks and the judge say is enough."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
     """The kinds that the user gave to tasks, by key or pattern."""
+    independent: bool = False
+    """Whether somebody who never sees the work writes tests for it."""
+    mutants: int = 0
+    """How many mutants of the changed lines to try per task."""
     resolutions: int = 2
     """How often a task that fails its checks or its verification is sent back to the agent."""
 

@@ -164,7 +164,8 @@ def check_programs(app: App) -> None:
 
 def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | None = None) -> Checking:
     """Return the checks of the settings, sealed; `folder` is where they may keep what they need."""
-    from segue.proof.seal import Sealer, SealOptions
+    from segue.proof.options import SealOptions
+    from segue.proof.seal import Sealer
 
     settings = app.loaded.settings
     options = SealOptions(
@@ -175,7 +176,7 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
         network=settings.check_network,
         timeout=settings.check_timeout,
     )
-    sealer = Sealer(repo.root, repo.git_dir, folder, options)
+    sealer = Sealer(repo.root, repo.git_dir, folder, options, app.redactor().text)
     smoke = {str(phase): commands for phase, commands in settings.smoke.items()}
     return Checking(settings.checks, sealer.check, smoke, examine)
 

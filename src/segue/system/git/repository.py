@@ -91,8 +91,8 @@ class Repository:
     async def tree(self, now: Snapshot) -> str:  # noqa: ARG002 - the work tree is what there is now
         """Return everything that is here as a git tree: what a commit would contain."""
         index, staged = self.git_dir / "index", self.git_dir / "segue-index"
+        staged.unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            staged.unlink()
             shutil.copyfile(index, staged)
         extra = {"GIT_INDEX_FILE": str(staged)}
         await self._run("add", "--all", *self._without_own(), extra=extra)
