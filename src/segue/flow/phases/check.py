@@ -125,9 +125,7 @@ async def _run_checks(
     return tuple(results)
 
 
-async def _run_earlier(
-    context: RunContext, state: TaskState, tree: str, key: str
-) -> tuple[CheckResult, ...]:
+async def _run_earlier(context: RunContext, state: TaskState, tree: str, key: str) -> tuple[CheckResult, ...]:
     """Run again what earlier tasks have shown, as far as this one may have broken it."""
     results: list[CheckResult] = []
     for proof in proofs_to_run(context, state):
