@@ -101,6 +101,8 @@ async def open_run(
     with app.store(read_only=True) as known:
         last = _last(known, source.key)
     run = _unfinished(last)
+    if run is not None:
+        _refuse_changed_settings(app, run)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
         yield None
         return
@@ -127,6 +129,17 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*said, *warnings, words)))
         yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree)
+
+
+def _refuse_changed_settings(app: App, run: Run) -> None:
+    """Refuse to continue with settings that an agent changed before its launch was cut off."""
+    from segue.runtime.guarding import settle_settings
+
+    settled = settle_settings(app.run_folder(run.id))
+    if settled:
+        raise UsageError(
+            settled, kept="Nothing was started.", hint="Look at them, then give the command again"
+        )
 
 
 async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]]:

@@ -38,6 +38,7 @@ def resume(
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
     from segue.runtime.app import App
+    from segue.runtime.guarding import settle_settings
     from segue.runtime.open import reopen_run
 
     app = App.load(repo, config_file, settings)
@@ -59,6 +60,9 @@ def resume(
             kept="Nothing was changed.",
             hint="List the runs: segue status",
         )
+    settled = settle_settings(app.run_folder(run.id))
+    if settled:
+        output.warn(settled)
     config = config_file or (Path(run.spec.config) if run.spec.config else None)
     app = App.load(Path(run.spec.repo), config, settings, stored=run.spec.settings)
 
