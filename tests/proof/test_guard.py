@@ -222,7 +222,7 @@ OWN = Task("T001", "First", "First", kind=TaskKind.BUILD)
         (PLAN.replace("- [ ] T002", "- [x] T002"), ["marked T002 as done"]),
         (PLAN.replace("Third", "Nothing"), ["rewrote T003"]),
         ("- [x] T001 First\n", ["removed T002, T003"]),
-        ("nonsense", ["removed T001, T002, T003"]),
+        ("nonsense", ["added", "removed T001, T002, T003"]),
         (PLAN.replace("- [ ] T001", "- [x] T001"), []),
     ],
 )

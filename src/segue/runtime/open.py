@@ -15,6 +15,7 @@ from segue.domain.workspace import Snapshot
 from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain
 from segue.ports import Source, Store
+from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
 from segue.runtime.wiring import (
@@ -133,13 +134,9 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
 
 def _refuse_changed_settings(app: App, run: Run) -> None:
     """Refuse to continue with settings that an agent changed before its launch was cut off."""
-    from segue.runtime.guarding import settle_settings
-
-    settled = settle_settings(app.run_folder(run.id))
+    settled = settle_settings(app.guard_folder(run.id))
     if settled:
-        raise UsageError(
-            settled, kept="Nothing was started.", hint="Look at them, then give the command again"
-        )
+        raise UsageError(settled, kept="Nothing was started.", hint="Give the command again")
 
 
 async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]]:

@@ -37,8 +37,8 @@ def resume(
     from segue.cli.runs import find_run
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
+    from segue.proof.guard import settle_settings
     from segue.runtime.app import App
-    from segue.runtime.guarding import settle_settings
     from segue.runtime.open import reopen_run
 
     app = App.load(repo, config_file, settings)
@@ -60,7 +60,7 @@ def resume(
             kept="Nothing was changed.",
             hint="List the runs: segue status",
         )
-    settled = settle_settings(app.run_folder(run.id))
+    settled = settle_settings(app.guard_folder(run.id))
     if settled:
         output.warn(settled)
     config = config_file or (Path(run.spec.config) if run.spec.config else None)
