@@ -15,7 +15,7 @@ from segue.domain.proof import CheckResult, CheckState
 from segue.domain.scenario import Scenario
 from segue.proof.runners import Ended
 
-_SCRIPT = Path(__file__).parent / "runners/hooks/request.py"
+_SCRIPT = Path(__file__).parent / "runners/hooks/request_child.py"
 _PATIENCE = 30.0
 """Seconds for a program to listen, and to answer."""
 _SHOWN = 2000
