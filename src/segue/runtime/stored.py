@@ -1,0 +1,26 @@
+"""What a stored run was started with: its settings, and the tasks of its source as they are now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from segue.domain.errors import SegueError
+from segue.domain.run import Run
+from segue.domain.task import Task
+from segue.runtime.app import App
+
+
+def load_run_app(app: App, run: Run) -> App:
+    """Load the settings the run was started with, for the database that is looked at."""
+    config = Path(run.spec.config) if run.spec.config else None
+    here = {"database_url": app.database(), "state_dir": str(app.state_dir)}
+    return App.load(Path(run.spec.repo), config, here, stored=run.spec.settings)
+
+
+def read_source(app: App, run: Run) -> tuple[list[Task], str]:
+    """Return the tasks the source contains now, and why it cannot be read."""
+    try:
+        source = load_run_app(app, run).source(run.spec.source, Path(run.spec.repo), run.spec.source_kind)
+        return list(source.look().tasks), ""
+    except (SegueError, OSError, ValueError) as error:
+        return [], str(error)
