@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from segue.domain.errors import SegueError
+from segue.domain.kinds.recognise import with_kinds
 from segue.domain.run import Run
 from segue.domain.task import Task
 from segue.runtime.app import App
+from segue.runtime.plan import kind_rules
 
 
 def load_run_app(app: App, run: Run) -> App:
@@ -20,7 +22,8 @@ def load_run_app(app: App, run: Run) -> App:
 def read_source(app: App, run: Run) -> tuple[list[Task], str]:
     """Return the tasks the source contains now, and why it cannot be read."""
     try:
-        source = load_run_app(app, run).source(run.spec.source, Path(run.spec.repo), run.spec.source_kind)
-        return list(source.look().tasks), ""
+        own = load_run_app(app, run)
+        source = own.source(run.spec.source, Path(run.spec.repo), run.spec.source_kind)
+        return list(with_kinds(source.look(), kind_rules(own)).tasks), ""
     except (SegueError, OSError, ValueError) as error:
         return [], str(error)
