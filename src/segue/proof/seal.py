@@ -7,6 +7,7 @@ import hashlib
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,19 +16,24 @@ from segue.domain.proof import CheckResult, CheckState, Contested, Seal
 from segue.domain.task import TaskKind
 from segue.proof.bubblewrap import seal_strength
 from segue.proof.compose import Comparison, Control, Recipe
-from segue.proof.decide import Decision, Observed, Runs, decide
+from segue.proof.decide import Decision, Observed, Runs, decide, some
 from segue.proof.execute import Sandbox, find_program
-from segue.proof.inputs import Inputs, changed_folders, compiled_digest, list_inputs, new_folders
-from segue.proof.objects import SealedObjects
+from segue.proof.inputs import Dependencies, Inputs, compare_inputs, list_inputs
+from segue.proof.named import find_named
 from segue.proof.options import SealOptions
-from segue.proof.paths import Classifier, PathKind, named_files
+from segue.proof.paths import Classifier, PathKind
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
 from segue.proof.sabotage import sabotage
+from segue.proof.setup import CheckSetupFailed
+from segue.proof.swap import InPlace, restore
+from segue.proof.trees import TreeEntry, common_dir, list_tree, read_entry
 from segue.proof.words import describe
 from segue.system.files import private_folder, write_atomic
+from segue.system.git.objects import Objects
 
 _CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)
+_SWITCHED_OFF = "checks run in place, because the sandbox is switched off"
 
 
 class Sealer:
@@ -36,11 +42,13 @@ class Sealer:
     def __init__(self, root: Path, git_dir: Path, scratch: Path, options: SealOptions) -> None:
         """Know the work tree, its git folder, and a folder for what is kept between processes."""
         self._root, self._scratch, self._options = root.resolve(), scratch, options
-        self._objects = SealedObjects(git_dir, scratch)
+        self._objects = Objects(common_dir(git_dir))
         self._inputs: Inputs | None = None
+        self._seal = seal_strength(self._root) if options.sandbox else (Seal.WEAK, _SWITCHED_OFF)
 
     async def prepare(self) -> None:
         """List what checks need beside the repository's files, before an agent starts."""
+        self.restore()
         self._inputs = await list_inputs(self._root, private_folder(self._scratch))
 
     async def check(
@@ -56,40 +64,68 @@ class Sealer:
         if self._inputs is None:
             await self.prepare()
         assert self._inputs is not None
-        before, after = await self._objects.entries(base), await self._objects.entries(head)
+        before, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
         paths = {**before, **after}
         if find_program(argv, self._root) is None and argv[0].removeprefix("./") not in paths:
             reason = f"There is no program {argv[0]}: install it, or correct the check."
             return CheckResult(shlex.join(argv), None, "", CheckState.BROKEN, reason)
-        classifier = Classifier(argv, paths.keys(), self._options.control_files)
+        named = await find_named(argv, paths.keys(), partial(self._text, before, after))
+        classifier = Classifier(named, self._options.control_files, self._modules())
         comparison = Comparison(self._objects, classifier, before, after)
-        place = Sandbox(self._root, self._scratch, self._options, self._objects, self._inputs)
-        changed, fresh, distrust = await asyncio.to_thread(self._dependencies, after)
-        place.folders, place.distrust_compiled = (*self._inputs.folders, *fresh), distrust
+        known = await asyncio.to_thread(compare_inputs, self._root, self._inputs, after)
+        place = self._place(known, after)
         examination = SealedCheck(
-            tuple(argv), comparison, place, self._options, kind, frozenset(expected_red)
+            tuple(argv), named, comparison, place, self._options, kind, frozenset(expected_red)
         )
         cache = self._scratch / "base" / f"{self._key(argv, base)}.json"
-        result = await examination.run(cache, base)
-        return self._label(result, (*changed, *fresh))
+        try:
+            result = await examination.run(cache, base)
+        except CheckSetupFailed as error:
+            reason, _, said = error.message.partition("\n")
+            result = CheckResult(shlex.join(argv), None, said, CheckState.BROKEN, reason)
+        finally:
+            await examination.tear_down()
+        return self._label(result, known)
 
-    def _dependencies(self, tracked: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-        """Return folders of dependencies that changed, new ones, and whether compiled files changed."""
+    async def _text(self, base: Mapping[str, TreeEntry], head: Mapping[str, TreeEntry], path: str) -> str:
+        """Return what a file of the command has in the base; if it is new, what it has now."""
+        entry = base.get(path) or head[path]
+        return "" if entry.is_link else (await read_entry(self._objects, entry)).decode("utf-8", "replace")
+
+    def _modules(self) -> set[str]:
+        """Return the names of the modules that are installed in the project's own environments."""
         assert self._inputs is not None
-        changed = changed_folders(self._root, self._inputs)
-        fresh = new_folders(self._root, self._inputs, tracked)
-        compiled = compiled_digest(self._root, self._inputs.folders)
-        return changed, fresh, bool(changed or fresh or compiled != self._inputs.compiled)
+        found = set()
+        for folder in self._inputs.folders:
+            for place in (self._root / folder).glob("lib/python*/site-packages"):
+                found.update(_module(entry) for entry in place.iterdir())
+        return found
 
-    def _label(self, result: CheckResult, dependencies: Sequence[str]) -> CheckResult:
-        seal, why = seal_strength(self._root)
-        weaknesses = list(result.weaknesses)
-        if why:
-            weaknesses.append(why)
-        if dependencies:
+    def _place(self, dependencies: Dependencies, head: Mapping[str, TreeEntry]) -> Sandbox | InPlace:
+        assert self._inputs is not None
+        if self._seal[0] is Seal.SEALED:
+            return Sandbox(
+                self._root, self._scratch, self._options, self._objects, self._inputs, dependencies
+            )
+        return InPlace(self._root, self._scratch, self._options, self._objects, head)
+
+    def restore(self) -> None:
+        """Put back files that a check swapped in the work tree before its process was killed."""
+        restore(self._scratch)
+
+    def _label(self, result: CheckResult, dependencies: Dependencies) -> CheckResult:
+        """Say how well the check was sealed."""
+        seal, why = self._seal
+        weaknesses = [*result.weaknesses, *([why] if why else [])]
+        if dependencies.extended:
             seal = Seal.WEAK
-            weaknesses.append(f"dependencies not sealed: {', '.join(dependencies)}")
-        if self._options.network:
+            weaknesses.append(
+                f"dependencies not sealed, files were added: {', '.join(dependencies.extended)}"
+            )
+        if dependencies.rewritten:
+            seal = Seal.NONE
+            weaknesses.append(f"dependencies not sealed, files were changed: {some(dependencies.rewritten)}")
+        if self._options.network or self._seal[0] is not Seal.SEALED:
             weaknesses.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weaknesses)))
 
@@ -98,19 +134,27 @@ class Sealer:
         return hashlib.sha256(facts).hexdigest()[:32]
 
 
+def _module(entry: Path) -> str:
+    """Return the name of the module that an entry of site-packages is; empty: it is none."""
+    if entry.suffix in (".dist-info", ".egg-info", ".pth", ".data", ".egg-link"):
+        return ""
+    return entry.name.partition(".")[0]
+
+
 class SealedCheck:
     """One check of one task."""
 
     def __init__(
         self,
         argv: tuple[str, ...],
+        named: frozenset[str],
         comparison: Comparison,
-        place: Sandbox,
+        place: Sandbox | InPlace,
         options: SealOptions,
         kind: TaskKind,
         expected_red: frozenset[str],
     ) -> None:
-        self._argv, self._comparison, self._place = argv, comparison, place
+        self._argv, self._named, self._comparison, self._place = argv, named, comparison, place
         self._options, self._kind, self._expected_red = options, kind, expected_red
         self._armed: tuple[Runner, ...] = ()
 
@@ -124,8 +168,13 @@ class SealedCheck:
             runs = await self._look_closer(runs, recipe)
             decision = decide(runs)
         decision = self._weaknesses(decision, runs, recipe, control)
-        contested = await self._contested(decision, control)
+        contested = await self._contested(decision, runs, control)
         return describe(shlex.join(self._argv), decision, runs, control, contested)
+
+    async def tear_down(self) -> None:
+        """Run what the user wants to run after each check."""
+        if self._options.teardown:
+            await self._place.tear_down(await self._comparison.compose(Recipe("head", "head")))
 
     async def _base(self, cache: Path, base: str) -> Observed:
         """Return how the check ends on the base, and find out how it reports."""
@@ -162,16 +211,12 @@ class SealedCheck:
     async def _wave(self, base: Observed, control: Sequence[str]) -> tuple[Runs, Recipe]:
         """Run the new code with the old tests and with the new ones."""
         recipe = Recipe("head", "head")
-        tests = self._comparison.changed(PathKind.TEST)
-        if not base.tests:
-            new = await self._calibrate(recipe) if not self._armed else await self._run(recipe)
-            if new.hook_failed:
-                new = await self._calibrate(recipe)
+        young = base is _NOTHING_RAN or (base.report is not None and not base.tests)
+        if young or not self._comparison.changed(PathKind.TEST):
+            new = await (self._run(recipe) if self._armed else self._calibrate(recipe))
             regress = new
-        elif tests:
-            regress, new = await asyncio.gather(self._run(Recipe("head", "base")), self._run(recipe))
         else:
-            regress = new = await self._run(recipe)
+            regress, new = await asyncio.gather(self._run(Recipe("head", "base")), self._run(recipe))
         runs = self._runs(base, regress, new, control)
         for wider in self._wider(control):
             if decide(runs).state in (CheckState.PASSED, CheckState.NOTHING) and not self._is_bare(runs):
@@ -219,7 +264,6 @@ class SealedCheck:
 
     def _runs(self, base: Observed, regress: Observed, new: Observed, control: Sequence[str]) -> Runs:
         comparison = self._comparison
-        own = named_files(self._argv, comparison.kinds.keys())
         return Runs(
             base,
             regress,
@@ -227,7 +271,7 @@ class SealedCheck:
             kind=self._kind,
             touched={*comparison.changed(PathKind.TEST), *control},
             control_touched=bool(control),
-            command_is_new=bool(own) and not any(path in comparison.base for path in own),
+            command_is_new=bool(self._named) and self._named.isdisjoint(comparison.base),
             code_changed=bool(comparison.changed(PathKind.CODE, PathKind.MERGED)),
             allowed=self._options.known_failures,
             expected_red=self._expected_red,
@@ -243,22 +287,27 @@ class SealedCheck:
             said.append("not shown that the checks exercise the change")
         return replace(decision, weaknesses=tuple(said))
 
-    async def _contested(self, decision: Decision, control: Sequence[str]) -> tuple[Contested, ...]:
-        """Return both versions of what is disputed."""
+    async def _contested(
+        self, decision: Decision, runs: Runs, control: Sequence[str]
+    ) -> tuple[Contested, ...]:
+        """Return both versions of what is disputed: the tests' own files, else all that could matter."""
         if decision.state is not CheckState.CONTESTED:
             return ()
-        owners: dict[str, list[str]] = {path: [] for path in control}
-        for path in self._comparison.changed(PathKind.TEST):
-            owners[path] = [key for key in decision.contested if key.startswith(path)]
+        known = runs.base.report.tests if runs.base.report is not None else {}
+        tests = self._comparison.changed(PathKind.TEST)
+        owners: dict[str, list[str]] = {}
+        for key in decision.contested:
+            own = [known[key].file] if key in known and known[key].file in tests else [*tests, *control]
+            for path in own:
+                owners.setdefault(path, []).append(key)
         return tuple(
             [
                 Contested(
                     path,
                     (await self._comparison.text("base", path))[:_CONTESTED_BYTES],
                     (await self._comparison.text("head", path))[:_CONTESTED_BYTES],
-                    tuple(tests),
+                    tuple(owners.get(path, ())),
                 )
-                for path, tests in owners.items()
-                if tests or path in control
+                for path in owners or control
             ]
         )
