@@ -94,7 +94,8 @@ def place_installed(place: Path, tree: Path) -> dict[str, Path]:
 def _new_in(tree: Path, composed: Composed) -> Installed:
     """Return what is in the tree and was not composed: the outermost folders and files."""
     known = {path[:at] for path in composed.entries for at, letter in enumerate(path) if letter == "/"}
-    folders, others = [], []
+    folders: list[str] = []
+    others: list[str] = []
     for here, names, files in os.walk(tree):
         inside = os.path.relpath(here, tree)
         prefix = "" if inside == "." else f"{inside}/"
