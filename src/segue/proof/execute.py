@@ -6,7 +6,8 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -52,20 +53,20 @@ class Sandbox:
 
     async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left."""
-        async with self._slots:
-            token = f"s{secrets.token_hex(6)}"
-            work = private_folder(self._scratch / "runs" / token)
-            try:
-                return await self._run(tuple(argv), composed, armed, work, token)
-            finally:
-                await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+        async with self._slots, workplace(self._scratch) as (work, token):
+            stage, ended = await self._run(tuple(argv), composed, armed, work, token)
+            return observe(stage, armed, ended)
+
+    async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
+        """Run a command that is no check; with a script, Python (its first word) runs the script with it."""
+        async with self._slots, workplace(self._scratch) as (work, token):
+            words = with_script(argv, script, work / "hooks")
+            return (await self._run(words, composed, (), work, token))[1]
 
     async def _run(
         self, argv: tuple[str, ...], composed: Composed, armed: Sequence[Runner], work: Path, token: str
-    ) -> Observed:
+    ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
-        hooks.mkdir()
-        reports.mkdir()
         await self._write(composed, tree)
         inputs = self._inputs_for(work)
         if self._setup is not None:
@@ -76,17 +77,14 @@ class Sandbox:
         home = [Path.home() / ".local/lib"] if self._dependencies.user_site else []
         mounts = Mounts(self._root, tree, composed.guarded, inputs, (hooks, *home), (reports,))
         line = wrap(argv, mounts, env, self._options.network)
-        return observe(stage, armed, await run_bounded(line, self._scratch, env, self._options.timeout))
+        return stage, await run_bounded(line, self._scratch, env, self._options.timeout)
 
     async def tear_down(self, composed: Composed) -> None:
         """Run the commands that follow a check; how they end does not matter."""
-        work = private_folder(self._scratch / "runs" / f"t{secrets.token_hex(6)}")
-        try:
+        async with workplace(self._scratch) as (work, _):
             await self._write(composed, work / "tree")
             for command in self._options.teardown:
                 await self._run_open(command, work / "tree")
-        finally:
-            await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
 
     async def _write(self, composed: Composed, tree: Path) -> None:
         await write_tree(self._objects, composed.entries, tree)
@@ -119,6 +117,28 @@ class Sandbox:
             # Everything is compiled again, because compiled files of dependencies are not as they were.
             env["PYTHONPYCACHEPREFIX"] = f"/tmp/{token}"  # noqa: S108 - inside of the sandbox
         return env
+
+
+@asynccontextmanager
+async def workplace(scratch: Path) -> AsyncIterator[tuple[Path, str]]:
+    """Yield a folder for one run, and a random word."""
+    token = f"s{secrets.token_hex(6)}"
+    work = private_folder(scratch / "runs" / token)
+    try:
+        (work / "hooks").mkdir()
+        (work / "reports").mkdir()
+        yield work, token
+    finally:
+        await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+
+
+def with_script(argv: Sequence[str], script: Path | None, folder: Path) -> tuple[str, ...]:
+    """Return the command, with a copy of the script after its first word."""
+    if script is None:
+        return tuple(argv)
+    copy = folder / script.name
+    copy.write_bytes(script.read_bytes())
+    return (argv[0], str(copy), *argv[1:])
 
 
 async def run_bounded(argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> Ended:

@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 
 from segue.domain.proof import CheckResult, CheckState, Seal
+from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.proof.bubblewrap import seal_strength
-from segue.proof.compose import Comparison
+from segue.proof.compose import Comparison, Composed
 from segue.proof.decide import some
 from segue.proof.examine import Redact, SealedCheck
 from segue.proof.execute import Sandbox, find_program
@@ -22,6 +23,8 @@ from segue.proof.inputs import Dependencies, Inputs, compare_inputs, list_inputs
 from segue.proof.named import find_named
 from segue.proof.options import SealOptions
 from segue.proof.paths import Classifier
+from segue.proof.runners import Ended
+from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed
 from segue.proof.swap import InPlace, restore
 from segue.proof.trees import TreeEntry, common_dir, list_tree, read_entry
@@ -59,23 +62,20 @@ class Sealer:
         expected_red: Collection[str] = (),
     ) -> CheckResult:
         """Run the command on trees made of the base and the head; return what it says about the task."""
-        if self._inputs is None:
-            await self.prepare()
-        assert self._inputs is not None
         before, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
         paths = {**before, **after}
         if find_program(argv, self._root) is None and argv[0].removeprefix("./") not in paths:
             reason = f"There is no program {argv[0]}: install it, or correct the check."
             return CheckResult(shlex.join(argv), None, "", CheckState.BROKEN, reason)
         named = await find_named(argv, paths.keys(), partial(self._text, before, after))
+        place, known = await self._place(after)
         classifier = Classifier(named, self._options.control_files, self._modules())
         comparison = Comparison(self._objects, classifier, before, after)
-        known = await asyncio.to_thread(compare_inputs, self._root, self._inputs, after)
         examination = SealedCheck(
             tuple(argv),
             named,
             comparison,
-            self._place(known, after),
+            place,
             self._options,
             kind,
             frozenset(expected_red),
@@ -105,13 +105,25 @@ class Sealer:
                 found.update(_module(entry) for entry in place.iterdir())
         return found
 
-    def _place(self, dependencies: Dependencies, head: Mapping[str, TreeEntry]) -> Sandbox | InPlace:
+    async def try_scenario(self, scenario: Scenario, base: str | None, head: str) -> CheckResult:
+        """Run a scenario on the head, and on the base unless that is None; return what it says."""
+        place, known = await self._place(await list_tree(self._objects, head))
+
+        async def try_out(argv: Sequence[str], tree: str, script: Path | None = None) -> Ended:
+            return await place.try_out(argv, Composed(await list_tree(self._objects, tree)), script)
+
+        return self._label(await run_scenario(try_out, scenario, base, head), known)
+
+    async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox | InPlace, Dependencies]:
+        """Return where commands run, and how dependencies differ from what they were."""
+        if self._inputs is None:
+            await self.prepare()
         assert self._inputs is not None
-        if self._seal[0] is Seal.SEALED:
-            return Sandbox(
-                self._root, self._scratch, self._options, self._objects, self._inputs, dependencies
-            )
-        return InPlace(self._root, self._scratch, self._options, self._objects, head)
+        known = await asyncio.to_thread(compare_inputs, self._root, self._inputs, head)
+        if self._seal[0] is not Seal.SEALED:
+            return InPlace(self._root, self._scratch, self._options, self._objects, head), known
+        sandbox = Sandbox(self._root, self._scratch, self._options, self._objects, self._inputs, known)
+        return sandbox, known
 
     def restore(self) -> None:
         """Put back files that a check swapped in the work tree before its process was killed."""

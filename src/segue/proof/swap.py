@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ import msgspec
 
 from segue.proof.compose import Composed
 from segue.proof.decide import Observed
-from segue.proof.execute import environment, join_variables, observe, run_bounded
+from segue.proof.execute import environment, join_variables, observe, run_bounded, with_script, workplace
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage
 from segue.proof.setup import CheckSetupFailed
@@ -51,34 +50,36 @@ class InPlace:
 
     async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
         """Run the command with the tree's files in place and put back what was there."""
-        async with self._one:
-            token = f"s{secrets.token_hex(6)}"
-            work = private_folder(self._scratch / "runs" / token)
-            try:
-                return await self._run(tuple(argv), composed, armed, work, token)
-            finally:
-                restore(self._scratch)
-                shutil.rmtree(work, ignore_errors=True)
+        async with self._one, workplace(self._scratch) as (work, token):
+            stage, ended = await self._run(tuple(argv), composed, armed, work, token)
+            return observe(stage, armed, ended)
+
+    async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
+        """Run a command that is no check; with a script, Python (its first word) runs the script with it."""
+        async with self._one, workplace(self._scratch) as (work, token):
+            words = with_script(argv, script, work / "hooks")
+            return (await self._run(words, composed, (), work, token))[1]
 
     async def _run(
         self, argv: tuple[str, ...], composed: Composed, armed: Sequence[Runner], work: Path, token: str
-    ) -> Observed:
+    ) -> tuple[Stage, Ended]:
         hooks, reports, files = work / "hooks", work / "reports", work / "files"
-        hooks.mkdir()
-        reports.mkdir()
         differing = {path: entry for path, entry in composed.entries.items() if self._head.get(path) != entry}
         wanted = {**differing, **{path: composed.entries[path] for path in composed.texts}}
         await write_tree(self._objects, wanted, files)
         for path, text in composed.texts.items():
             (files / path).write_bytes(text)
         gone = [path for path in self._head if path not in composed.entries]
-        swap(self._scratch, self._root, files, wanted=list(wanted), gone=gone, kept=composed.tests)
-        stage = Stage(argv, self._root, self._root, hooks, reports, token, composed.tests)
-        env = environment(join_variables(runner.arm(stage) for runner in armed), network=True)
-        await self._set_up()
-        env["PYTHONPYCACHEPREFIX"] = str(work / "compiled")
-        ended = await run_bounded(argv, self._root, env, self._options.timeout)
-        return observe(stage, armed, ended)
+        try:
+            swap(self._scratch, self._root, files, wanted=list(wanted), gone=gone, kept=composed.tests)
+            stage = Stage(argv, self._root, self._root, hooks, reports, token, composed.tests)
+            env = environment(join_variables(runner.arm(stage) for runner in armed), network=True)
+            env["PYTHONPYCACHEPREFIX"] = str(work / "compiled")
+            await self._set_up()
+            ended = await run_bounded(argv, self._root, env, self._options.timeout)
+        finally:
+            restore(self._scratch)
+        return stage, ended
 
     async def _set_up(self) -> None:
         """Run the setup commands once for a check, in the work tree itself."""
