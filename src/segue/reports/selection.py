@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -85,6 +86,18 @@ def read_sql(query: str) -> str:
     from importlib.resources import files
 
     return (files("segue.reports") / "sql" / f"{query}.sql").read_text(encoding="utf-8")
+
+
+def select_runs(
+    store: Store,
+    since: str | None = None,
+    agent: str | None = None,
+    model: str | None = None,
+    source: str | None = None,
+) -> Selection:
+    """Select runs by what people say: `7d` or a date, names, a part of the source; None or empty: all."""
+    begin = parse_since(since, time.time()) if since else None
+    return Selection(begin, agent or None, model or None, find_sources(store, source) if source else None)
 
 
 def find_sources(store: Store, text: str) -> tuple[str, ...]:

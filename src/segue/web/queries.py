@@ -97,9 +97,7 @@ def get_run(store: Store, run_id: str) -> Run:
 
 def load_run_app(app: App, run: Run) -> App:
     """Load the settings the run was started with, for the database shown here."""
-    config = Path(run.spec.config) if run.spec.config else None
-    here = {"database_url": app.database(), "state_dir": str(app.state_dir)}
-    return App.load(Path(run.spec.repo), config, here, stored=run.spec.settings)
+    return App.load_for(run, command_line=app.place())
 
 
 def read_budget(app: App, run: Run) -> Budget:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -20,19 +19,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Wait for more events until the run ends.")
-@click.option("--task", default=None, metavar="KEY", help="Print only events of this task.")
-@click.option("--phase", default=None, help="Print only events of this phase.")
+@click.option("--task", metavar="KEY", help="Print only events of this task.")
+@click.option("--phase", help="Print only events of this phase.")
 @options("repo", "config", "database", "json")
 def logs(
     run_id: str | None,
     follow: bool,
     task: str | None,
     phase: str | None,
-    repo: Path | None,
-    config_file: Path | None,
+    settings: CommandSettings,
     output: Printer,
-    **settings: Any,
-) -> int:
+) -> None:
     """Print the events of RUN, or of the newest run.
 
     \b
@@ -45,9 +42,8 @@ def logs(
     from segue.cli.terminal.display import EventRecords
     from segue.cli.terminal.output import one_line
     from segue.reports.event_text import describe_event, locate_event
-    from segue.runtime.app import App
 
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     printer = EventRecords(output)
 
     def show(event: Recorded) -> None:
@@ -63,8 +59,8 @@ def logs(
         run = find_run(store, app, run_id)
         if run is None:
             output.note(NO_RUNS)
-            return 0
-        return _print(store, run.id, show, follow)
+        else:
+            _print(store, run.id, show, follow)
 
 
 def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:
@@ -73,7 +69,7 @@ def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:
     return (task is None or about == task) and (phase is None or (len(parts) > 2 and parts[2] == phase))
 
 
-def _print(store: Store, run_id: str, show: Callable[[Recorded], None], follow: bool) -> int:
+def _print(store: Store, run_id: str, show: Callable[[Recorded], None], follow: bool) -> None:
     """Print the recorded events; with `follow`, wait for more until the run ends."""
     from segue.cli.runs import state_of
     from segue.domain.run import RunState
@@ -86,5 +82,5 @@ def _print(store: Store, run_id: str, show: Callable[[Recorded], None], follow: 
             show(event)
             last = event.seq
         if ended or not follow:
-            return 0
+            return
         store.wait_for_change(timeout=1.0)

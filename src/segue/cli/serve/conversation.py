@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
 from typing import Any
 
-from segue.bridge.conversations import find_conversation
 from segue.bridge.session import ConversationResult, run_conversation
 from segue.cli.runs import moment
 from segue.cli.terminal.display import EventLines, EventRecords, Silent
@@ -17,15 +15,7 @@ from segue.domain.run import Run
 from segue.runtime.app import App
 
 
-def reopen(run_id: str, config: Path | None, settings: dict[str, Any]) -> tuple[App, Run]:
-    """Return a conversation and the settings it was started with."""
-    with App.load(None, config, settings).store(read_only=True) as store:
-        run = find_conversation(store, run_id)
-    named = config or (Path(run.spec.config) if run.spec.config else None)
-    return App.load(None, named, settings, stored=run.spec.settings), run
-
-
-def hold(app: App, run: Run, output: Printer, *, wait_reminders: bool, verbose: bool) -> int:
+def hold(app: App, run: Run, output: Printer, *, wait_reminders: bool = False, verbose: bool) -> int:
     """Run a conversation in this process and return the exit code."""
     return asyncio.run(converse(app, run, output, wait_reminders=wait_reminders, verbose=verbose))
 

@@ -66,6 +66,13 @@ class Printer:
         """Print one JSON line of a stream."""
         click.echo(json.dumps(record, ensure_ascii=False, default=str))
 
+    def result(self, data: Any, text: str) -> None:
+        """Print the complete answer: `data` for programs, `text` for people."""
+        if self.json:
+            self.data(data)
+        else:
+            click.echo(text)
+
     def text(self, text: str) -> None:
         """Print a result for people."""
         if not self.json:
