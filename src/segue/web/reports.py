@@ -11,7 +11,7 @@ from segue.ports import Store
 from segue.reports.build import REPORTS, build_reports
 from segue.reports.formatting import format_heading
 from segue.reports.html_page import MOST_ROWS
-from segue.reports.report import DatasetReport
+from segue.reports.report import ReportTable
 from segue.reports.selection import Selection, select_kinds, select_runs
 from segue.web.report_cells import format_table
 from segue.web.routes import Data, PageRequest, PageRoute
@@ -46,8 +46,11 @@ def make_query(name: str) -> Callable[[PageRequest], Data]:
         return {
             "title": report.title,
             "asks": _ASKS[name],
-            **report.to_json(),
-            "tables": [_describe_table(report, number) for number in range(len(report.tables))],
+            "report": report.name,
+            "runs": report.runs,
+            "notes": list(report.notes),
+            **{table.name: table.records() for table in report.tables},
+            "tables": [_describe_table(table) for table in report.tables],
             "filters": chosen,
             "filtered": any(chosen.values()),
             "problem": problem,
@@ -78,9 +81,8 @@ def present_report(data: Data) -> Data:
     }
 
 
-def _describe_table(report: DatasetReport, number: int) -> dict[str, Any]:
+def _describe_table(table: ReportTable) -> dict[str, Any]:
     """Describe a table; its rows are stored under its own name."""
-    table = report.tables[number]
     return {
         "name": table.name,
         "title": table.title,

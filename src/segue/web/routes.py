@@ -15,7 +15,8 @@ from segue.ports import Store
 from segue.runtime.app import App
 from segue.view.run import RunView
 from segue.web.queries import NotFound as NotFound
-from segue.web.queries import ViewCache
+from segue.web.queries import get_view
+from segue.web.shared import VersionedCache
 
 T = TypeVar("T")
 Data = dict[str, Any]
@@ -45,11 +46,11 @@ class PageRequest:
     path: Mapping[str, str]
     """The parameters of the path."""
     query: Mapping[str, str]
-    views: ViewCache = field(default_factory=ViewCache)
+    views: VersionedCache[RunView] = field(default_factory=lambda: VersionedCache(1))
 
     def view(self, run: Run) -> RunView:
         """Return the view of a run."""
-        return self.views.get(self.store, run)
+        return get_view(self.store, run, self.views)
 
     def text(self, name: str, default: str = "") -> str:
         """Return a query parameter without surrounding whitespace."""
