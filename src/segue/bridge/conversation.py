@@ -133,9 +133,16 @@ class Conversation:
             keywords=settings.extensions,
             nonce=f"{run.id} {key}",
         )
-        by, mode = ChosenAgent(self.agent, run.spec.model), Mode(settings.mode)
-        session = self._session_before(number) if remembers else None
-        return LaunchRequest(key, "turn", 1, prompt, mode, by, self.workspace, session=session)
+        return LaunchRequest(
+            key=key,
+            phase="turn",
+            attempt=1,
+            prompt=prompt,
+            mode=Mode(settings.mode),
+            by=ChosenAgent(self.agent, run.spec.model),
+            workspace=self.workspace,
+            session=self._session_before(number) if remembers else None,
+        )
 
     def _session_before(self, number: int) -> str | None:
         """Return the session of the previous reply."""

@@ -67,7 +67,15 @@ async def _launch(
     run = context.journal.run.id
     prompt = subagent_prompt(command.prompt, agent.can.cloud, nonce=f"{run} {key}")
     by = ChosenAgent(agent, command.model)
-    request = LaunchRequest(key, "subagent", 1, prompt, Mode.EDIT, by, context.folder())
+    request = LaunchRequest(
+        key=key,
+        phase="subagent",
+        attempt=1,
+        prompt=prompt,
+        mode=Mode.EDIT,
+        by=by,
+        workspace=context.folder(),
+    )
     if agent.can.cloud:
         return await launch_agent(context, replace(request, base=command.branch))
     assert target.folder is not None

@@ -94,9 +94,11 @@ async def _run_in_thread(work: Callable[[], None]) -> None:
 
     def run() -> None:
         try:
-            ended.set_result(work())
+            work()
         except Exception as error:
             ended.set_exception(error)
+        else:
+            ended.set_result(None)
 
     threading.Thread(target=run, name="segue-mail", daemon=True).start()
     await asyncio.wrap_future(ended)

@@ -19,8 +19,8 @@ from segue.runtime.app import App
 from segue.system.http.guard import LOOPBACK_HOSTS, AsgiApp, RequestGuard
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
-from segue.web.assets import load_assets
 from segue.web.auth import ENTRY, AccessKeys, AuthMiddleware
+from segue.web.filters import load_assets
 from segue.web.live import LiveUpdates, to_sse
 from segue.web.render import PageRenderer, explain_bugs, refuse, render_template
 from segue.web.routes import ActionRoute, PageRoute, list_actions, list_pages

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -39,21 +38,17 @@ def logs(
       segue logs --task 3 --json | jq .event
     """
     from segue.cli.runs import NO_RUNS, find_run
-    from segue.cli.terminal.display import EventRecords
-    from segue.cli.terminal.output import one_line
-    from segue.reports.event_text import describe_event, locate_event
+    from segue.cli.terminal.display import event_line, event_record
 
     app = settings.load()
-    printer = EventRecords(output)
 
     def show(event: Recorded) -> None:
         if not _matches(event, task, phase):
             return
         if output.json:
-            printer(event)
-        elif text := describe_event(event):
-            stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
-            output.text(f"{stamp} {locate_event(event):12} {one_line(text, 200)}".rstrip())
+            output.record(event_record(event))
+        elif line := event_line(event):
+            output.text(line)
 
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)

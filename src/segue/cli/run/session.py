@@ -86,9 +86,12 @@ async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: Pa
         output.record(_launch_record(opened, os.getpid()))
     if opened.warning:
         output.warn(opened.warning)
-    display = observer(output, lambda: _progress(opened), opened.run.id, verbose)
     async with _serve_page(opened, output, page):
-        with display, open_log(opened.app.loaded.settings.log) as logs, _notifier(opened, output) as notifier:
+        with (
+            observer(output, lambda: _progress(opened), opened.run.id, verbose) as display,
+            open_log(opened.app.loaded.settings.log) as logs,
+            _notifier(opened, output) as notifier,
+        ):
             ended = await run_session(opened, [display, *logs, notifier])
         summarise(opened, ended, output)
     return ended.exit_code

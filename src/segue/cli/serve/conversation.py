@@ -8,7 +8,7 @@ from typing import Any
 
 from segue.bridge.session import ConversationResult, run_conversation
 from segue.cli.runs import moment
-from segue.cli.terminal.display import EventLines, EventRecords, Silent
+from segue.cli.terminal.display import event_printer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, clean, error_text
 from segue.domain.run import Run
@@ -26,9 +26,10 @@ async def converse(
     """Run a conversation on the current event loop and return the exit code."""
     if output.json:
         output.record({"type": "launch", "schema": 1, "run": run.id, "pid": os.getpid()})
-    display = EventRecords(output) if output.json else Silent() if output.quiet else EventLines(verbose)
     with app.store() as store, open_log(app.loaded.settings.log) as logs:
-        ended = await run_conversation(app, store, run, [display, *logs], wait_reminders=wait_reminders)
+        ended = await run_conversation(
+            app, store, run, [event_printer(output, verbose), *logs], wait_reminders=wait_reminders
+        )
     return _print_end(ended, output)
 
 

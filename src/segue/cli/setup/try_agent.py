@@ -109,16 +109,16 @@ def _observer(output: Printer, seen: list[Event]) -> Any:
     """Return a callback that prints each event, or with --json collects it."""
     import time
 
-    from segue.cli.terminal.display import EventLines
+    from segue.cli.terminal.display import event_printer
     from segue.domain.events import Recorded
 
-    lines = EventLines(verbose=True)
+    show = event_printer(output, verbose=True)
 
     def see(event: Event) -> None:
         if output.json:
             seen.append(event)
         else:
-            lines(Recorded("try", 0, int(time.time() * 1000), None, event))
+            show(Recorded("try", 0, int(time.time() * 1000), None, event))
 
     return see
 

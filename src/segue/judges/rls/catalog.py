@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from psycopg import Connection
 
 from segue.judges.rls.report import RowPolicy
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 USERS = "auth.users"
 
