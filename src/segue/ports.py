@@ -21,7 +21,7 @@ from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.domain.task import Completion, Task, TaskList
 from segue.domain.verdict import Verdict
-from segue.domain.workspace import Snapshot
+from segue.domain.workspace import Changes, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +161,11 @@ class Source(Protocol):
         return ()
 
     @property
+    def contract_files(self) -> Sequence[Path]:
+        """Files that say what is to be done; the first one lists the tasks. Agents have no say in them."""
+        return ()
+
+    @property
     def branch_prefix(self) -> str | None:
         """Where each task gets a branch of its own, what their names start with; None: the user's branch."""
         return None
@@ -293,8 +298,11 @@ class Workspace(Protocol):
     def checkout(self, head: str) -> AbstractAsyncContextManager[Path]:
         """Provide a folder in which a commit can be inspected and tried out."""
 
-    async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
-        """Return the paths that differ between two snapshots."""
+    async def changes(self, base: Snapshot, now: Snapshot) -> Changes:
+        """Return what differs between two snapshots, and what of it must not be committed."""
+
+    async def tree(self, now: Snapshot) -> str:
+        """Return everything that is there now as the id of a git tree or commit."""
 
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None if there was nothing to commit."""

@@ -12,8 +12,9 @@ import httpx2
 import pytest
 
 from segue.domain.criterion import Criterion
-from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.evidence import Evidence
 from segue.domain.options import read_options
+from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import CheckResult
+from segue.domain.proof import CheckResult
 from segue.domain.verdict import Action, Result, Verdict
 from segue.judges.checks import combine, result_of
 

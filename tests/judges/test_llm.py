@@ -15,8 +15,9 @@ import pytest
 
 from segue.domain.criterion import Criterion
 from segue.domain.errors import CredentialsError, JudgeFailed
-from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.evidence import Evidence
 from segue.domain.options import read_options
+from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.judges.llm import LlmJudge

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
-from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.evidence import Evidence
 from segue.domain.prompt import Prompt
+from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.prompts.fence import fence
 from segue.prompts.judge import judge_again_prompt, judge_prompt, quotable

@@ -11,7 +11,8 @@ import httpx2
 import pytest
 
 from segue.domain.criterion import Criterion
-from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.evidence import Evidence
+from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.prompts.judge import judge_again_prompt, judge_prompt
 from segue.sim.llm.app import llm_app

@@ -15,7 +15,8 @@ from pathlib import Path
 from segue.conformance.trial import check_promises, describe_repository, expect
 from segue.domain.criterion import Criterion
 from segue.domain.errors import JudgeFailed
-from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.evidence import Evidence
+from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import Judge, Problem

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import CheckResult
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome, Usage
+from segue.domain.proof import CheckResult, Proof, Tampering
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 
@@ -116,6 +116,16 @@ class TaskEnded(Event, frozen=True):
     branch: str | None = None
     skipped: bool = False
     replanned: bool = False
+    proof: Proof | None = None
+    """How it was proven, when it is done."""
+
+
+class Tampered(Event, frozen=True):
+    """An agent changed something that decides whether its work counts."""
+
+    type: ClassVar[str] = "tampering"
+    task: str
+    findings: tuple[Tampering, ...]
 
 
 class StepStarted(Event, frozen=True):
@@ -217,6 +227,8 @@ class CheckRun(Event, frozen=True):
     build_phase: str | None = None
     found: dict[str, Any] | None = None
     """The full report, of checks that have one."""
+    result: CheckResult | None = None
+    """What the check says about the task, without the output above; None: only its exit code is known."""
 
 
 class SearchDone(Event, frozen=True):

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What one check command said."""
-
-    command: str
-    exit_code: int | None
-    output: str
+from segue.domain.proof import CheckResult
 
 
 @dataclass(frozen=True, slots=True)

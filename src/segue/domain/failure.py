@@ -29,6 +29,7 @@ class FailureKind(StrEnum):
     BRANCH = "branch"
     PLAN_EDITED = "plan_edited"
     COMMIT = "commit"
+    TAMPERED = "tampered"
     UNKNOWN = "unknown"
 
 

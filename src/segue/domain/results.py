@@ -7,10 +7,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from segue.domain.evidence import CheckResult
 from segue.domain.failure import Failure
 from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.outcome import Usage
+from segue.domain.proof import CheckResult, Proof, Tampering
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot
@@ -70,6 +70,8 @@ class LaunchOutput(Output, frozen=True, kw_only=True):
     """The steps of a plan, of a launch that planned."""
     checks: tuple[CheckResult, ...] = ()
     """The checks that a judging agent was shown."""
+    tampering: tuple[Tampering, ...] = ()
+    """What the agent changed that decides whether its work counts."""
     branches: tuple[str, ...] = ()
     agent_id: str | None = None
     url: str | None = None
@@ -87,6 +89,8 @@ class CheckOutput(Output, frozen=True):
     """What the checks said."""
 
     checks: tuple[CheckResult, ...] = ()
+    tree: str = ""
+    """The git tree they ran on."""
 
 
 class Dismissal(Output, frozen=True, kw_only=True):
@@ -134,6 +138,7 @@ class EndOutput(Output, frozen=True, kw_only=True):
     branch: str | None = None
     skipped: bool = False
     replanned: bool = False
+    proof: Proof | None = None
 
 
 class SearchOutput(Output, frozen=True):

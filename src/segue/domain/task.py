@@ -19,6 +19,20 @@ class TaskStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class TaskKind(StrEnum):
+    """What a task asks for decides what proves it."""
+
+    BUILD = "build"
+    TEST_FIRST = "test-first"
+    """Write a test that fails now."""
+    VERIFY_ONLY = "verify-only"
+    """Run something and look at the result; nothing needs to change."""
+    DOCS = "docs"
+    """Documentation or configuration."""
+    HUMAN = "human"
+    """A person must do or decide it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One piece of work."""
@@ -30,6 +44,7 @@ class Task:
     line: int | None = None
     story: str | None = None
     criteria: tuple[Criterion, ...] = ()
+    kind: TaskKind = TaskKind.BUILD
     build_phase: str | None = None
     """setup, schema, backend, frontend, testing or deployment, where an agent has planned the task."""
 

@@ -17,3 +17,20 @@ class Snapshot:
     """A fingerprint of uncommitted changes; empty when there are none."""
     files: tuple[str, ...] = field(default=(), compare=False)
     """The paths with uncommitted changes."""
+    links: tuple[str, ...] = field(default=(), compare=False)
+    """Folders with a repository of their own that no commit knows."""
+    unmerged: tuple[str, ...] = field(default=(), compare=False)
+    """Files of a merge that was never finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What differs between two snapshots, and what of it must not be committed."""
+
+    files: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    """New folders with a repository of their own: a commit would hold nothing of them but a link."""
+    unmerged: tuple[str, ...] = ()
+    """Files of a merge that was never finished."""
+    conflicted: tuple[str, ...] = ()
+    """Files with conflict markers in them."""

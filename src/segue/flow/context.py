@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from segue.domain.events import Event
-from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding
+from segue.domain.proof import CheckResult
 from segue.domain.role import Role
 from segue.domain.verdict import Verdict
 from segue.ports import Journal, Judge, Outline, Reviewer, Searcher, Source, Workspace

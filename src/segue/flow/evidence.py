@@ -10,14 +10,14 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput
 from segue.domain.verdict import Action, Result, Verdict
-from segue.domain.workspace import Snapshot
+from segue.domain.workspace import Changes, Snapshot
 from segue.flow.context import RunContext
 from segue.flow.launch import Conclude, seen_before
 from segue.flow.state import TaskState
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
-RETRIED |= {FailureKind.OUTAGE, FailureKind.MAX_TURNS}
+RETRIED |= {FailureKind.OUTAGE, FailureKind.MAX_TURNS, FailureKind.TAMPERED}
 RETRIED |= {FailureKind.UNKNOWN, FailureKind.INTERRUPTED, FailureKind.USAGE_LIMIT, FailureKind.REFUSED}
 """Failures that another attempt may overcome; a wrong key or a missing program will not go away."""
 
@@ -59,9 +59,10 @@ def changes_since(context: RunContext, state: TaskState, allow_no_change: bool) 
         except WorkspaceError as error:
             lost = Failure(FailureKind.BRANCH, error.message)
         changed = now != state.base
-        files = await context.workspace.files_since(state.base, now) if changed else ()
-        claimed = replace(outcome, failure=outcome.failure or lost or _left_branch(context, state, now))
-        failure = failure_of(claimed, changed, allow_no_change)
+        changes = await context.workspace.changes(state.base, now) if changed else Changes()
+        files = changes.files
+        wrong = lost or _left_branch(context, state, now) or _not_committable(changes)
+        failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
         return LaunchOutput(
             verdict=verdict_after(failure, changed),
             failure=failure,
@@ -82,6 +83,20 @@ def _left_branch(context: RunContext, state: TaskState, now: Snapshot) -> Failur
         return None
     names = [one.branch or one.head[:10] for one in (before, now)]
     return Failure(FailureKind.BRANCH, f"The agent switched from branch {names[0]} to {names[1]}.")
+
+
+def _not_committable(changes: Changes) -> Failure | None:
+    """Return a failure when a commit would not hold the work, or would hold the rest of a conflict."""
+    if changes.links:
+        text = (
+            f"{', '.join(changes.links[:5])} has a git repository of its own, so a commit would hold a link "
+            "to it and none of its files. Its work must be part of this repository."
+        )
+    elif changes.unmerged or changes.conflicted:
+        text = f"A merge was left unresolved: {', '.join((*changes.unmerged, *changes.conflicted)[:5])}."
+    else:
+        return None
+    return Failure(FailureKind.TAMPERED, text)
 
 
 async def tree_before(context: RunContext, key: str, known: Snapshot | None = None) -> Snapshot:

@@ -5,22 +5,32 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
 from segue.domain.budget import Budget
 from segue.domain.errors import NeedsHuman
-from segue.domain.events import AgentEnded, AgentReplaced, Event, PromptSent, RunParked, VerdictGiven
+from segue.domain.events import (
+    AgentEnded,
+    AgentReplaced,
+    Event,
+    PromptSent,
+    RunParked,
+    Tampered,
+    VerdictGiven,
+)
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import Outcome
 from segue.domain.prompt import Prompt
+from segue.domain.proof import Tampering
 from segue.domain.results import LaunchInput, LaunchOutput, StepResult, read_as
 from segue.domain.role import AgentChoice
 from segue.domain.run import StepState
+from segue.domain.task import Task
 from segue.domain.verdict import Action, Result
 from segue.flow.errors import ErrorRecorder
 from segue.ports import Agent, Journal, StepFacts
@@ -103,6 +113,8 @@ class LaunchRequest:
     workspace: Path
     task: str = ""
     """The task's key; empty for work that belongs to the whole run."""
+    about: Task | None = None
+    """The task itself."""
     name: str = ""
     """The name of work that belongs to no task, for the agent's environment."""
     base: str | None = None
@@ -153,6 +165,18 @@ class Series:
 Attempt = Callable[[Try], Awaitable[StepResult[LaunchOutput]]]
 
 
+class Guard(Protocol):
+    """Keeps what an agent must not touch."""
+
+    def before(self, step: str) -> None:
+        """Keep what is there before a step's agent starts."""
+
+    async def after(
+        self, step: str, task: Task | None, label: str
+    ) -> tuple[tuple[Tampering, ...], Failure | None]:
+        """Compare; what was touched is put back and named, and fails the attempt where that is due."""
+
+
 @dataclass(slots=True)
 class Launcher:
     """Launches the agents of one run, within its budget."""
@@ -163,6 +187,8 @@ class Launcher:
     budget: Budget = Budget()
     attempts: int = 1
     """How many failed attempts a phase allows."""
+    guard: Guard | None = None
+    """Watches over what agents must not touch; None where they have no work tree."""
     resting: dict[str, float] = field(default_factory=dict)
     """Agents that cannot work, and until when: the others take over."""
     _admitted: set[str] = field(default_factory=set)
@@ -183,6 +209,8 @@ class Launcher:
         state = self.journal.state(request.key)
         if state is None:
             self._admit(request)
+            if self.guard is not None:
+                self.guard.before(request.key)
         facts = StepFacts(
             request.task or None,
             request.phase,
@@ -217,7 +245,7 @@ class Launcher:
                 case float() as until if parks < MAX_PARKS:
                     parks += 1
                     await self._park(series, number, until)
-                case "retry" if (failed := failed + 1) < series.attempts:
+                case "retry" if (failed := failed + 1) < _allowed(series, failure):
                     feedback = failure.message
                 case "again":
                     pass
@@ -260,6 +288,7 @@ class Launcher:
                 request.hear(event)
 
         outcome = await run_agent(request.by.agent, self._job(request, token), emit)
+        outcome, tampering = await self._examine(request, outcome)
         concluded = await conclude(outcome)
         await errors.conclude(outcome, concluded.failure)
         if request.task:
@@ -273,8 +302,21 @@ class Launcher:
             usage=outcome.usage,
             duration=round(outcome.duration, 3),
             text=concluded.text or outcome.text[-_KEPT_TEXT:],
+            tampering=tampering,
         )
         return StepResult(concluded.failure is None and concluded.verdict.result is Result.PASS, output)
+
+    async def _examine(
+        self, request: LaunchRequest, outcome: Outcome
+    ) -> tuple[Outcome, tuple[Tampering, ...]]:
+        """Look what the agent did to what it must not touch; some of it fails the attempt."""
+        if self.guard is None:
+            return outcome, ()
+        label = f"{self.journal.run.id}/{request.key}".replace(" ", "-")
+        found, failure = await self.guard.after(request.key, request.about, label)
+        if found:
+            await self.journal.emit(Tampered(request.task, found), request.key)
+        return replace(outcome, failure=outcome.failure or failure), found
 
     def _job(self, request: LaunchRequest, token: str) -> Job:
         name = request.task or request.name
@@ -341,6 +383,11 @@ class Launcher:
         if until > time.time():
             await self.journal.emit(RunParked(series.task, until))
         await self.journal.sleep(series.park_key(number), until)
+
+
+def _allowed(series: Series, failure: Failure) -> int:
+    """Return how many failed attempts a series allows; who touched what it must not is told so once."""
+    return max(series.attempts, 2 if failure.kind is FailureKind.TAMPERED else 1)
 
 
 def seen_before(journal: Journal, key: str) -> LaunchInput:

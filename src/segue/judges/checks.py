@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from segue.domain.criterion import CriterionVerdict
-from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.evidence import Evidence
 from segue.domain.options import Options
+from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import Problem

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
-from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.evidence import Evidence
 from segue.domain.prompt import Prompt
+from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.prompts.assemble import assemble, task_text
 

@@ -18,6 +18,7 @@ from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
 from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
 from segue.runtime.app import App
+from segue.runtime.guarding import make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
@@ -145,7 +146,10 @@ class _Session:
             agents=parts.agents,
             workspace=make_workspace(opened),
             policy=opened.plan.policy,
-            launcher=Launcher(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
+            launcher=Launcher(
+                *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
+                guard=make_guard(opened),
+            ),
             view=self._view,
             checking=make_checking(opened.app, command_runner(redactor, limits.phase_timeout), examine),
             redact=redactor.text,

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from segue.domain.events import Recorded
-from segue.domain.evidence import CheckResult
 from segue.domain.failure import Failure
 from segue.domain.outcome import Usage
+from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run
 from segue.domain.verdict import Verdict

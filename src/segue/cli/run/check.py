@@ -10,7 +10,7 @@ from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
-    from segue.domain.evidence import CheckResult
+    from segue.domain.proof import CheckResult
     from segue.judges.rls.report import RlsReport
     from segue.runtime.app import App
 
@@ -112,7 +112,7 @@ async def _check_rls(app: App, *, required: bool) -> RlsReport | None:
 
 async def _run_check(app: App, argv: tuple[str, ...]) -> CheckResult:
     from segue.domain.errors import SegueError
-    from segue.domain.evidence import CheckResult
+    from segue.domain.proof import CheckResult
     from segue.system.process.capture import capture
 
     limit, command = app.loaded.settings.limits.phase_timeout, " ".join(argv)

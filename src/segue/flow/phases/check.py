@@ -6,7 +6,7 @@ import time
 
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import CheckRun, VerdictGiven
-from segue.domain.evidence import CheckResult
+from segue.domain.proof import CheckResult
 from segue.domain.results import CheckOutput, StepResult
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Examination, RunContext

@@ -30,6 +30,7 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
             by=now.by,
             workspace=context.workspace.root,
             task=task.key,
+            about=task,
             base=start_of(context, state),
             build_phase=task.build_phase,
         )

@@ -35,6 +35,7 @@ async def resolve(context: RunContext, state: TaskState, verdict: Verdict, notes
             by=now.by,
             workspace=context.workspace.root,
             task=task.key,
+            about=task,
             base=start_of(context, state),
             session=state.session_for(now.by),
             build_phase=task.build_phase,

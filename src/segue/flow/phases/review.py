@@ -133,6 +133,7 @@ class _Rounds:
                 by=now.by,
                 workspace=context.workspace.root,
                 task=state.task.key,
+                about=state.task,
                 base=start_of(context, state),
                 build_phase=state.task.build_phase,
             )

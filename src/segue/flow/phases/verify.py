@@ -142,7 +142,7 @@ def _read(
 async def _evidence(context: RunContext, state: TaskState, key: str) -> Evidence:
     """Gather the diff since the task began, what the checks say, and the agent's own words."""
     diff = await context.workspace.diff(state.base.head, state.head)
-    files = await context.workspace.files_since(state.base, state.now)
+    files = (await context.workspace.changes(state.base, state.now)).files
     # A judging agent that was interrupted quotes what it was shown then.
     seen = seen_before(context.journal, key).checks
     checks = await run_checks(context, state, key) if seen is None else seen

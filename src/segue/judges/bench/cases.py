@@ -9,7 +9,8 @@ from typing import Any
 
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
-from segue.domain.evidence import CheckResult, Evidence
+from segue.domain.evidence import Evidence
+from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 
 

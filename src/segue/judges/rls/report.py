@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from segue.domain.evidence import CheckResult
+from segue.domain.proof import CheckResult
 
 COMMAND = "rls check"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -73,6 +73,11 @@ class PlanFile(Source):
     def title(self) -> str:
         """The name of the file."""
         return self.path.name
+
+    @property
+    def contract_files(self) -> Sequence[Path]:
+        """The plan."""
+        return (self.path,)
 
     def tasks(self) -> TaskList:
         """Read plan and state again; a plan with sections that belong to no task is refused."""

@@ -85,6 +85,11 @@ class SpecKit(Source):
         return (self.path, self.state_path)
 
     @property
+    def contract_files(self) -> Sequence[Path]:
+        """The tasks, and the specification whose scenarios are judged."""
+        return (self.path, self.folder / "spec.md")
+
+    @property
     def branch_prefix(self) -> str:
         """Each task has a branch of its own, named after the feature."""
         return f"segue/{self.folder.name}"

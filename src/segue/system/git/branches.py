@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.workspace import Snapshot
+from segue.domain.workspace import Changes, Snapshot
+from segue.system.git.objects import GITLINK
 from segue.system.git.repository import Repository
 
 _CHAIN = "refs/segue/chain"
@@ -23,7 +24,12 @@ class LocalBranches:
     def __init__(self, repo: Repository, prefix: str) -> None:
         """`prefix` is the part of a branch name before the task's key: `segue/001-login`."""
         self.repo, self.prefix, self.root = repo, prefix, repo.root
-        self.snapshot, self.files_since, self.commit = repo.snapshot, repo.files_since, repo.commit
+        self.snapshot, self.changes, self.tree, self.commit = (
+            repo.snapshot,
+            repo.changes,
+            repo.tree,
+            repo.commit,
+        )
         self.set_aside, self.find_commit = repo.set_aside, repo.find_commit
         self.diff, self.checkout = repo.diff, repo.checkout
 
@@ -112,10 +118,21 @@ class RemoteBranches:
         """Return a snapshot of the user's work tree, in which no agent works."""
         return await self.repo.snapshot()
 
-    async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
-        """Return the paths that differ between two commits."""
-        clean = Snapshot(now.head, now.branch, "")
-        return await self.repo.files_since(base, clean)
+    async def changes(self, base: Snapshot, now: Snapshot) -> Changes:
+        """Return what differs between two commits."""
+        objects = self.repo.objects()
+        if base.head == now.head:
+            return Changes()
+        found = await objects.changes(base.head, now.head)
+        return Changes(
+            files=tuple(one.path for one in found),
+            links=tuple(one.path for one in found if one.mode_after == GITLINK != one.mode_before),
+            conflicted=await objects.conflicted(base.head, now.head),
+        )
+
+    async def tree(self, now: Snapshot) -> str:
+        """Return the commit that the agent pushed."""
+        return now.head
 
     async def commit(self, message: str) -> str | None:  # noqa: ARG002 - the agent has committed
         """Do nothing: the agent has committed."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
+import re
 import shutil
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing, WorkspaceError
-from segue.domain.workspace import Snapshot
+from segue.domain.workspace import Changes, Snapshot
+from segue.system.git.objects import GITLINK, Change, Objects
 from segue.system.process.processes import Captured, capture, child_environment
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
@@ -20,8 +23,8 @@ _TIMEOUT = 300.0
 _FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
 _SMALL = 16 * 1024
 """Bytes of a status that is parsed at once: a thread costs more than a hundred files."""
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""git's id of the tree without files: the base in a repository without commits."""
+_LARGEST_TEXT = 8 * 1024**2
+_MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
@@ -63,13 +66,38 @@ class Repository:
             return _parse_status(self.root, done.out)
         return await asyncio.to_thread(_parse_status, self.root, done.out)
 
-    async def files_since(self, base: Snapshot, now: Snapshot) -> tuple[str, ...]:
-        """Return the paths that differ between two snapshots."""
-        committed: list[str] = []
-        if base.head and now.head and base.head != now.head:
-            done = await self._run("diff", "--name-only", "-z", base.head, now.head)
-            committed = [path for path in done.out.decode("utf-8", "replace").split("\0") if path]
-        return tuple(dict.fromkeys([*committed, *now.files]))
+    async def changes(self, base: Snapshot, now: Snapshot) -> Changes:
+        """Return what differs between two snapshots, and what must not be committed of it."""
+        committed: tuple[Change, ...] = ()
+        if now.head and base.head != now.head:
+            committed = await self.objects().changes(base.head, now.head)
+        files = tuple(dict.fromkeys([*(_shown(os.fsencode(one.path)) for one in committed), *now.files]))
+        links = (one.path for one in committed if one.mode_after == GITLINK != one.mode_before)
+        return Changes(files, (*now.links, *links), now.unmerged, await self._conflicted(base, now, files))
+
+    async def _conflicted(self, base: Snapshot, now: Snapshot, files: Sequence[str]) -> tuple[str, ...]:
+        """Return the files in which an agent left conflict markers; git is asked only if there are some."""
+        marked = [path for path in files if _has_markers(self.root / path)]
+        if not marked:
+            return ()
+        found = await self.objects().conflicted(base.head, await self.tree(now))
+        return tuple(path for path in marked if path in found)
+
+    def objects(self) -> Objects:
+        """Return what its commits contain, read where its configuration has no say."""
+        return Objects(common_dir(self.git_dir))
+
+    async def tree(self, now: Snapshot) -> str:  # noqa: ARG002 - the work tree is what there is now
+        """Return everything that is here as a git tree: what a commit would contain."""
+        index, staged = self.git_dir / "index", self.git_dir / "segue-index"
+        with contextlib.suppress(FileNotFoundError):
+            staged.unlink()
+            shutil.copyfile(index, staged)
+        extra = {"GIT_INDEX_FILE": str(staged)}
+        await self._run("add", "--all", *self._without_own(), extra=extra)
+        tree = (await self._run("write-tree", extra=extra)).out.decode().strip()
+        staged.unlink(missing_ok=True)
+        return tree
 
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
@@ -118,9 +146,8 @@ class Repository:
         return self._left
 
     async def diff(self, base: str, head: str) -> str:
-        """Return the unified diff between two commits."""
-        done = await self._run("diff", "--no-color", "--no-ext-diff", base or EMPTY_TREE, head)
-        return done.out.decode("utf-8", "replace")
+        """Return the unified diff between two commits, whatever the repository's settings make of it."""
+        return await self.objects().diff(base, head)
 
     @asynccontextmanager
     async def checkout(self, head: str) -> AsyncIterator[Path]:  # noqa: ARG002 - the work tree is at its head
@@ -164,10 +191,17 @@ class Repository:
             self._identity = () if known.exit_code == 0 else _FALLBACK_IDENTITY
         return self._identity
 
-    async def _run(self, *args: str, stdin: bytes = b"") -> Captured:
+    async def _run(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> Captured:
         """Run git; retry for a moment while another git has the index lock."""
         for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, None):
-            done = await _git(self.root, *args, stdin=stdin)
+            try:
+                done = await _git(self.root, *args, stdin=stdin, extra=extra)
+            except TimeoutError as error:
+                raise WorkspaceError(
+                    f"git {_verb(args)} did not end: {error}.",
+                    kept="The work tree is as git left it; nothing was deleted.",
+                    hint="Look what git or its hooks wait for, then: segue resume",
+                ) from None
             if done.exit_code == 0:
                 return done
             if b"index.lock" not in done.err or pause is None:
@@ -200,8 +234,19 @@ async def new_repository(folder: Path) -> bool:
     return True
 
 
-async def _git(where: Path, *args: str, stdin: bytes = b"") -> Captured:
-    environment = child_environment(passed=_git_variables(), extra=_ENVIRONMENT)
+def common_dir(git_dir: Path) -> Path:
+    """Return the git folder that all work trees of a repository share."""
+    try:
+        named = (git_dir / "commondir").read_text().rstrip("\n")
+    except OSError:
+        return git_dir
+    return Path(os.path.realpath(git_dir / named))
+
+
+async def _git(
+    where: Path, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None
+) -> Captured:
+    environment = child_environment(passed=_git_variables(), extra={**_ENVIRONMENT, **(extra or {})})
     return await capture(["git", *args], cwd=where, env=environment, timeout=_TIMEOUT, stdin=stdin)
 
 
@@ -225,6 +270,8 @@ def _parse_status(root: Path, raw: bytes) -> Snapshot:
     head = branch = ""
     entries: list[bytes] = []
     paths: list[bytes] = []
+    links: list[bytes] = []
+    unmerged: list[bytes] = []
     fields = iter(raw.split(b"\0"))
     for entry in fields:
         if entry.startswith(b"# branch.oid "):
@@ -236,7 +283,30 @@ def _parse_status(root: Path, raw: bytes) -> Snapshot:
                 paths.append(next(fields))
             paths.append(_path_of(entry))
             entries.append(entry)
-    return Snapshot(head, branch, _fingerprint(root, entries, paths), tuple(map(_shown, paths)))
+            if entry[:2] == b"u ":
+                unmerged.append(paths[-1])
+            elif _is_new_link(entry, paths[-1]):
+                links.append(paths[-1])
+    dirty = _fingerprint(root, entries, paths)
+    return Snapshot(head, branch, dirty, *(tuple(map(_shown, found)) for found in (paths, links, unmerged)))
+
+
+def _is_new_link(entry: bytes, path: bytes) -> bool:
+    """Return whether an entry is a repository inside this one that its head does not know."""
+    if entry[:2] == b"? ":
+        return path.endswith(b"/")
+    modes = entry.split(b" ", 6)[3:6]
+    return modes[0] != b"160000" and b"160000" in modes
+
+
+def _has_markers(path: Path) -> bool:
+    try:
+        if path.is_symlink() or path.stat().st_size > _LARGEST_TEXT:
+            return False
+        data = path.read_bytes()
+    except OSError:
+        return False
+    return b"<<<<<<<" in data and _MARKERS.search(data) is not None
 
 
 def _path_of(entry: bytes) -> bytes:

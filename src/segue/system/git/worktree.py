@@ -12,7 +12,7 @@ from pathlib import Path
 from segue.domain.errors import Locked, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder
-from segue.system.git.repository import Repository
+from segue.system.git.repository import Repository, common_dir
 from segue.system.lock import RepoLock
 
 _LOCK_TRIES = 50
@@ -86,7 +86,7 @@ class Worktree:
             return None
         # Without a .git of its own, git would find a repository further up: perhaps the user's.
         here = found.root == Path(os.path.realpath(self.folder))
-        return found if here and await _common_dir(found) == await _common_dir(self.home) else None
+        return found if here and common_dir(found.git_dir) == common_dir(self.home.git_dir) else None
 
     async def finish(self, onto: str, merge: bool, release: Callable[[], None]) -> WorktreeResult:
         """Finish a run: merge its branch if wanted and possible, then remove the work tree."""
@@ -184,7 +184,7 @@ class Worktree:
 
     async def _clear(self) -> None:
         """Remove what is left of a `git worktree add` that was killed before it was finished."""
-        locked = (await _common_dir(self.home)) / "worktrees" / self.folder.name / "locked"
+        locked = common_dir(self.home.git_dir) / "worktrees" / self.folder.name / "locked"
         with contextlib.suppress(OSError, WorkspaceError):
             if locked.read_text().strip() == "initializing":
                 await self.home.git("worktree", "remove", "--force", "--force", str(self.folder))
@@ -229,12 +229,6 @@ def no_commit(home: Repository) -> WorkspaceError:
         kept="Nothing was started.",
         hint="Make a first commit, or run without --worktree",
     )
-
-
-async def _common_dir(repo: Repository) -> Path:
-    """Return the git folder that all work trees of a repository share."""
-    named = await repo.git("rev-parse", "--git-common-dir")
-    return Path(os.path.realpath(repo.root / named.rstrip("\n")))
 
 
 def _list_files(files: Sequence[str]) -> str:

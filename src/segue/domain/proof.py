@@ -1,0 +1,147 @@
+"""Proof: the evidence that a task is done, and how strong it is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Level(StrEnum):
+    """How strong the evidence is. Each level says more than the one before it."""
+
+    CHANGED = "changed"
+    """There is a change; nothing more is known."""
+    JUDGED = "judged"
+    """A judge found every criterion met and quoted the evidence."""
+    CHECKED = "checked"
+    """Sealed checks passed, and they exercise the change."""
+    TESTED = "tested"
+    """Tests that failed before the task pass now, or what the task's kind asks for instead was shown."""
+    INDEPENDENT = "independent"
+    """Tests by somebody who never saw the change, or a black-box scenario, say the same."""
+    HELD = "held"
+    """All of that, and the proofs of all earlier tasks still hold."""
+    ACCEPTED = "accepted"
+    """A person decided."""
+
+    @property
+    def rank(self) -> int:
+        """0 is the weakest."""
+        return list(Level).index(self)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the words *proven* and PASS may be used."""
+        return self.rank >= Level.CHECKED.rank
+
+
+class CheckState(StrEnum):
+    """What a check says about a task."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    """The checks complain about the work."""
+    REFUTED = "refuted"
+    """The checks cannot be believed: no report, missing tests, a runner that cannot say no."""
+    CONTESTED = "contested"
+    """A test that fails now was changed by the agent: somebody must decide which version is right."""
+    NOTHING = "nothing"
+    """There is nothing to check yet: the runner found no tests, as in a young project."""
+    BROKEN = "broken"
+    """The check itself could not be run."""
+
+
+class Seal(StrEnum):
+    """How well a check was kept out of the agent's reach."""
+
+    SEALED = "sealed"
+    WEAK = "weakly sealed"
+    NONE = "not sealed"
+
+
+class Contested(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A control file that the agent changed and that decides whether the checks pass."""
+
+    path: str
+    before: str = ""
+    """Its text at the base; empty: it did not exist."""
+    after: str = ""
+    """Its text now; empty: it was removed."""
+    tests: tuple[str, ...] = ()
+    """The tests that fail with the version of the base."""
+
+
+class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one check said."""
+
+    command: str
+    exit_code: int | None
+    """The exit code of the run that decided; None: it could not be run."""
+    output: str
+    state: CheckState | None = None
+    """What it says about the task; None: its exit code does."""
+    reason: str = ""
+    """In one or two sentences: what is wrong, for the agent and for people."""
+    runner: str = ""
+    """Who reported the tests: pytest, jest, go, …; empty: only the exit code is known."""
+    passed: int = 0
+    """How many tests passed."""
+    failing: tuple[str, ...] = ()
+    """Tests that fail now."""
+    broken: tuple[str, ...] = ()
+    """Tests that passed at the base and do not any more."""
+    proved: tuple[str, ...] = ()
+    """Tests that failed at the base, for the right reason, and pass now; of a test-first task those that
+    were added and fail for the right reason. For a check without test ids, its command."""
+    idle: tuple[str, ...] = ()
+    """Tests that the task added and that pass without its change, so they show nothing."""
+    contested: tuple[Contested, ...] = ()
+    noticed: bool | None = None
+    """Whether the check fails when the changed code is sabotaged; None: that could not be tried."""
+    seal: Seal = Seal.NONE
+    weaknesses: tuple[str, ...] = ()
+    """Where the seal is weaker than it could be, and what was not shown."""
+    changed: tuple[str, ...] = ()
+    """Control files that the agent changed, added or removed; the check used those of the base."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against the work."""
+        if self.state is None:
+            return self.exit_code == 0
+        return self.state in (CheckState.PASSED, CheckState.NOTHING)
+
+
+class Tampering(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that an agent changed and that decides whether its work counts."""
+
+    subject: str
+    """What was changed: `ticks`, `task text`, `settings`, `history`, `git configuration`, …"""
+    text: str
+    """What happened and what Segue did about it, in one sentence."""
+    path: str = ""
+
+
+class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The evidence for one task."""
+
+    level: Level
+    by: str = ""
+    """Who accepted it, when a person decided."""
+    reasons: tuple[str, ...] = ()
+    """Why it is not stronger, and what is weak about it, in words."""
+    checks: tuple[CheckResult, ...] = ()
+    tree: str = ""
+    """The git tree that was checked."""
+    base: str = ""
+    """The commit that it was compared with."""
+    mutants: tuple[int, int] | None = None
+    """Changed lines that were mutated, and how many of the mutants the tests noticed: supporting evidence."""
+    held: tuple[int, int] | None = None
+    """How many proofs of earlier tasks were run again, and how many of them still hold."""
+
+    @property
+    def words(self) -> str:
+        """The level as people read it."""
+        return f"accepted by {self.by}" if self.level is Level.ACCEPTED and self.by else self.level.value

@@ -1,0 +1,65 @@
+"""Guards every launch: what an agent must not touch is kept before it and compared after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.proof import Tampering
+from segue.domain.task import Task
+from segue.proof.contract import Contract
+from segue.system.files import private_folder
+from segue.system.git.guard import GitGuard, GitState
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """What was there before a launch, for this process and the one that may have to continue its work."""
+
+    step: str
+    git: GitState
+    files: dict[str, str]
+
+
+class LaunchGuard:
+    """Guards one work tree."""
+
+    def __init__(self, folder: Path, git: GitGuard | None, contract: Contract) -> None:
+        """`git` is None where the agents work elsewhere."""
+        self._file = folder / "before.json"
+        self._git = git
+        self._contract = contract
+        self._kept: _Kept | None = None
+
+    def before(self, step: str) -> None:
+        """Keep what is there before a step's agent starts."""
+        git = self._git.look() if self._git is not None else GitState()
+        self._kept = _Kept(step, git, self._contract.keep())
+        private_folder(self._file.parent)
+        # A crash of the machine ends the agent too, so this need not outlive one.
+        fresh = self._file.with_suffix(".new")
+        fresh.write_bytes(msgspec.json.encode(self._kept))
+        fresh.replace(self._file)
+
+    async def after(
+        self, step: str, task: Task | None, label: str
+    ) -> tuple[tuple[Tampering, ...], Failure | None]:
+        """Compare; what was touched is put back and named, and fails the attempt where that is due."""
+        kept = self._kept if self._kept is not None and self._kept.step == step else self._read(step)
+        if kept is None:
+            return (), None
+        found = self._contract.restore(kept.files, task)
+        violations = await self._git.compare(kept.git, label) if self._git is not None else []
+        found += [Tampering(one.subject, one.text) for one in violations]
+        fatal = [one.text for one in violations if one.fails]
+        failure = Failure(FailureKind.TAMPERED, " ".join(fatal)) if fatal else None
+        return tuple(found), failure
+
+    def _read(self, step: str) -> _Kept | None:
+        """Read what another process kept before it launched this step."""
+        try:
+            kept = msgspec.json.decode(self._file.read_bytes(), type=_Kept)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        return kept if kept.step == step else None

@@ -1,0 +1,42 @@
+"""Wires the guard of a run: which files are its contract, and where they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from segue.proof.contract import Contract, ContractFile
+from segue.proof.guard import LaunchGuard
+from segue.runtime.open import OpenRun
+from segue.system.git.guard import GitGuard
+from segue.system.git.repository import common_dir
+
+
+def make_guard(opened: OpenRun) -> LaunchGuard:
+    """Return what watches over the launches of a run."""
+    folder, repo = opened.app.run_folder(opened.run.id) / "guard", opened.repo
+    kept = folder / "kept"
+    git = None if opened.parts.cloud else GitGuard(repo, common_dir(repo.git_dir), kept)
+    files = tuple(dict.fromkeys(_contract_files(opened)))
+    return LaunchGuard(folder, git, Contract(kept, files, opened.source.look))
+
+
+def _contract_files(opened: OpenRun) -> Iterator[ContractFile]:
+    """Yield the files of the contract that agents can reach where they work.
+
+    In a work tree of the run's own these are copies: those that count are with the user, who may edit them.
+    """
+    if opened.parts.cloud:
+        return
+    home, place = Path(opened.spec.repo).resolve(), opened.repo.root.resolve()
+    source = opened.source
+    subjects = dict.fromkeys(source.contract_files[:1], "tasks" if home == place else "copy")
+    subjects |= dict.fromkeys((path for path in source.own_files if path not in subjects), "state")
+    subjects |= dict.fromkeys((path for path in source.contract_files if path not in subjects), "criteria")
+    for path, subject in subjects.items():
+        if home == place:
+            yield ContractFile(path, subject)
+        elif path.resolve().is_relative_to(home):
+            yield ContractFile(place / path.resolve().relative_to(home), subject)
+    yield ContractFile(place / "segue.toml", "settings")
+    yield ContractFile(place / "pyproject.toml", "settings", "tool.segue")

@@ -1,0 +1,126 @@
+"""Reads commits and trees where the repository's own configuration, attributes and hooks have no say."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from segue.domain.errors import WorkspaceError
+from segue.system.process.capture import Captured, capture, child_environment
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""git's id of the tree without files: the base in a repository without commits."""
+GITLINK = "160000"
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+_SHA256 = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n"
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+_TIMEOUT = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How one path differs between two trees."""
+
+    path: str
+    mode_before: str
+    mode_after: str
+    blob_before: str
+    blob_after: str
+
+    @property
+    def added(self) -> bool:
+        """Whether it did not exist before."""
+        return self.mode_before == "000000"
+
+    @property
+    def removed(self) -> bool:
+        """Whether it does not exist any more."""
+        return self.mode_after == "000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects of a repository."""
+
+    common_dir: Path
+    """The git folder that all work trees of the repository share."""
+
+    async def diff(self, base: str, head: str) -> str:
+        """Return the unified diff between two commits or trees."""
+        done = await self.git("diff-tree", "-r", "-p", "--no-color", "-M", base or EMPTY_TREE, head)
+        return done.out.decode("utf-8", "replace")
+
+    async def changes(self, base: str, head: str) -> tuple[Change, ...]:
+        """Return the paths that differ between two commits or trees."""
+        done = await self.git("diff-tree", "-r", "-z", "--raw", "--no-renames", base or EMPTY_TREE, head)
+        fields = done.out.decode("utf-8", "surrogateescape").split("\0")
+        return tuple(_read_change(*pair) for pair in zip(fields[::2], fields[1::2], strict=False))
+
+    async def conflicted(self, base: str, head: str) -> tuple[str, ...]:
+        """Return the files in which conflict markers were left since the base."""
+        lenient = "core.whitespace=-blank-at-eol,-blank-at-eof,-space-before-tab"
+        done = await self.git(
+            *("-c", lenient, "diff-tree", "-r", "--check", base or EMPTY_TREE, head), codes=(0, 2)
+        )
+        found = [line for line in done.out.decode("utf-8", "replace").splitlines() if _MARKER in line]
+        return tuple(dict.fromkeys(line.rsplit(":", 2)[0] for line in found))
+
+    async def is_ancestor(self, before: str, now: str) -> bool:
+        """Return whether one commit contains the history of another."""
+        done = await self.git("merge-base", "--is-ancestor", before, now, codes=(0, 1, 128))
+        return done.exit_code == 0
+
+    async def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit."""
+        return (await self.git("rev-parse", "--verify", f"{commit}^{{tree}}")).out.decode().strip()
+
+    async def read(self, tree: str, path: str) -> str | None:
+        """Return the text of a file; None if it does not exist there."""
+        done = await self.git("cat-file", "blob", f"{tree or EMPTY_TREE}:{path}", codes=(0, 128))
+        return done.out.decode("utf-8", "replace") if done.exit_code == 0 else None
+
+    async def git(self, *arguments: str, codes: tuple[int, ...] = (0,), stdin: bytes = b"") -> Captured:
+        """Run a git command that reads objects, in a git folder made for this one call."""
+        with tempfile.TemporaryDirectory(prefix="segue-git-") as folder:
+            self._prepare(Path(folder))
+            environment = child_environment(extra={**_ENVIRONMENT, "GIT_DIR": folder})
+            done = await capture(["git", *arguments], Path(folder), environment, _TIMEOUT, stdin)
+        if done.exit_code not in codes:
+            said = done.err.decode("utf-8", "replace").strip()[-2000:]
+            raise WorkspaceError(f"git {arguments[0]} failed: {said}", kept="Nothing was changed.")
+        return done
+
+    def _prepare(self, folder: Path) -> None:
+        """Make the smallest git folder that borrows the repository's objects."""
+        for name in ("objects/info", "refs"):
+            (folder / name).mkdir(parents=True)
+        (folder / "HEAD").write_text("ref: refs/heads/none\n")
+        (folder / "config").write_text(_SHA256 if self._is_sha256() else _CONFIG)
+        (folder / "objects" / "info" / "alternates").write_text(f"{self.common_dir / 'objects'}\n")
+        shallow = self.common_dir / "shallow"
+        if shallow.is_file():
+            (folder / "shallow").write_bytes(shallow.read_bytes())
+
+    def _is_sha256(self) -> bool:
+        try:
+            config = (self.common_dir / "config").read_text(errors="replace").lower().replace(" ", "")
+        except OSError:
+            return False
+        return "objectformat=sha256" in config
+
+
+_MARKER = ": leftover conflict marker"
+
+
+def _read_change(facts: str, path: str) -> Change:
+    before, after, old, new, _ = facts.removeprefix(":").split(" ", 4)
+    return Change(path, before, after, old, new)
