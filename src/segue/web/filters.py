@@ -1,4 +1,4 @@
-"""The templates: their environment, the static files, and filters for numbers, durations, times and badges."""
+"""The templates: their environment, the static files, and filters for numbers, times and badges."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class _Examination:
             table.name,
             table.enabled,
             table.forced,
-            table.policies,
+            tuple(table.policies),
             filled.owners[table.title],
             attempts,
             problem,
