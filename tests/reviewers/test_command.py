@@ -218,7 +218,14 @@ def test_stet_as_a_plain_command(place: Place) -> None:
         "PATH": f"{place.stet.parent}{os.pathsep}{os.environ['PATH']}",
         "SEGUE_SIM_STET": str(place.script),
     }
-    options = preset("stet", {"env": env})
+    table = {
+        "argv": ["stet", "start", "{base}", "--json"],
+        "again": ["stet", "run", "--json"],
+        "format": "stet",
+        "needs_commit": True,
+        "env": env,
+    }
+    options = read_options(CommandReviewOptions, table)
     assert [finding.file for finding in review(place, options, base).findings] == ["calc.py"]
     place.commit({"calc.py": "eval(s)  # checked\n"})
     assert review(place, options, base, again=True).findings == ()

@@ -10,7 +10,7 @@ from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.view.load import state_of as state_of
-from segue.view.run import RunView, TaskView
+from segue.view.run import RunView
 
 NO_RUNS = "No runs yet. Try: segue demo"
 
@@ -60,16 +60,5 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
         "updated": run.updated,
         "wake": run.wake,
         "note": run.note,
-        "tasks": [_task_data(view, task) for task in view.tasks.values()],
-    }
-
-
-def _task_data(view: RunView, task: TaskView) -> dict[str, Any]:
-    names = ("key", "title", "state", "phase", "attempts", "verdict", "reason", "branch", "commit")
-    data = {name: getattr(task, name) for name in names}
-    return {
-        **data,
-        "seconds": view.task_seconds(task, time.time()),
-        "tokens": task.usage.tokens,
-        "cost_usd": task.usage.cost_usd,
+        "tasks": [view.describe(task) for task in view.tasks.values()],
     }

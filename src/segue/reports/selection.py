@@ -38,7 +38,6 @@ class Selection:
     """Exactly these sources."""
     run: str | None = None
     """This run only, whatever its kind."""
-    kinds: tuple[RunKind, ...] = TASK_RUNS
 
     def to_sql(self) -> tuple[str, list[object]]:
         """Return what to append to a condition on `orchestrator_runs`, and its arguments."""
@@ -51,7 +50,7 @@ class Selection:
         parts = [(condition, value) for condition, value in wanted if value is not None]
         text = "".join(f" AND {condition}" for condition, _ in parts)
         if self.run is None:
-            text += f" AND {select_kinds(self.kinds)}"
+            text += f" AND {select_kinds()}"
         if self.sources is not None:
             text += f" AND spec->>'source' IN ({', '.join('?' * len(self.sources)) or 'NULL'})"
         return text, [*(value for _, value in parts), *(self.sources or ())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -129,6 +130,16 @@ class RunView:
             return None
         since = self._clock if task is self.active else None
         return (task.work_ms + (max(0.0, now * 1000 - since) if since is not None else 0.0)) / 1000
+
+    def describe(self, task: TaskView) -> dict[str, Any]:
+        """Return one task as programs read it."""
+        names = ("key", "title", "state", "phase", "attempts", "verdict", "reason", "branch", "commit")
+        return {
+            **{name: getattr(task, name) for name in names},
+            "seconds": self.task_seconds(task, time.time()),
+            "tokens": task.usage.tokens,
+            "cost_usd": task.usage.cost_usd,
+        }
 
     def _tick(self, ts: int) -> None:
         """Count the time since the last event as work, while the clock runs."""

@@ -55,16 +55,7 @@ def describe_usage(view: RunView) -> dict[str, Any]:
 
 def describe_task(view: RunView, task: TaskView) -> dict[str, Any]:
     """Describe a task: its state, and what was used for it."""
-    names = (
-        *("key", "title", "state", "phase", "attempts", "verdict", "reason", "branch", "commit"),
-        *("remaining", "started"),
-    )
-    return {
-        **{name: getattr(task, name) for name in names},
-        "tokens": task.usage.tokens,
-        "cost_usd": task.usage.cost_usd,
-        "seconds": view.task_seconds(task, time.time()),
-    }
+    return {**view.describe(task), "remaining": task.remaining, "started": task.started}
 
 
 def get_run(store: Store, run_id: str) -> Run:

@@ -52,9 +52,9 @@ class PageRequest:
         """Return the view of a run."""
         return get_view(self.store, run, self.views)
 
-    def text(self, name: str, default: str = "") -> str:
+    def text(self, name: str) -> str:
         """Return a query parameter without surrounding whitespace."""
-        return self.query.get(name, default).strip()
+        return self.query.get(name, "").strip()
 
     def number(self, name: str, default: int = 0, most: int = 2**53) -> int:
         """Return a query parameter as a number of at least 0; the default if it is anything else."""

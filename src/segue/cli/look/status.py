@@ -74,7 +74,7 @@ def _print_runs(runs: list[Run], output: Printer) -> None:
     """Print a line per run. Ids are never cut: a narrow terminal shortens or drops the repository."""
     from segue.cli.runs import moment, state_of
     from segue.cli.terminal.output import one_line, short_paths, terminal_width
-    from segue.cli.terminal.table import GAP, draw
+    from segue.cli.terminal.table import draw, fit_columns
 
     columns = ["run", "state", "agent", "source", "started", "repository"]
     rows = [
@@ -90,13 +90,13 @@ def _print_runs(runs: list[Run], output: Printer) -> None:
     ]
     width = terminal_width()
     if width is not None:
-        used = sum(max(map(len, cells)) + len(GAP) for cells in zip(columns, *rows, strict=True))
-        longest = max(len(row[-1]) for row in rows)
-        room = width - (used - max(longest, len(columns[-1])) - len(GAP))
-        if room < min(longest, _LEAST_PATH):
-            columns, rows = columns[:-1], [row[:-1] for row in rows]
+        widths = {cells[0]: max(map(len, cells)) for cells in zip(columns, *rows, strict=True)}
+        least = min(_LEAST_PATH, max(len(row[-1]) for row in rows))
+        sizes, left = fit_columns(widths, {"repository": least}, ["repository"], width)
+        if "repository" in sizes:
+            rows = [[*row[:-1], _end(row[-1], sizes["repository"] + left)] for row in rows]
         else:
-            rows = [[*row[:-1], _end(row[-1], room)] for row in rows]
+            columns, rows = columns[:-1], [row[:-1] for row in rows]
     output.text("\n".join(draw(columns, rows, output.colored())))
 
 

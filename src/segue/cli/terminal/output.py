@@ -87,13 +87,13 @@ class Printer:
         """Print a warning to stderr, even when quiet."""
         click.echo(text, err=True)
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print a table, wrapped on a terminal, with plain aligned columns otherwise."""
         cells = [[clean(str(cell)) for cell in row] for row in rows]
         if self.colored() and is_interactive(sys.stdout):
-            print_wrapped(columns, cells, title, self.color)
+            print_wrapped(columns, cells, self.color)
         else:
-            click.echo("\n".join([*filter(None, [title]), *draw(columns, cells)]))
+            click.echo("\n".join(draw(columns, cells)))
 
     def colored(self) -> bool:
         """Return whether stdout gets colour."""
