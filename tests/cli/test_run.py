@@ -13,7 +13,8 @@ from tests.cli.place import Place
 def test_a_plan_is_carried_and_committed_task_by_task(place: Place) -> None:
     done = place.segue("run", "plan.md", "--agent", "scripted")
     assert place.subjects() == ["Task 1: Write one.", "Task 2: Write two.", "Task 3: Write three."]
-    assert done.stdout.count("PASS") == 3
+    assert done.stdout.count("  done  ") == 3
+    assert "PASS" not in done.stdout, "nothing was verified"
     run = place.last_run()
     trailers = place.git("log", "-1", "--format=%(trailers:only)").splitlines()
     assert f"Segue-Run: {run}" in trailers
@@ -76,11 +77,14 @@ def test_status_speaks_the_machine_contract(place: Place) -> None:
     assert (data["flow"], data["agent"], data["repo"]) == ("execute", "scripted", str(place.repo))
     (task,) = data["tasks"]
     head = place.git("rev-parse", "HEAD").strip()
-    assert {k: task[k] for k in ("key", "state", "attempts", "verdict", "branch", "commit")} == {
+    names = ("key", "state", "kind", "blocked_by", "attempts", "verdict", "branch", "commit")
+    assert {k: task[k] for k in names} == {
         "key": "1",
         "state": "done",
+        "kind": "build",
+        "blocked_by": [],
         "attempts": 1,
-        "verdict": "PASS",
+        "verdict": None,
         "branch": "main",
         "commit": head,
     }

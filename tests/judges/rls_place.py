@@ -9,7 +9,7 @@ from typing import Any
 from segue.domain.options import read_options
 from segue.judges.rls import examine
 from segue.judges.rls.options import RlsOptions
-from segue.judges.rls.report import Attempt, Level, RlsFinding, RlsReport
+from segue.judges.rls.report import Attempt, RlsFinding, RlsLevel, RlsReport
 
 TODOS = """
 create table public.todos (
@@ -46,7 +46,7 @@ def checked(root: Path, url: str | None, *migrations: str, **options: Any) -> Rl
     return report
 
 
-def found(report: RlsReport, level: Level = Level.ERROR) -> list[str]:
+def found(report: RlsReport, level: RlsLevel = RlsLevel.ERROR) -> list[str]:
     """The findings of a level: subject and message."""
     return [f"{finding.subject}: {finding.message}" for finding in report.findings if finding.level is level]
 
@@ -66,4 +66,4 @@ def attempt(report: RlsReport, who: str, what: str, table: str = "todos") -> Att
 
 def no_findings(report: RlsReport) -> list[RlsFinding]:
     """Everything but notices."""
-    return [finding for finding in report.findings if finding.level is not Level.NOTICE]
+    return [finding for finding in report.findings if finding.level is not RlsLevel.NOTICE]

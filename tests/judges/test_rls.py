@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.judges.rls.report import Level
+from segue.judges.rls.report import RlsLevel
 from tests.judges.rls_place import ON, RIGHT, TODOS, allowed, attempt, checked, found, no_findings
 
 OWN = "user A read own"
@@ -52,14 +52,14 @@ def test_without_row_level_security_everybody_can_do_everything(tmp_path: Path, 
 def test_off_but_without_rights_is_only_noticed(tmp_path: Path, rls_server: str) -> None:
     report = checked(tmp_path, rls_server, TODOS + "revoke all on todos from anon, authenticated;")
     assert report.passed
-    assert "no rights" in found(report, Level.NOTICE)[0]
+    assert "no rights" in found(report, RlsLevel.NOTICE)[0]
 
 
 def test_on_without_policies_nobody_gets_in(tmp_path: Path, rls_server: str) -> None:
     report = checked(tmp_path, rls_server, TODOS + ON)
     assert report.passed
     assert allowed(report) == set()
-    assert "there is no policy" in found(report, Level.WARNING)[0]
+    assert "there is no policy" in found(report, RlsLevel.WARNING)[0]
 
 
 def test_using_true_for_everything_is_a_hole(tmp_path: Path, rls_server: str) -> None:
@@ -80,7 +80,7 @@ def test_reading_is_public_on_purpose_where_a_policy_says_just_that(
         len(
             [
                 notice
-                for notice in found(report, Level.NOTICE)
+                for notice in found(report, RlsLevel.NOTICE)
                 if 'on purpose, says policy "everyone"' in notice
             ]
         )
@@ -243,7 +243,7 @@ def test_views_that_forget_whose_rights_they_use(tmp_path: Path, rls_server: str
     public = "create policy p on todos for select using (true);"
     report = checked(tmp_path / "again", rls_server, TODOS + ON + RIGHT + public, views)
     assert report.passed
-    [warning] = found(report, Level.WARNING)
+    [warning] = found(report, RlsLevel.WARNING)
     assert warning.startswith("public.open_todos")
 
 
@@ -253,7 +253,7 @@ def test_functions_with_their_owners_rights_are_named(tmp_path: Path, rls_server
     create function fine() returns int language sql as 'select 1';
     """
     report = checked(tmp_path, rls_server, TODOS + ON + RIGHT, functions)
-    [warning] = found(report, Level.WARNING)
+    [warning] = found(report, RlsLevel.WARNING)
     assert warning.startswith("leak(): SECURITY DEFINER without a fixed search_path")
 
 
@@ -281,7 +281,7 @@ def test_tables_that_belong_to_nobody(tmp_path: Path, rls_server: str) -> None:
     report = checked(tmp_path, rls_server, schema)
     assert report.passed
     assert allowed(report, "countries") == {OWN, "user A read", "anon read"}
-    [warning] = found(report, Level.WARNING)
+    [warning] = found(report, RlsLevel.WARNING)
     assert "anon can insert rows" in warning
     report = checked(tmp_path / "again", rls_server, schema + "create policy all_ on countries using (true);")
     assert any("anon can delete rows" in error for error in found(report))
@@ -290,7 +290,7 @@ def test_tables_that_belong_to_nobody(tmp_path: Path, rls_server: str) -> None:
 def test_policies_that_trust_what_users_write_themselves(tmp_path: Path, rls_server: str) -> None:
     policy = "create policy p on todos using ((auth.jwt() -> 'user_metadata' ->> 'admin')::boolean);"
     report = checked(tmp_path, rls_server, TODOS + ON + policy)
-    assert any("user_metadata" in warning for warning in found(report, Level.WARNING))
+    assert any("user_metadata" in warning for warning in found(report, RlsLevel.WARNING))
 
 
 def test_rights_to_single_columns(tmp_path: Path, rls_server: str) -> None:

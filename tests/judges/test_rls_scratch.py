@@ -15,7 +15,7 @@ import pytest
 from segue.domain.options import read_options
 from segue.judges.rls import examine
 from segue.judges.rls.options import RlsOptions
-from segue.judges.rls.report import Level
+from segue.judges.rls.report import RlsLevel
 from segue.system.postgres.server import programs, throwaway
 from tests.cli.place import processes_with, until
 from tests.judges.rls_place import ON, RIGHT, TODOS, allowed, checked, found, project
@@ -80,7 +80,7 @@ def test_migrations_cannot_blind_the_check(tmp_path: Path, rls_server: str) -> N
     """
     report = checked(tmp_path, rls_server, blind + TODOS)
     assert "anon delete" in allowed(report)
-    assert any("does not end it" in warning for warning in found(report, Level.WARNING))
+    assert any("does not end it" in warning for warning in found(report, RlsLevel.WARNING))
 
 
 def test_nothing_is_left_on_a_server_that_is_not_ours(tmp_path: Path, rls_server: str) -> None:
@@ -206,7 +206,7 @@ def test_only_files_that_supabase_takes_and_none_from_outside(tmp_path: Path, rl
     (folder / "20250101000001_\ufeff.sql").write_bytes(b"\xef\xbb\xbf-- \xff\nselect 1;\x00")
     report = checked(tmp_path, rls_server, TODOS, ON + RIGHT)
     assert [t.name for t in report.tables] == ["todos"]
-    notices = found(report, Level.NOTICE)
+    notices = found(report, RlsLevel.NOTICE)
     assert any("notes.sql: skipped" in notice for notice in notices)
     assert any("link to a file outside" in notice for notice in notices)
     assert "the migration fails" in found(report)[0]  # the NUL byte
@@ -240,7 +240,7 @@ def test_what_ordinary_migrations_use(tmp_path: Path, rls_server: str) -> None:
     report = checked(tmp_path, rls_server, schema)
     assert found(report) == []
     assert report.passed
-    notices = found(report, Level.NOTICE)
+    notices = found(report, RlsLevel.NOTICE)
     assert any("lacks pg_nonsense" in notice for notice in notices)
     assert any("gin_trgm_ops" in notice for notice in notices)
 
@@ -280,7 +280,7 @@ def test_rows_that_cannot_be_made_are_said_to_be_so(tmp_path: Path, rls_server: 
     """
     report = checked(tmp_path, rls_server, schema)
     assert {t.name: bool(t.not_tried) for t in report.tables} == {"odd": True, "below": True}
-    assert any("could not be tried" in warning for warning in found(report, Level.WARNING))
+    assert any("could not be tried" in warning for warning in found(report, RlsLevel.WARNING))
     off = checked(tmp_path / "again", rls_server, schema.partition("alter")[0])
     assert len(found(off)) == 2
 

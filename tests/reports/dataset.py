@@ -150,7 +150,8 @@ class WrittenRun:
     def verify(
         self, attempt: int, result: str, action: str = "PROCEED", reason: str = "because"
     ) -> WrittenRun:
-        verdict = {"result": result, "action": action, "reason": reason}
+        criteria = [{"key": "task", "met": result == "PASS", "evidence": "x"}]
+        verdict = {"result": result, "action": action, "reason": reason, "criteria": criteria}
         state = "done" if result == "PASS" else "failed"
         return self.step("verify", attempt, state, verdict=verdict, failure=None)
 

@@ -22,6 +22,7 @@ from segue.domain.events import (
     StepAdopted,
     StepEnded,
     StepStarted,
+    Tampered,
     TaskEnded,
     TaskMarked,
     TaskStarted,
@@ -29,6 +30,8 @@ from segue.domain.events import (
 )
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Usage
+from segue.domain.proof import Level, Proof, Tampering
+from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result
 
 KEYS = ("1", "2", "3")
@@ -66,12 +69,12 @@ class _History:
         key = self.draw(st.sampled_from(KEYS))
         end = f"task/{key}/end"
         self.add(StepStarted(2, "t", key, "end"), end)
-        self.add(TaskMarked(key, True, "person", "because", self.draw(st.booleans())), end)
+        self.add(TaskMarked(key, True, "Ada", "because", self.draw(st.booleans())), end)
         self.add(StepEnded(2, True), end)
 
     def task(self, key: str) -> bool:
         """One task, perhaps cut off in the middle; returns whether it was."""
-        self.add(TaskStarted(key, TITLES[key]))
+        self.add(TaskStarted(key, TITLES[key], self.draw(st.sampled_from(TaskKind))))
         for number in range(1, self.draw(st.integers(1, 3)) + 1):
             if self.launch(key, number):
                 return True
@@ -79,8 +82,15 @@ class _History:
         done, skipped = self.draw(st.booleans()), self.draw(st.integers(0, 4)) == 0
         replanned = not done and not skipped and self.draw(st.integers(0, 3)) == 0
         remaining = self.draw(st.integers(0, 2))
+        proof = self.draw(_PROOF) if done and not skipped else None
         ended = TaskEnded(
-            key, done or skipped, "because", remaining=remaining, skipped=skipped, replanned=replanned
+            key,
+            done or skipped,
+            "because",
+            remaining=remaining,
+            skipped=skipped,
+            replanned=replanned,
+            proof=proof,
         )
         self.add(ended)
         return False
@@ -103,6 +113,8 @@ class _History:
             self.add(AgentEnded(True, usage=self.draw(_USAGE), failure=self.draw(_FAILURE)), step)
         self.add(VerdictGiven(key, Result.PASS, Action.PROCEED, "fine"), step)
         self.add(StepEnded(1, True, 5), step)
+        for findings in self.draw(st.lists(st.integers(1, 3), max_size=1)):
+            self.add(Tampered(key, (Tampering("ticks", "They were taken back."),) * findings), step)
         if self.draw(st.integers(0, 5)) == 0:
             self.add(AgentReplaced(key, phase, "scripted", "other", FailureKind.AUTH, "no"))
         if self.draw(st.integers(0, 5)) == 0:
@@ -117,6 +129,8 @@ class _History:
 _USAGE = st.none() | st.builds(
     Usage, st.integers(0, 5000), st.integers(0, 5000), st.none() | st.integers(0, 100).map(lambda c: c / 4)
 )
+_PROOF = st.none() | st.builds(lambda level: Proof(level=level), st.sampled_from(Level))
+"""None: a version that recorded no proof."""
 _FAILURE = st.none() | st.just(Failure(FailureKind.USAGE_LIMIT, "limit", until=1234.5))
 
 

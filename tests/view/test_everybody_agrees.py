@@ -33,7 +33,7 @@ from tests.view.sequences import FACTS, TITLES, histories
 
 SPEC = RunSpec("planfile", *FACTS, titles=TITLES, kind=RunKind.PLAN)
 NUMBERS = itertools.count(1)
-TASK = ("state", "attempts", "tokens", "cost_usd", "seconds")
+TASK = ("state", "kind", "verdict", "proof", "tampering", "attempts", "tokens", "cost_usd", "seconds")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
 def figures(view: RunView) -> dict[str, Any]:
     """The numbers of a view."""
     tasks = {
-        task.key: (task.state, task.attempts, task.usage.tokens, task.usage.cost_usd, task.seconds)
+        task.key: (
+            *(task.state, task.kind, task.verdict, task.proof and task.proof.words, task.tampering),
+            *(task.attempts, task.usage.tokens, task.usage.cost_usd, task.seconds),
+        )
         for task in view.tasks.values()
     }
     usage = view.usage
@@ -110,10 +113,11 @@ def compare_reports(store: Store, run: Run, view: RunView) -> None:
     assert dict(used.attempts) == {task.key: task.attempts for task in view.tasks.values() if task.attempts}
     rows = {row["task"]: row for row in dataset.ask("tasks")}
     for key, row in rows.items():
-        state = view.tasks[key].state
+        state, proof = view.tasks[key].state, view.tasks[key].proof
         ended = state in ("done", "skipped", "needs_human", "replanned")
         assert bool(row["ended"]) == ended, (state, row)
         assert bool(row["done"] or row["accepted"]) == (state == "done")
+        assert row["level"] == (proof and proof.level)
         assert bool(row["skipped"]) == (state == "skipped")
         assert bool(row["replaced"]) == (state == "replanned")
 
@@ -140,6 +144,20 @@ def test_everybody_shows_the_same_numbers(shared: Shared, events: list[Recorded]
         assert {task["key"]: tuple(task[name] for name in TASK) for task in status} == expected["tasks"]
         assert in_live_table(events) == expected
         compare_reports(store, run, view)
+
+
+@given(histories())
+@settings(max_examples=100, deadline=None)
+def test_nobody_says_pass_about_what_is_not_proven(events: list[Recorded]) -> None:
+    view = RunView.of(TITLES, events).close(RunState.STOPPED)
+    for task in view.tasks.values():
+        recorded = [
+            e.event.proof for e in events if isinstance(e.event, TaskEnded) and e.event.task == task.key
+        ]
+        proven = task.proof is not None and task.proof.level.proven
+        assert proven or "PASS" not in (task.verdict, task.conclusion)
+        assert task.proof is None or task.state == "done"
+        assert task.proof is None or task.proof.by == "Ada" or task.proof in recorded
 
 
 @given(histories())

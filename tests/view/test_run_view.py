@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import (
     AgentEnded,
     Event,
@@ -22,13 +23,16 @@ from segue.domain.events import (
     RunStarted,
     StepEnded,
     StepStarted,
+    Tampered,
     TaskEnded,
     TaskMarked,
     TaskStarted,
     VerdictGiven,
 )
 from segue.domain.outcome import Usage
+from segue.domain.proof import Level, Proof, Tampering
 from segue.domain.run import Run, RunSpec, RunState
+from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result
 from segue.system import identity
 from segue.view.amounts import format_duration, format_quantity
@@ -148,9 +152,47 @@ def test_a_new_plan_replaces_what_was_never_begun() -> None:
 
 
 def test_a_person_decides() -> None:
-    accepted = RunView.of(TITLES, at((0, TaskMarked("1", True, "person", "fine"), "task/1/end")))
-    skipped = RunView.of(TITLES, at((0, TaskMarked("1", True, "person", "no", True), "task/1/end")))
-    assert (accepted.tasks["1"].state, skipped.tasks["1"].state) == ("done", "skipped")
+    accepted = RunView.of(TITLES, at((0, TaskMarked("1", True, "Ada", "fine"), "task/1/end"))).tasks["1"]
+    skipped = RunView.of(TITLES, at((0, TaskMarked("1", True, "Ada", "no", True), "task/1/end"))).tasks["1"]
+    assert (accepted.state, skipped.state) == ("done", "skipped")
+    assert (accepted.proof, skipped.proof) == (Proof(level=Level.ACCEPTED, by="Ada"), None)
+    assert (accepted.conclusion, accepted.verdict) == ("accepted by Ada", None)
+
+
+@pytest.mark.parametrize(
+    ("level", "words", "verdict"),
+    [
+        (None, "", None),
+        (Level.CHANGED, "changed, not verified", None),
+        (Level.JUDGED, "judged", None),
+        (Level.CHECKED, "PASS (checked)", "PASS"),
+        (Level.HELD, "PASS (held)", "PASS"),
+        (Level.ACCEPTED, "accepted", None),
+    ],
+)
+def test_the_word_follows_the_proof(level: Level | None, words: str, verdict: str | None) -> None:
+    step = "task/1/verify/1"
+    judged = VerdictGiven("1", Result.PASS, Action.PROCEED, "fine", (CriterionVerdict("task", True, "x"),))
+    ended = TaskEnded("1", True, proof=Proof(level=level) if level else None)
+    begun = at((0, TaskStarted("1", "One", TaskKind.DOCS)), (1, judged, step))
+    task = RunView.of(TITLES, begun).tasks["1"]
+    assert (task.kind, task.verdict, task.conclusion) == (TaskKind.DOCS, None, "")
+    task = RunView.of(TITLES, [*begun, *at((2, ended))]).tasks["1"]
+    assert (task.conclusion, task.verdict) == (words, verdict)
+    task = RunView.of(TITLES, [*begun, *at((2, ended), (3, TaskStarted("1", "One")))]).tasks["1"]
+    assert (task.state, task.proof) == ("running", None), "it is pending again: the old proof is gone"
+
+
+def test_open_findings_make_a_proven_task_partial() -> None:
+    ended = TaskEnded("1", True, remaining=1, proof=Proof(level=Level.TESTED))
+    task = RunView.of(TITLES, at((0, ended))).tasks["1"]
+    assert (task.verdict, task.conclusion) == ("PARTIAL", "PARTIAL (tested)")
+
+
+def test_tampering_is_counted_by_task() -> None:
+    two = Tampered("1", (Tampering("ticks", "Taken back."), Tampering("settings", "Ignored.")))
+    view = RunView.of(TITLES, at((0, TaskStarted("1", "One")), (1, two), (2, two)))
+    assert [task.tampering for task in view.tasks.values()] == [4, 0, 0]
 
 
 def test_what_is_done_is_counted() -> None:

@@ -9,6 +9,7 @@ from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.ports import Store
 from segue.runtime.app import App
+from segue.view.data import task_data
 from segue.view.load import state_of as state_of
 from segue.view.run import RunView
 
@@ -60,5 +61,5 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
         "updated": run.updated,
         "wake": run.wake,
         "note": run.note,
-        "tasks": [view.describe(task) for task in view.tasks.values()],
+        "tasks": [task_data(view, task) for task in view.tasks.values()],
     }

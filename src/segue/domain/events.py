@@ -12,7 +12,7 @@ from segue.domain.criterion import CriterionVerdict
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.proof import CheckResult, Proof, Tampering
-from segue.domain.task import Task
+from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Action, Result, Verdict
 
 
@@ -89,6 +89,7 @@ class TaskStarted(Event, frozen=True):
     type: ClassVar[str] = "task.started"
     task: str
     title: str
+    kind: TaskKind = TaskKind.BUILD
 
 
 class TaskMarked(Event, frozen=True):

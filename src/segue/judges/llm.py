@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlsplit
 
+import msgspec
+
 from segue.domain.errors import CredentialsError, UnusableAnswer
 from segue.domain.evidence import Evidence
 from segue.domain.task import Task
@@ -129,7 +131,9 @@ class LlmJudge:
             evidence,
             diff=self._clean(evidence.diff),
             files=tuple(map(self._clean, evidence.files)),
-            checks=tuple(replace(check, output=self._clean(check.output)) for check in evidence.checks),
+            checks=tuple(
+                msgspec.structs.replace(check, output=self._clean(check.output)) for check in evidence.checks
+            ),
             summary=self._clean(evidence.summary),
             context=self._clean(evidence.context),
         )

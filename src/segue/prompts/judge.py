@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
+
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
 from segue.domain.evidence import Evidence
@@ -147,7 +149,7 @@ def limit_evidence(evidence: Evidence, max_bytes: int) -> tuple[Evidence, list[s
     shown = replace(
         evidence,
         diff="".join(kept[: len(files)]),
-        checks=tuple(replace(check, output=output) for check, output in outputs),
+        checks=tuple(msgspec.structs.replace(check, output=output) for check, output in outputs),
         summary=kept[-1],
     )
     return shown, [f"- {names[n]} ({sizes[n]} bytes)" for n in sorted(gone)]

@@ -10,6 +10,7 @@ from typing import Any
 from segue.domain import events as e
 from segue.domain.verdict import Result
 from segue.view.amounts import format_duration
+from segue.view.levels import describe_proof
 
 
 def describe_event(recorded: e.Recorded) -> str | None:
@@ -46,7 +47,8 @@ def _describe_task_end(event: e.TaskEnded) -> str:
     if event.skipped or event.replanned:
         return f"task {event.task} {event.reason or ('skipped' if event.skipped else 'replanned')}"
     if event.done:
-        return f"task {event.task} done" + (f" ({event.commit[:10]})" if event.commit else "")
+        proof = f": {describe_proof(event.proof)}" if event.proof else ""
+        return f"task {event.task} done{proof}" + (f", commit {event.commit[:10]}" if event.commit else "")
     return f"task {event.task} needs a human: {event.reason}"
 
 
@@ -57,10 +59,18 @@ def _describe_agent_end(event: e.AgentEnded) -> str:
 
 
 def _describe_verdict(event: e.VerdictGiven) -> str:
-    if event.result is Result.PASS:
-        return "PASS"
+    if event.result is Result.PASS:  # without criteria nothing was judged: an agent has ended well
+        return "PASS" if event.criteria else event.reason or "changed"
     asked = f" → {event.action} {event.request}".rstrip() if event.request else ""
     return f"{event.result}: {event.reason}{asked}"
+
+
+def _describe_check(event: e.CheckRun) -> str:
+    ending = "could not be run" if event.exit_code is None else f"exit code {event.exit_code}"
+    found = event.result
+    if found is None or found.state is None:
+        return f"check {event.command}: {ending}"
+    return f"check {event.command}: {found.state}" + (f": {found.reason}" if found.reason else "")
 
 
 def _describe_review(event: e.Reviewed) -> str:
@@ -102,7 +112,8 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.StepAdopted: lambda _: "continues where it was interrupted",
     e.PlanRevised: lambda v: f"plan of {len(v.new)} steps: {v.reason}",
     e.AgentReplaced: lambda v: f"{v.agent} is unavailable ({v.reason}): switched to {v.next}",
-    e.CheckRun: lambda v: f"check {v.command}: exit code {v.exit_code}",
+    e.CheckRun: _describe_check,
+    e.Tampered: lambda v: "tampering: " + " ".join(finding.text for finding in v.findings),
     e.SearchDone: lambda v: f"searched {v.query!r}: {v.failure or len(v.results)} results",
     e.DiagnosticRun: _describe_diagnostic,
     e.Committed: lambda v: f"committed {v.commit[:10]}",

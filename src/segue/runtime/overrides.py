@@ -36,21 +36,21 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
         with app.store() as store:
             journal = await store.open(run.id)
             try:
-                await _write(journal, task, reason, skip, source.mark)
+                await _write(journal, task, await home.author() or "a person", reason, skip, source.mark)
             finally:
                 await store.close(journal)
     finally:
         lock.release()
 
 
-async def _write(journal: Journal, task: Task, reason: str, skip: bool, mark: Mark) -> None:
+async def _write(journal: Journal, task: Task, by: str, reason: str, skip: bool, mark: Mark) -> None:
     end = f"task/{task.key}/end"
     status = TaskStatus.SKIPPED if skip else TaskStatus.DONE
     commit, branch = (None, None) if skip else _left(journal, task)
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
-        marked = TaskMarked(task.key, True, "person", reason, skip)
+        marked = TaskMarked(task.key, True, by, reason, skip)
         seq = (await journal.emit(marked, end)).seq
         mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
         ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip)

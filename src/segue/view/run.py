@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,14 +23,18 @@ from segue.domain.events import (
     SearchDone,
     StepEnded,
     StepStarted,
+    Tampered,
     TaskEnded,
     TaskMarked,
     TaskStarted,
     VerdictGiven,
 )
 from segue.domain.outcome import Usage
+from segue.domain.proof import Level, Proof
 from segue.domain.run import RunState
+from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
+from segue.view.levels import describe_proof, is_pass
 
 _UNDER_WAY = ("running", "parked", "stopped")
 
@@ -47,7 +50,16 @@ class TaskView:
     phase: str = ""
     attempts: int = 0
     """Launches of agents for this task, in every phase."""
+    kind: TaskKind | None = None
+    """What it asks for; None before it began."""
     verdict: str | None = None
+    """FAIL or PARTIAL as last concluded; PASS only when it is done and proven."""
+    proof: Proof | None = None
+    """The evidence that it is done; None: it is not, or an older version did not record any."""
+    tampering: int = 0
+    """How many things an agent changed that decide whether its work counts."""
+    blocked_by: tuple[str, ...] = ()
+    """The tasks that must be done before it can begin."""
     reason: str = ""
     branch: str | None = None
     commit: str | None = None
@@ -65,6 +77,15 @@ class TaskView:
     def seconds(self) -> float | None:
         """How long it was worked on; None before it began."""
         return None if self.started is None else self.work_ms / 1000
+
+    @property
+    def conclusion(self) -> str:
+        """What is known about its work, in words that follow the level of proof; empty: nothing yet."""
+        if self.proof is None:
+            return self.verdict or ""
+        if self.verdict == Result.PARTIAL:
+            return f"{self.verdict} ({self.proof.words})"
+        return describe_proof(self.proof)
 
 
 @dataclass(slots=True)
@@ -131,16 +152,6 @@ class RunView:
         since = self._clock if task is self.active else None
         return (task.work_ms + (max(0.0, now * 1000 - since) if since is not None else 0.0)) / 1000
 
-    def describe(self, task: TaskView) -> dict[str, Any]:
-        """Return one task as programs read it."""
-        names = ("key", "title", "state", "phase", "attempts", "verdict", "reason", "branch", "commit")
-        return {
-            **{name: getattr(task, name) for name in names},
-            "seconds": self.task_seconds(task, time.time()),
-            "tokens": task.usage.tokens,
-            "cost_usd": task.usage.cost_usd,
-        }
-
     def _tick(self, ts: int) -> None:
         """Count the time since the last event as work, while the clock runs."""
         if self._clock is None:
@@ -193,8 +204,8 @@ class RunView:
         self._tick(at.ts)
         task = self._task(event.task, event.title)
         task.started = task.started or at.ts
-        task.ended = None
-        task.state, task.reason = "running", ""
+        task.ended = task.proof = None
+        task.kind, task.state, task.reason = event.kind, "running", ""
         self.active = task
 
     def _task_marked(self, event: TaskMarked, _at: Recorded) -> None:
@@ -202,6 +213,7 @@ class RunView:
             return
         task = self._task(event.task)
         task.state, task.reason = ("skipped" if event.skipped else "done"), event.reason
+        task.proof = None if event.skipped else Proof(level=Level.ACCEPTED, by=event.by)
 
     def _task_ended(self, event: TaskEnded, at: Recorded) -> None:
         self._tick(at.ts)
@@ -210,9 +222,10 @@ class RunView:
         task.commit = event.commit or task.commit
         task.branch = event.branch or task.branch
         task.state = _end_state(event)
+        task.proof = event.proof if task.state == "done" else None
         if event.done:
             self.branch = event.branch
-            task.verdict = Result.PARTIAL if event.remaining else task.verdict
+            task.verdict = _end_verdict(event, task.verdict)
         self.active = None
 
     def _step_started(self, event: StepStarted, at: Recorded) -> None:
@@ -273,7 +286,11 @@ class RunView:
         self._tick(at.ts)
         task = self._owner(at.step)
         if task is not None:
-            task.verdict, task.reason = event.result.value, event.reason
+            task.reason = event.reason
+            task.verdict = None if event.result is Result.PASS else event.result.value
+
+    def _tampered(self, event: Tampered, _at: Recorded) -> None:
+        self._task(event.task).tampering += len(event.findings)
 
     def _committed(self, event: Committed, at: Recorded) -> None:
         self._tick(at.ts)
@@ -326,6 +343,14 @@ def _end_state(event: TaskEnded) -> str:
     return "replanned" if event.replanned else "needs_human"
 
 
+def _end_verdict(event: TaskEnded, last: str | None) -> str | None:
+    """Return the verdict on a task that is done: PASS is said only of what is proven."""
+    if event.remaining:
+        return Result.PARTIAL.value
+    passed = event.proof is not None and is_pass(event.proof) and not event.skipped
+    return Result.PASS.value if passed else last
+
+
 _FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
     RunStarted: RunView._session,
     RunResumed: RunView._session,
@@ -339,6 +364,7 @@ _FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
     PromptSent: RunView._prompted,
     AgentEnded: RunView._agent_ended,
     VerdictGiven: RunView._verdict,
+    Tampered: RunView._tampered,
     Committed: RunView._committed,
     PlanRevised: RunView._plan_revised,
     AgentReplaced: RunView._replaced,

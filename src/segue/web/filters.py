@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from segue.domain.plain import clean, plain
+from segue.domain.proof import Level
 from segue.reports.timeline_svg import colour_phase, label_phase
 from segue.view.amounts import format_duration, format_quantity
 
@@ -101,6 +102,8 @@ def create_environment() -> Environment:
         phase=label_phase,
         colour=colour_phase,
         task_badge=make_task_badge,
+        proof_badge=make_proof_badge,
+        tampering_badge=make_tampering_badge,
         shortened=shorten,
         local=to_local,
         since=find_beginning,
@@ -173,11 +176,28 @@ def make_badge(state: str | None) -> Any:
 
 
 def make_task_badge(task: Mapping[str, Any]) -> Any:
-    """Format the state of a task; one that is done with open findings is not simply good."""
-    count = task["remaining"]
-    if task["state"] != "done" or not count:
+    """Format the state of a task; one that is done with open findings, or unproven, is not simply good."""
+    count, verdict = task["remaining"], task["verdict"]
+    if task["state"] != "done":
         return make_badge(task["state"])
-    return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {count} finding{'s' if count > 1 else ''} open")
+    if count:
+        return _draw_badge("wait", SIGNS["PARTIAL"], f"done, {count} finding{'s' if count > 1 else ''} open")
+    proven = task["proof"] is None or verdict == "PASS"
+    return _draw_badge("good" if proven else "calm", SIGNS["done"], "done")
+
+
+def make_proof_badge(task: Mapping[str, Any]) -> Any:
+    """Format how well a task that is done is proven; empty if that is not known."""
+    if task["proof"] is None:
+        return ""
+    proven = task["verdict"] == "PASS"
+    tone = "good" if proven else "wait" if task["proof"] == Level.CHANGED else "calm"
+    return _draw_badge(tone, SIGNS["PASS"] if proven else "·", task["conclusion"])
+
+
+def make_tampering_badge(count: int) -> Any:
+    """Format how often an agent changed what decides about its own work; empty if it never did."""
+    return _draw_badge("bad", "!", f"tampering: {count}") if count else ""
 
 
 def _draw_badge(tone: str, sign: str, text: str) -> Any:

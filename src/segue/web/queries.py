@@ -15,6 +15,7 @@ from segue.ports import Store
 from segue.reports.selection import Rows
 from segue.runtime.app import App
 from segue.store.rows import CHATTY
+from segue.view.data import task_data
 from segue.view.load import load_view, state_of
 from segue.view.run import RunView, TaskView
 from segue.web.shared import VersionedCache
@@ -25,11 +26,16 @@ class NotFound(UsageError):
 
 
 ACTIVE = (RunState.RUNNING, RunState.PARKED)
+RESULT = (
+    "CASE WHEN s.output->'verdict'->>'result' <> 'PASS' OR s.output->'verdict'->'criteria'->0 IS NOT NULL"
+    " THEN s.output->'verdict'->>'result' END"
+)
+"""The result of a step in SQL. A launch that ended well has judged nothing: it has no result."""
 _STEPS = """SELECT s.run_id, s.key, s.gen, s.seq, s.task, s.phase, s.attempt, s.agent, s.model, s.build_phase,
- s.state, s.started, s.ended, s.superseded,
- s.output->'verdict'->>'result' AS result, s.output->'verdict'->>'action' AS action,
+ s.state, s.started, s.ended, s.superseded, {result} AS result,
+ s.output->'verdict'->>'action' AS action,
  coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason', s.output->>'reason') AS reason
- FROM orchestrator_steps s WHERE s.run_id = ? AND {} ORDER BY s.seq"""
+ FROM orchestrator_steps s WHERE s.run_id = ? AND {chosen} ORDER BY s.seq"""
 _LAST = "SELECT coalesce(max(seq), 0) AS last FROM orchestrator_events WHERE run_id = ?"
 _LAST += "".join(f" AND type <> '{name}'" for name in CHATTY)
 
@@ -55,7 +61,12 @@ def describe_usage(view: RunView) -> dict[str, Any]:
 
 def describe_task(view: RunView, task: TaskView) -> dict[str, Any]:
     """Describe a task: its state, and what was used for it."""
-    return {**view.describe(task), "remaining": task.remaining, "started": task.started}
+    return {
+        **task_data(view, task),
+        "conclusion": task.conclusion,
+        "remaining": task.remaining,
+        "started": task.started,
+    }
 
 
 def get_run(store: Store, run_id: str) -> Run:
@@ -93,12 +104,12 @@ def list_steps(store: Store, run_id: str, tasks: Sequence[str]) -> Rows:
     if not tasks:
         return []
     marks = ", ".join("?" * len(tasks))
-    return store.query(_STEPS.format(f"s.task IN ({marks})"), [run_id, *tasks])
+    return store.query(_STEPS.format(result=RESULT, chosen=f"s.task IN ({marks})"), [run_id, *tasks])
 
 
 def list_run_steps(store: Store, run_id: str) -> Rows:
     """Return the steps that belong to the run as a whole, not to a task."""
-    return store.query(_STEPS.format("s.task IS NULL"), [run_id])
+    return store.query(_STEPS.format(result=RESULT, chosen="s.task IS NULL"), [run_id])
 
 
 def get_step(store: Store, run_id: str, seq: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from segue.domain.outcome import Usage
 from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run
-from segue.domain.verdict import Verdict
+from segue.domain.verdict import Result, Verdict
 from segue.ports import Store
 from segue.reports.timeline_svg import label_phase
 from segue.web import queries
@@ -147,8 +147,11 @@ def cut_piece(text: str, begin: int = 0, size: int = TEXT) -> Data:
 def _describe_verdict(
     request: PageRequest, run: Run, task: str | None, verdict: Verdict | None
 ) -> dict[str, Any] | None:
-    """Describe a verdict; each criterion with its sentence, as the source has it now."""
-    if verdict is None:
+    """Describe a verdict; each criterion with its sentence, as the source has it now.
+
+    A launch that ended well has judged nothing: there is no verdict to show.
+    """
+    if verdict is None or (verdict.result is Result.PASS and not verdict.criteria):
         return None
     listed = queries.read_source(request.app, run)[0] if verdict.criteria and task else []
     texts = {one.key: one.text for found in listed if found.key == task for one in found.criteria}

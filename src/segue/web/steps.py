@@ -6,6 +6,7 @@ from segue.domain.plan import BuildPhase
 from segue.domain.run import StepState
 from segue.domain.verdict import Action, Result
 from segue.flow.phases import PHASES
+from segue.web.queries import RESULT
 from segue.web.reports import FILTERS, select_for
 from segue.web.routes import Data, PageRequest, PageRoute
 
@@ -20,12 +21,12 @@ CHOICES = {
 _WHERE = {
     "phase": "s.phase = ?",
     "state": "s.state = ?",
-    "result": "s.output->'verdict'->>'result' = ?",
+    "result": f"{RESULT} = ?",
     "action": "s.output->'verdict'->>'action' = ? AND s.output->'verdict'->>'result' <> 'PASS'",
     "build": "s.build_phase = ?",
 }
 _SQL = """SELECT s.run_id, s.seq, s.key, s.task, s.phase, s.attempt, s.agent, s.model, s.build_phase, s.state,
- s.started, s.ended, r.source, s.output->'verdict'->>'result' AS result,
+ s.started, s.ended, r.source, {result} AS result,
  s.output->'verdict'->>'action' AS action,
  coalesce(s.output->'failure'->>'message', s.output->'verdict'->>'reason') AS reason
  FROM (SELECT id, spec->>'source' AS source FROM orchestrator_runs WHERE true{runs}) r
@@ -46,7 +47,9 @@ def query_steps(request: PageRequest) -> Data:
         elif chosen[name]:
             where, values = f"{where} AND {condition}", [*values, chosen[name]]
     number = request.number("page", 1, 1_000_000) or 1
-    sql = _SQL.format(runs=runs, steps=where, phases=", ".join("?" * len(phases)), limit=SIZE + 1)
+    sql = _SQL.format(
+        result=RESULT, runs=runs, steps=where, phases=", ".join("?" * len(phases)), limit=SIZE + 1
+    )
     rows = request.store.query(sql, [*values, (number - 1) * SIZE])
     return {
         "title": "Steps",

@@ -90,6 +90,7 @@ def _make_card(view: RunView, key: str, listed: Task | None) -> dict[str, Any]:
         **queries.describe_task(view, task),
         "title": listed.title if listed else task.title,
         "state": now,
+        "kind": task.kind or (listed.kind if listed else None),
         "column": _COLUMN_OF.get(now, "pending"),
         "story": listed.story if listed else None,
         "begun": _is_begun(task),

@@ -8,6 +8,7 @@ import click
 
 STYLES = {"done": "green", "PASS": "green", "running": "cyan", "FAIL": "red", "PARTIAL": "yellow"}
 STYLES |= {"failed": "red", "needs_human": "red", "stopped": "yellow", "parked": "yellow", "pending": "dim"}
+STYLES |= {"changed, not verified": "yellow"}
 GAP = "  "
 
 
@@ -22,7 +23,7 @@ def draw(
         cells = []
         for name, cell, width in zip(columns, line, widths, strict=True):
             text = cell.rjust(width) if name in right else cell.ljust(width)
-            cells.append(_paint(text, STYLES.get(cell, "")) if colored else text)
+            cells.append(_paint(text, _style(cell)) if colored else text)
         drawn.append(GAP.join(cells).rstrip())
     return drawn
 
@@ -47,6 +48,11 @@ def _total(sizes: Mapping[str, int]) -> int:
     return sum(sizes.values()) + len(GAP) * (len(sizes) - 1)
 
 
+def _style(cell: str) -> str:
+    """Return the style of a cell: that of its text, or of the verdict it starts with."""
+    return STYLES.get(cell) or STYLES.get(cell.partition(" (")[0], "")
+
+
 def _paint(text: str, style: str) -> str:
     if not style:
         return text
@@ -64,5 +70,5 @@ def print_wrapped(columns: Sequence[str], rows: Sequence[Sequence[str]], color: 
     for number, name in enumerate(columns):
         table.add_column(name, no_wrap=number == 0)
     for row in rows:
-        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+        table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
     Console(force_terminal=True if color == "always" else None).print(table)

@@ -15,10 +15,10 @@ from segue.view.run import RunView, TaskView
 
 _COLUMNS = ("task", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
 _RIGHT = {"tries", "time", "tokens", "cost"}
-_DROPPED = ("commit", "phase", "verdict", "tries")
+_DROPPED = ("commit", "phase", "tries", "tokens")
 """The columns that a narrow terminal loses, in this order."""
-_LEAST, _MOST = 16, 48
-"""Bounds for the width of a title."""
+_LEAST, _USEFUL, _MOST = 16, 22, 48
+"""Widths of a title: never less, enough to keep all columns, never more."""
 
 
 def print_tasks(output: Printer, view: RunView, title: str = "") -> None:
@@ -50,7 +50,7 @@ def _cells(task: TaskView, seconds: float | None) -> dict[str, str]:
         "phase": task.phase,
         "tries": str(task.attempts or ""),
         "time": "" if seconds is None else format_duration(seconds),
-        "verdict": task.verdict or "",
+        "verdict": one_line(task.conclusion, 40),
         "commit": (task.commit or "")[:10],
         **_usage_cells(task.usage),
     }
@@ -76,5 +76,5 @@ def _fit(columns: list[str], rows: list[dict[str, str]], width: int | None) -> t
     if width is None:
         return columns, wanted
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns}
-    sizes, left = fit_columns(widths, {"title": min(wanted, _LEAST + 14)}, _DROPPED, width)
+    sizes, left = fit_columns(widths, {"title": min(wanted, _USEFUL)}, _DROPPED, width)
     return list(sizes), max(_LEAST, min(wanted, sizes["title"] + left))

@@ -21,7 +21,7 @@ from segue.judges.rls.catalog import CatalogTable, CatalogView, read_definers, r
 from segue.judges.rls.extensions import wanted
 from segue.judges.rls.migrations import Migration, apply, read_migrations
 from segue.judges.rls.options import RlsOptions
-from segue.judges.rls.report import Level, RlsFinding, RlsReport, TableReport
+from segue.judges.rls.report import RlsFinding, RlsLevel, RlsReport, TableReport
 from segue.judges.rls.rows import A, B, Filled, fill, sign_up
 from segue.judges.rls.scratch import Scratch, scratch, words_of
 from segue.system.postgres.server import Server, throwaway
@@ -144,7 +144,7 @@ class _Examination:
     def _lacking(self) -> list[RlsFinding]:
         names = ", ".join(self.place.missing)
         message = f"the scratch server lacks {names}; what needs it cannot be tried here"
-        return [RlsFinding(Level.NOTICE, "extensions", message)] if names else []
+        return [RlsFinding(RlsLevel.NOTICE, "extensions", message)] if names else []
 
     def _tried(self, session: Connection[Any], table: CatalogTable, filled: Filled) -> TableReport:
         self._unless_stopped()
@@ -192,7 +192,7 @@ def _signed_up(session: Connection[Any]) -> list[RlsFinding]:
         except psycopg.Error as error:
             _without_triggers(session)
             message = f"signing up fails, a trigger on it raises: {words_of(error)}"
-            return [RlsFinding(Level.ERROR, "auth.users", message)]
+            return [RlsFinding(RlsLevel.ERROR, "auth.users", message)]
     return []
 
 

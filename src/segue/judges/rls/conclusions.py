@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from segue.judges.rls.attempts import RECURSION
 from segue.judges.rls.catalog import CatalogView, Definer
-from segue.judges.rls.report import Attempt, Level, RlsFinding, RowPolicy, TableReport
+from segue.judges.rls.report import Attempt, RlsFinding, RlsLevel, RowPolicy, TableReport
 
 _DOES = {
     "read": "can read user B's row",
@@ -25,52 +25,55 @@ def about_table(table: TableReport) -> list[RlsFinding]:
     return [RlsFinding(level, table.title, message) for level, message in _about(table)]
 
 
-def _about(table: TableReport) -> Iterator[tuple[Level, str]]:
+def _about(table: TableReport) -> Iterator[tuple[RlsLevel, str]]:
     allowed = [a for a in table.attempts if a.allowed and a.what != "read own"]
     if not table.enabled:
         yield _off(table, allowed)
         return
     if table.not_tried:
-        yield Level.WARNING, f"the policies could not be tried: {table.not_tried}"
+        yield RlsLevel.WARNING, f"the policies could not be tried: {table.not_tried}"
     broken = [attempt for attempt in table.attempts if attempt.allowed is None]
     if broken:
         yield _broken(broken[0])
     for attempt in allowed:
         yield _hole(table, attempt)
     if not table.policies:
-        yield Level.WARNING, "row level security is on, but there is no policy: only the service role gets in"
+        yield (
+            RlsLevel.WARNING,
+            "row level security is on, but there is no policy: only the service role gets in",
+        )
     elif table.owned_by and any(a.what == "read own" and a.allowed is False for a in table.attempts):
-        yield Level.WARNING, "user A cannot read his own row"
+        yield RlsLevel.WARNING, "user A cannot read his own row"
     for policy in table.policies:
         if "user_metadata" in f"{policy.using} {policy.with_check}":
-            yield Level.WARNING, f'policy "{policy.name}" trusts user_metadata, which users can change'
+            yield RlsLevel.WARNING, f'policy "{policy.name}" trusts user_metadata, which users can change'
 
 
-def _off(table: TableReport, allowed: list[Attempt]) -> tuple[Level, str]:
+def _off(table: TableReport, allowed: list[Attempt]) -> tuple[RlsLevel, str]:
     if not allowed and table.attempts:
-        return Level.NOTICE, "row level security is off; the API's roles have no rights to the table"
+        return RlsLevel.NOTICE, "row level security is off; the API's roles have no rights to the table"
     if not allowed:
         why = f" (not tried: {table.not_tried})" if table.not_tried else ""
-        return Level.ERROR, f"row level security is off: everybody who has the anon key can use it{why}"
+        return RlsLevel.ERROR, f"row level security is off: everybody who has the anon key can use it{why}"
     can = list(dict.fromkeys(f"{a.who} can {a.what}" for a in allowed if a.what != "hand over"))
-    return Level.ERROR, f"row level security is off: {', '.join(can)}; tried: {allowed[-1].sql}"
+    return RlsLevel.ERROR, f"row level security is off: {', '.join(can)}; tried: {allowed[-1].sql}"
 
 
-def _broken(attempt: Attempt) -> tuple[Level, str]:
+def _broken(attempt: Attempt) -> tuple[RlsLevel, str]:
     why = "its policies refer to the table itself" if attempt.said.startswith(RECURSION) else "it fails"
-    return Level.ERROR, f"the table cannot be used, {why}: {attempt.said}; tried: {attempt.sql}"
+    return RlsLevel.ERROR, f"the table cannot be used, {why}: {attempt.said}; tried: {attempt.sql}"
 
 
-def _hole(table: TableReport, attempt: Attempt) -> tuple[Level, str]:
+def _hole(table: TableReport, attempt: Attempt) -> tuple[RlsLevel, str]:
     does = _DOES if table.owned_by else _ANYBODYS
     message = f"{attempt.who} {does.get(attempt.what, attempt.what)}; tried: {attempt.sql} → {attempt.said}"
     on_purpose = _on_purpose(table.policies, attempt)
     if on_purpose is not None:
-        return Level.NOTICE, f"{message}; on purpose, says policy {on_purpose}"
+        return RlsLevel.NOTICE, f"{message}; on purpose, says policy {on_purpose}"
     if not table.owned_by and (attempt.what == "insert" or attempt.who != "anon"):
         # Whose the rows are cannot be seen: forms that anybody may fill in, lists that all keep together.
-        return (Level.WARNING if attempt.what != "read" else Level.NOTICE), message
-    return Level.ERROR, message
+        return (RlsLevel.WARNING if attempt.what != "read" else RlsLevel.NOTICE), message
+    return RlsLevel.ERROR, message
 
 
 def _on_purpose(policies: tuple[RowPolicy, ...], attempt: Attempt) -> RowPolicy | None:
@@ -101,10 +104,12 @@ def about_view(
     fix = "" if view.materialized else "; say `with (security_invoker = true)`"
     if shown:
         message = f"the {kind} shows rows of {names} past their policies to {' and '.join(shown)}{fix}"
-        return [RlsFinding(Level.ERROR, view.title, message)]
+        return [RlsFinding(RlsLevel.ERROR, view.title, message)]
     if all(count is None for count in seen.values()):
         return []
-    return [RlsFinding(Level.WARNING, view.title, f"the {kind} reads {names} with its owner's rights{fix}")]
+    return [
+        RlsFinding(RlsLevel.WARNING, view.title, f"the {kind} reads {names} with its owner's rights{fix}")
+    ]
 
 
 def about_definer(definer: Definer) -> RlsFinding:
@@ -112,8 +117,10 @@ def about_definer(definer: Definer) -> RlsFinding:
     who = " and ".join(definer.roles)
     if definer.fixed_path:
         return RlsFinding(
-            Level.NOTICE, definer.title, f"SECURITY DEFINER: no policy binds it, {who} may call it"
+            RlsLevel.NOTICE, definer.title, f"SECURITY DEFINER: no policy binds it, {who} may call it"
         )
     return RlsFinding(
-        Level.WARNING, definer.title, f"SECURITY DEFINER without a fixed search_path, and {who} may call it"
+        RlsLevel.WARNING,
+        definer.title,
+        f"SECURITY DEFINER without a fixed search_path, and {who} may call it",
     )

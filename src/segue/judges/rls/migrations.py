@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 
 from segue.judges.rls.extensions import asked_for
 from segue.judges.rls.options import FOLDER
-from segue.judges.rls.report import Level, RlsFinding
+from segue.judges.rls.report import RlsFinding, RlsLevel
 from segue.judges.rls.scratch import Scratch, words_of
 from segue.judges.rls.statements import Statement, split
 
@@ -52,7 +52,7 @@ def read_migrations(project: Path) -> tuple[list[Migration], list[RlsFinding]]:
     for path in sorted((project / FOLDER).iterdir(), key=lambda path: path.name):
         problem = _unfit(path, root)
         if problem:
-            findings.append(RlsFinding(Level.NOTICE, str(FOLDER / path.name), problem))
+            findings.append(RlsFinding(RlsLevel.NOTICE, str(FOLDER / path.name), problem))
         elif path.suffix == ".sql":
             # A NUL would end the text for the driver, and hide what follows.
             text = path.read_bytes().decode("utf-8-sig", "replace").replace("\0", "\ufffd")
@@ -79,9 +79,9 @@ def apply(scratch: Scratch, session: Connection[Any], migrations: Sequence[Migra
                 _run(scratch, session, statement.text)
             except psycopg.Error as error:
                 if _only_an_index(scratch, statement.text, error):
-                    done.findings.append(_failure(scratch, migration, statement, error, Level.NOTICE))
+                    done.findings.append(_failure(scratch, migration, statement, error, RlsLevel.NOTICE))
                     continue
-                done.findings.append(_failure(scratch, migration, statement, error, Level.ERROR))
+                done.findings.append(_failure(scratch, migration, statement, error, RlsLevel.ERROR))
                 return done
         done.files.append(migration.name)
         done.findings += _closed(session, migration)
@@ -94,7 +94,7 @@ def _closed(session: Connection[Any], migration: Migration) -> list[RlsFinding]:
         return []
     session.execute("COMMIT")
     message = "the file begins a transaction and does not end it"
-    return [RlsFinding(Level.WARNING, str(FOLDER / migration.name), message)]
+    return [RlsFinding(RlsLevel.WARNING, str(FOLDER / migration.name), message)]
 
 
 def _run(scratch: Scratch, session: Connection[Any], sql: str) -> None:
@@ -123,7 +123,7 @@ def _only_an_index(scratch: Scratch, sql: str, error: Error) -> bool:
 
 
 def _failure(
-    scratch: Scratch, migration: Migration, statement: Statement, error: Error, level: Level
+    scratch: Scratch, migration: Migration, statement: Statement, error: Error, level: RlsLevel
 ) -> RlsFinding:
     place = error.diag.statement_position
     line = statement.line + (statement.text[: int(place) - 1].count("\n") if place else 0)

@@ -14,7 +14,7 @@ _KEPT_LINES = 400
 _KEPT_LINE = 500
 
 
-class Level(StrEnum):
+class RlsLevel(StrEnum):
     """How bad a finding is; only errors fail the check."""
 
     ERROR = "error"
@@ -26,7 +26,7 @@ class Level(StrEnum):
 class RlsFinding:
     """One thing that people should know."""
 
-    level: Level
+    level: RlsLevel
     subject: str
     """The subject: `public.todos`, or a file and a line."""
     message: str
@@ -117,7 +117,7 @@ class RlsReport:
 
     def errors(self) -> list[RlsFinding]:
         """The findings that fail the check."""
-        return [finding for finding in self.findings if finding.level is Level.ERROR]
+        return [finding for finding in self.findings if finding.level is RlsLevel.ERROR]
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs and for the store."""
@@ -152,4 +152,4 @@ def _table(table: TableReport) -> list[str]:
 
 
 def _mildest_first(findings: tuple[RlsFinding, ...]) -> list[RlsFinding]:
-    return sorted(findings, key=lambda finding: list(Level).index(finding.level), reverse=True)
+    return sorted(findings, key=lambda finding: list(RlsLevel).index(finding.level), reverse=True)

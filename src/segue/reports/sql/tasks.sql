@@ -1,5 +1,6 @@
 -- One row per task of a run that was begun: its build phase, its failures, and how it ended: done, skipped, replaced
 -- by a new plan, or none of these (it needs a human, or a person accepted it). The last event about a task counts.
+-- `level` is how strong the proof is of a task that is done; null in runs of older versions.
 -- Failures that say nothing about the work (usage limits, outages, a stop) do not count.
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
@@ -8,6 +9,7 @@ WITH chosen AS (
            CAST(e.data->>'done' AS text) IN ('1', 'true') AS is_done,
            coalesce(CAST(e.data->>'skipped' AS text), '') IN ('1', 'true') AS is_skipped,
            coalesce(CAST(e.data->>'replanned' AS text), '') IN ('1', 'true') AS is_replaced,
+           e.data->'proof'->>'level' AS level,
            row_number() OVER (PARTITION BY e.run_id, e.data->>'task' ORDER BY e.seq DESC) AS age
     FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
     WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
@@ -28,7 +30,9 @@ SELECT n.run_id, n.task, s.build_phase, coalesce(s.failures, 0) AS failures,
        CASE WHEN n.type <> 'task.started' AND n.is_skipped THEN 1 ELSE 0 END AS skipped,
        CASE WHEN n.type = 'task.ended' AND n.is_replaced THEN 1 ELSE 0 END AS replaced,
        CASE WHEN n.type = 'task.marked' AND NOT n.is_skipped THEN 1 ELSE 0 END AS accepted,
-       CASE WHEN n.type <> 'task.started' THEN 1 ELSE 0 END AS ended
+       CASE WHEN n.type <> 'task.started' THEN 1 ELSE 0 END AS ended,
+       CASE WHEN n.is_skipped OR NOT n.is_done THEN NULL WHEN n.type = 'task.marked' THEN 'accepted'
+            ELSE n.level END AS level
 FROM news n LEFT JOIN steps s ON s.run_id = n.run_id AND s.task = n.task
 WHERE n.age = 1
 ORDER BY n.run_id, n.task;

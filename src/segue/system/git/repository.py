@@ -185,6 +185,11 @@ class Repository:
     async def _nothing_staged(self) -> bool:
         return (await _git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
 
+    async def author(self) -> str:
+        """Return the name that git would write into a commit; empty if it knows none."""
+        known = await _git(self.root, "var", "GIT_AUTHOR_IDENT")
+        return known.out.decode("utf-8", "replace").partition(" <")[0].strip() if known.exit_code == 0 else ""
+
     async def _identity_options(self) -> tuple[str, ...]:
         if self._identity is None:
             known = await _git(self.root, "var", "GIT_COMMITTER_IDENT")
