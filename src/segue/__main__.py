@@ -9,13 +9,7 @@ PARTS = {
     "--segue-postgres": "segue.system.postgres.child:main",
     "--segue-scripted": "segue.agents.scripted.child:main",
     "--segue-acp": "segue.agents.acp.child:main",
-    "--segue-sim-agent": "segue.sim.launchers:run_agent",
-    "--segue-sim-stet": "segue.sim.launchers:run_stet",
-    "--segue-sim-gemini": "segue.sim.launchers:run_gemini",
-    "--segue-sim-copilot": "segue.sim.launchers:run_copilot",
-    "--segue-sim-opencode": "segue.sim.launchers:run_opencode",
-    "--segue-sim-qwen": "segue.sim.launchers:run_qwen",
-    "--segue-sim-vibe": "segue.sim.launchers:run_vibe",
+    "--segue-sim": "segue.sim.launchers:run",
     "--segue-sim-orphan": "segue.sim.orphan_child:main",
 }
 """First argument → what is run with the others. With a Python at hand these are started as modules."""

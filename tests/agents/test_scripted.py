@@ -157,6 +157,24 @@ def test_append_delete_and_commit(repo: Path) -> None:
     assert git(repo, "status", "--porcelain") == ""
 
 
+def test_text_is_replaced_wherever_it_occurs(repo: Path) -> None:
+    (repo / "colours").write_bytes(b"red\r\nblue red\n")
+    assert failure(play(repo, '[[on]]\nedit = { "colours" = ["red", "green"] }\n')) is None
+    assert (repo / "colours").read_bytes() == b"green\r\nblue green\n"
+    again = outcome(play(repo, '[[on]]\nedit = { "colours" = ["red", "green"] }\n', token="b"))
+    assert again.exit_code == 1
+
+
+def test_commands_run_in_the_workspace_after_the_files_are_written(repo: Path) -> None:
+    write = 'write = { "a b" = "1" }'
+    assert failure(play(repo, f"""[[on]]\n{write}\nrun = ["mv 'a b' c", ["cp", "c", "d e"]]\n""")) is None
+    assert not (repo / "a b").exists()
+    assert (repo / "d e").read_text() == "1"
+    assert failure(play(repo, '[[on]]\nrun = "rm c"\n', token="b")) is None
+    assert not (repo / "c").exists()
+    assert outcome(play(repo, '[[on]]\nrun = ["false"]\n', token="c")).exit_code == 1
+
+
 @pytest.mark.parametrize("mode", [Mode.PLAN, Mode.ASK])
 def test_plan_and_ask_edit_nothing(repo: Path, mode: Mode) -> None:
     script = '[[on]]\nwrite = { "x" = "y" }\ncommit = "no"\nplan = "1. Do {task}."\nsay = "Because."\n'
@@ -306,6 +324,8 @@ def test_gits_own_files_are_refused_but_not_its_neighbours(repo: Path) -> None:
         ('[[on]]\n[[on]]\ndelay = "long"\n', "on[2].delay"),
         ('[[on]]\nwrite = { "/etc/passwd" = "x" }\n', "workspace"),
         ('[[on]]\ndelete = ["a/../../b"]\n', "on[1].delete"),
+        ('[[on]]\nedit = { "../b" = ["x", "y"] }\n', "on[1].edit"),
+        ('[[on]]\nrun = ["ls | wc"]\n', "on[1].run"),
         ("[[on]]\nexit_code = 999\n", "on[1].exit_code"),
         ("off = 1\n", "off"),
         ("[[on\n", "TOML"),

@@ -14,8 +14,7 @@ import pytest
 from segue.sim.llm.app import llm_app
 from segue.sim.llm.script import LlmScript
 from segue.sim.script import check_script
-from segue.sim.search.app import search_app
-from segue.sim.search.script import SearchScript
+from segue.sim.search.app import SearchScript, search_app
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_build import GOAL, TWO, events, keys, plan, prompt_of, step, tasks

@@ -24,6 +24,7 @@ def test_task_list_shows_what_was_understood_and_what_was_not(place: Place) -> N
         "key": "1",
         "title": "Write one.",
         "status": "pending",
+        "kind": "build",
         "line": 3,
         "story": None,
     }
@@ -31,6 +32,23 @@ def test_task_list_shows_what_was_understood_and_what_was_not(place: Place) -> N
     place.segue("run", "plan.md", "--agent", "scripted", "--task", "1", "--allow-dirty")
     statuses = [task["status"] for task in place.json("task", "list", "plan.md")["tasks"]]
     assert statuses == ["done", "pending", "pending"]
+
+
+def test_task_list_and_dry_run_show_the_kind(place: Place) -> None:
+    """By the user's rules, as the plan says, or by the words."""
+    texts = ["Update README", "Add a page\n\nkind: human", "Run all tests", "Add a form"]
+    tasks = "\n".join(f"## Task {number}\n{text}\n" for number, text in enumerate(texts, 1))
+    (place.repo / "plan.md").write_text(tasks)
+    place.config('[kinds]\n"4*" = "docs"\n')
+    kinds = ["docs", "human", "verify-only", "docs"]
+    assert [task["kind"] for task in place.json("task", "list", "plan.md")["tasks"]] == kinds
+    shown = place.segue("task", "list", "plan.md").stdout
+    assert "KIND" in shown
+    assert "verify-only" in shown
+    lines = place.segue("run", "plan.md", "--agent", "scripted", "--dry-run", "--json").stdout.splitlines()
+    prompts = [record for record in map(json.loads, lines) if record["type"] == "prompt"]
+    assert {record["task"]: record["kind"] for record in prompts} == dict(zip("1234", kinds, strict=True))
+    assert "· docs ·" in place.segue("run", "plan.md", "--agent", "scripted", "--dry-run").stdout
 
 
 def test_the_command_line_wins_over_environment_over_project_over_user(place: Place) -> None:

@@ -12,11 +12,12 @@ from typing import Any, get_args
 import pytest
 
 from segue.config.load import LoadedSettings, environment_of, load, show
-from segue.config.settings import BuildPhaseName, Settings
+from segue.config.settings import BuildPhaseName, Settings, TaskKindName
 from segue.config.template import EXAMPLES, template
 from segue.domain.errors import UsageError
 from segue.domain.options import option_fields, options_schema
 from segue.domain.plan import BuildPhase
+from segue.domain.task import TaskKind
 
 
 def known(table: str) -> Iterator[str]:
@@ -32,6 +33,12 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def read(file: Path, text: str = "", **environ: str) -> LoadedSettings:
     file.write_text(text)
     return load(file.parent, environ=environ, known=known)
+
+
+def test_kinds_are_given_by_key_or_pattern(file: Path) -> None:
+    kinds = read(file, '[kinds]\n"2.1" = "docs"\nT012 = "human"\n"T0*" = "verify-only"\n').settings.kinds
+    assert list(kinds.items()) == [("2.1", "docs"), ("T012", "human"), ("T0*", "verify-only")]
+    assert set(get_args(TaskKindName)) == set(TaskKind)
 
 
 def test_commands_are_lists_or_text(file: Path) -> None:
@@ -92,6 +99,7 @@ def test_a_variable_reaches_names_with_dashes(file: Path) -> None:
         ('worktree = "maybe"\n', 'worktree: expected true or false, got "maybe" (from {})'),
         ("checks = [[]]\n", "checks: the first word names the program and cannot be empty (from {})"),
         ("database_url = 5\n", "database_url: expected text (from {})"),
+        ('[kinds]\nT1 = "doc"\n', 'kinds.T1: expected one of "build", "docs", "human", "test-first", "verify-only"'),  # noqa: E501
         ('[smoke]\nschma = ["a"]\n', 'smoke.schma: expected one of "backend", '),
         ("[[review.dismiss]]\npattern = ''\n", 'review.dismiss[0].pattern: expected text that is not empty, got ""'),  # noqa: E501
         ("[[review.dismiss]]\nreason = 'x'\n", "review.dismiss[0].reason: expected one of"),

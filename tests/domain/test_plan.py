@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from segue.domain.json_text import objects, the_object
 from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revised, step_of
 from segue.domain.role import AgentChoice, Role, read_agent_options, read_chain
-from segue.domain.task import Task, TaskStatus
+from segue.domain.task import Task, TaskKind, TaskStatus
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
 WORDS = st.text(st.characters(codec=None), min_size=1, max_size=30).filter(str.strip)
@@ -100,6 +100,7 @@ FIELDS = st.fixed_dictionaries(
         "acceptance": st.lists(WORDS, max_size=3) | JSON,
         "depends_on": st.lists(st.sampled_from(["1", "2", 1]), max_size=2) | JSON,
         "keep": st.sampled_from(["4", 4, None, "", "9"]) | JSON,
+        "kind": st.sampled_from([*TaskKind, None, "", "Docs"]) | JSON,
     },
 )
 
@@ -118,6 +119,19 @@ def test_steps_of_any_shape_are_read_or_malformed(steps: list[dict[str, Any]]) -
         assert task.title
         assert task.title.isprintable()
         assert step_of(json.loads(json.dumps(asdict(task)))) == task
+
+
+def test_a_plan_may_name_kinds_and_unknown_ones_are_malformed() -> None:
+    steps = read_plan(plan(step("1", kind=" Docs "), step("2", kind="build"), step("3")), {}, 0)
+    assert [(task.kind, task.kind_is_given) for task in steps] == [
+        (TaskKind.DOCS, True),
+        (TaskKind.BUILD, True),
+        (TaskKind.BUILD, False),
+    ]
+    with pytest.raises(
+        MalformedPlan, match="Step 1: kind 'doc' is not one of build, test-first, verify-only"
+    ):
+        read_plan(plan(step("1", kind="doc")), {}, 0)
 
 
 @settings(deadline=None)

@@ -24,7 +24,7 @@ CASES = cases()
 KINDS = {
     *("missing file", "wrong status code", "test deleted", "half done", "plausible but empty"),
     *("criterion contradicted", "wrong file", "hard-coded answer", "comment instead of code"),
-    *("only tests changed", "summary claims more"),
+    *("only tests changed", "summary claims more", "contested test", "forged evidence"),
 }
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from segue.provider.catalogue import PROVIDERS
+from segue.provider.catalogue import KINDS, PROVIDERS
 from segue.provider.failures import _STATUS
-from segue.provider.options import KINDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "litellm.md").read_text("utf-8")
 SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
 from segue.domain.options import read_options
-from segue.provider.catalogue import Catalogue
-from segue.provider.options import read_profiles
+from segue.provider.catalogue import Catalogue, read_profiles
 from segue.sim.llm.app import llm_app
 from segue.system.http.server import start_server
 from tests.provider.place import HELLO, MODEL, Asking, litellm

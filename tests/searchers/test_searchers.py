@@ -20,8 +20,7 @@ from segue.runtime import registry
 from segue.searchers.asking import hits
 from segue.searchers.options import SearchSettings
 from segue.sim.script import check_script
-from segue.sim.search.app import search_app
-from segue.sim.search.script import SearchScript
+from segue.sim.search.app import SearchScript, search_app
 from segue.system.http.server import start_server
 from tests.services import make_services
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from segue.sim.cloud.answers import ERROR_KINDS
+from segue.sim.cloud.requests import ERROR_KINDS
 from segue.sim.cloud.script import RUN_FAULTS
 from tests.sim.cloud_desk import REPO, Desk, open_desk, wait_for
 

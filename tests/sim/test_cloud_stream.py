@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.feed import Feed
+from segue.sim.cloud.requests import CloudRefusal
 from tests.sim.cloud_desk import Desk, Event, events, open_desk
 
 

@@ -14,8 +14,7 @@ import httpx2
 import pytest
 
 from segue.sim.script import check_script
-from segue.sim.search.app import search_app
-from segue.sim.search.script import FAULTS, SearchEntry, SearchScript
+from segue.sim.search.app import FAULTS, SearchEntry, SearchScript, search_app
 from segue.system.http.server import start_server
 from tests.sim.described import describe_keys
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.errors import SourceError
+from segue.domain.kinds.recognise import recognise_kind
 from segue.domain.task import TaskStatus
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, parse, refusal, ticked
 from tests.sources.speckit_files import TASKS
@@ -44,6 +45,43 @@ def test_the_template() -> None:
     assert tasks[2].phase.startswith("Phase 2: User Story 1")
     assert tasks[3].title == "Lend a book in src/library/lend.py per FR-002 and SC-001"
     assert read(TASKS).notices == ()
+
+
+def test_the_section_says_what_comes_first() -> None:
+    """Headings, a note about tests, and the implementation that follows."""
+    text = """\
+# Tasks: Shop
+## Phase 1: Setup
+- [ ] T001 Create the project
+## Phase 2: User Story 1 - Buy
+**Independent Test**: The first payment must fail.
+### Tests for User Story 1 (OPTIONAL) ⚠️
+> **NOTE: Write these tests FIRST, ensure they FAIL**
+- [ ] T002 Contract test for POST /orders in tests/test_orders.py
+### Implementation for User Story 1
+- [ ] T003 Orders in src/orders.py
+- [ ] T004 Unit tests for prices in tests/test_prices.py
+## Phase 3: User Story 2 - Return
+### Tests
+- [ ] T005 Test returns in tests/test_returns.py
+### Implementation
+- [ ] T006 Returns in src/returns.py
+### Tests for later
+- [ ] T007 Test limits in tests/test_limits.py
+## Phase 3.2: Tests First (TDD)
+**CRITICAL: These tests MUST be written and MUST FAIL before ANY implementation**
+- [ ] T008 Contract test in tests/test_contract.py
+"""
+    tasks = read(text).tasks
+    assert [task.section for task in tasks[:3]] == [
+        "Phase 1: Setup",
+        "Phase 2: User Story 1 - Buy / Tests for User Story 1 (OPTIONAL) ⚠️: NOTE: Write these tests FIRST, "
+        "ensure they FAIL, before Implementation for User Story 1",
+        "Phase 2: User Story 1 - Buy / Implementation for User Story 1",
+    ]
+    assert tasks[4].section == "Phase 3: User Story 2 - Return / Tests, before Implementation"
+    kinds = [recognise_kind(task.title, task.text, task.section).value for task in tasks]
+    assert kinds == ["build", "test-first", "build", "build", "test-first", "build", "build", "test-first"]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Data": {
         "db": ("data.db:db", "Locate, migrate, describe, export and push the database."),
         "gc": ("data.gc:gc", "Delete leftovers of finished runs from Segue's state folder."),
-        "bench": ("data.bench:bench", "Measure how reliable the configured judge is."),
+        "bench": ("data.bench.command:bench", "Measure the judge, and how well Segue detects cheating."),
     },
     "Help": {
         "help": ("help:help_", "Show help for a command."),

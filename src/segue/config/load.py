@@ -46,6 +46,8 @@ Tree = dict[str, Any]
 Known = Callable[[str], Iterable[str]]
 """Yields the names that exist for a table such as `agents`; for other tables, none."""
 
+_FLAT_TABLES = ("kinds",)
+"""Tables whose keys may contain dots, such as the task 2.1."""
 _NOT_STORED = {"database_url", "notify.webhook.url", "repo", "source"}
 """Not stored with the run: secrets, and what the run knows itself."""
 
@@ -282,7 +284,8 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _put(tree: Tree, path: str, value: Any) -> None:
-    *tables, key = path.split(".")
+    first, _, rest = path.partition(".")
+    *tables, key = [first, rest] if first in _FLAT_TABLES else path.split(".")
     for table in tables:
         inner = tree.setdefault(table, {})
         if not isinstance(inner, dict):

@@ -36,6 +36,10 @@ BuildPhaseName = Literal["setup", "schema", "backend", "frontend", "testing", "d
 """The values of BuildPhase; importing it would cost more than all of these settings."""
 
 
+TaskKindName = Literal["build", "test-first", "verify-only", "docs", "human"]
+"""The values of TaskKind, for the same reason."""
+
+
 class AgentNames(str):
     """`NAME`, `NAME:MODEL`, or several in the order in which they are tried: a list, or text with commas."""
 
@@ -253,6 +257,9 @@ class Settings(Options, frozen=True):
     judged_by: str | None = None
     """Who decides whether a task is done: a model, an agent in the role `verify` (each with the checks), or
     the checks alone. If unset: an agent in the flow `build`, else a model."""
+    kinds: dict[str, TaskKindName] = {}
+    """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
+    other tasks are recognised."""
     checks: Commands = Commands()
     """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
     smoke: dict[BuildPhaseName, Commands] = {}

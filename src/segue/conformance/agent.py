@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
+from segue.conformance.trial import check_promises, describe_repository, git
 from segue.domain.events import AgentEnded, AgentStarted, Event, event_data
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
@@ -26,12 +26,9 @@ from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.ports import Agent
 from segue.prompts.task import execute_prompt
-from segue.system.process.processes import Processes, capture
-from segue.system.redact import Redactor
 from segue.system.services import Services
 
 MakeAgent = Callable[[Services], Agent]
-_GIT = ("git", "-c", "user.name=Conformance", "-c", "user.email=conformance@localhost")
 _PATIENCE = 20.0
 
 
@@ -48,14 +45,18 @@ def check_agent(
     `limits` are those of each launch.
     """
     task = Task("1", "Write hello.txt", "Write a file hello.txt that contains a greeting.")
-    prompt = prompt or execute_prompt(task, "")
-    broken = asyncio.run(_broken_promises(make, prompt, hangs, limits or Limits(wall=120, idle=120, grace=1)))
-    if broken:
-        raise AssertionError("The agent breaks its promises:\n" + "\n".join(f"- {line}" for line in broken))
+    asked = prompt or execute_prompt(task, "")
+    usual = limits or Limits(wall=120, idle=120, grace=1)
+
+    def begin(services: Services) -> _AgentTrial:
+        hanging = hangs(services) if hangs else None
+        return _AgentTrial(make(services), hanging, services.repo, asked, usual)
+
+    check_promises("agent", begin, _PROMISES)
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
+class _AgentTrial:
     """The agents and the job that every check uses."""
 
     agent: Agent
@@ -69,26 +70,7 @@ class _Trial:
         return Job(uuid.uuid4().hex, self.prompt, self.repo, mode, limits=self.limits, labels=labels)
 
 
-async def _broken_promises(
-    make: MakeAgent, prompt: Prompt, hangs: MakeAgent | None, limits: Limits
-) -> list[str]:
-    broken = []
-    with tempfile.TemporaryDirectory(prefix="segue-conformance-") as folder:
-        repo = Path(folder) / "repo"
-        await _make_repository(repo)
-        async with Processes(Path(folder) / "run") as processes:
-            services = Services(repo, Path(folder) / "state", processes, Redactor([]))
-            trial = _Trial(make(services), hangs(services) if hangs else None, repo, prompt, limits)
-            for check in _CHECKS:
-                await _reset(repo)
-                try:
-                    await check(trial)
-                except AssertionError as error:
-                    broken.append(f"{(check.__doc__ or '').rstrip('.')}: {error}")
-    return broken
-
-
-async def _declares(trial: _Trial) -> None:
+async def _declares(trial: _AgentTrial) -> None:
     """It has a name and declares what it can do."""
     assert trial.agent.name, "its name is empty"
     for field in fields(trial.agent.can):
@@ -96,13 +78,13 @@ async def _declares(trial: _Trial) -> None:
         assert isinstance(value, bool), f"can.{field.name} is {value!r}, not a boolean"
 
 
-async def _is_ready(trial: _Trial) -> None:
+async def _is_ready(trial: _AgentTrial) -> None:
     """check() finds no problem where the agent works."""
     problems = trial.agent.check()
     assert not problems, "; ".join(problem.message for problem in problems)
 
 
-async def _knows_itself(trial: _Trial) -> None:
+async def _knows_itself(trial: _AgentTrial) -> None:
     """installation() returns the same texts each time and names a program that exists."""
     found = trial.agent.installation()
     for field in fields(found):
@@ -112,7 +94,7 @@ async def _knows_itself(trial: _Trial) -> None:
     assert trial.agent.installation() == found, "it returns something else the second time"
 
 
-async def _reports(trial: _Trial) -> None:
+async def _reports(trial: _AgentTrial) -> None:
     """A run yields AgentStarted first, then events of agents, and exactly one Outcome, as the last item."""
     events, outcome = _split(await _run(trial.agent, trial.job()))
     assert events, "it yielded no events"
@@ -125,31 +107,33 @@ async def _reports(trial: _Trial) -> None:
         _assert_json(event.type, partial(event_data, event))
 
 
-async def _edits(trial: _Trial) -> None:
+async def _edits(trial: _AgentTrial) -> None:
     """An agent that declares edits changes the workspace, or pushes a branch if it works elsewhere."""
     if not trial.agent.can.edits:
         return
+    before = await describe_repository(trial.repo)
     _events, outcome = _split(await _run(trial.agent, trial.job()))
     if trial.agent.can.cloud:
         assert outcome.branches, "it reports no branch"
     else:
-        assert await _read_state(trial.repo) != await _read_start(trial.repo), "nothing has changed"
+        assert await describe_repository(trial.repo) != before, "nothing has changed"
 
 
-async def _adopts(trial: _Trial) -> None:
+async def _adopts(trial: _AgentTrial) -> None:
     """A second call with the same token adopts the first launch and returns the same outcome."""
     job = trial.job()
     _events, first = _split(await _run(trial.agent, job))
-    await _reset(trial.repo)
-    before = await _read_state(trial.repo)
+    await git(trial.repo, "reset", "--quiet", "--hard", "start")
+    await git(trial.repo, "clean", "--quiet", "-ffdx")
+    before = await describe_repository(trial.repo)
     _events, second = _split(await _run(trial.agent, job))
-    assert await _read_state(trial.repo) == before, "the agent worked a second time"
+    assert await describe_repository(trial.repo) == before, "the agent worked a second time"
     assert _make_comparable(first) == _make_comparable(second), f"first {first}, then {second}"
     trial.agent.forget(job.token)
     trial.agent.forget(job.token)
 
 
-async def _ends_when_closed(trial: _Trial) -> None:
+async def _ends_when_closed(trial: _AgentTrial) -> None:
     """Closing the iterator early ends everything it started."""
     job = trial.job()
     agent = trial.hanging or trial.agent
@@ -165,19 +149,19 @@ async def _ends_when_closed(trial: _Trial) -> None:
         await _wait_until(lambda: not _find_processes(job.token), "its processes are still running")
 
 
-async def _changes_nothing(trial: _Trial) -> None:
+async def _changes_nothing(trial: _AgentTrial) -> None:
     """Plan and ask mode, if declared, answer and change nothing."""
     can = trial.agent.can
     for mode, declared in ((Mode.PLAN, can.plan_mode), (Mode.ASK, can.ask_mode)):
         if declared:
-            before = await _read_state(trial.repo)
+            before = await describe_repository(trial.repo)
             _events, outcome = _split(await _run(trial.agent, trial.job(mode)))
             assert outcome.failure is None, f"{mode} mode failed: {outcome.failure}"
             assert outcome.text, f"{mode} mode gave no text"
-            assert await _read_state(trial.repo) == before, f"{mode} mode changed the repository"
+            assert await describe_repository(trial.repo) == before, f"{mode} mode changed the repository"
 
 
-async def _times_out(trial: _Trial) -> None:
+async def _times_out(trial: _AgentTrial) -> None:
     """A launch that exceeds its time limit is stopped and fails with a timeout."""
     if trial.hanging:
         job = replace(trial.job(), limits=replace(trial.limits, wall=1.0))
@@ -186,7 +170,7 @@ async def _times_out(trial: _Trial) -> None:
         assert outcome.failure.kind is FailureKind.TIMEOUT, f"the failure is {outcome.failure.kind}"
 
 
-_CHECKS: tuple[Callable[[_Trial], Awaitable[None]], ...] = (
+_PROMISES = (
     _declares,
     _is_ready,
     _knows_itself,
@@ -245,32 +229,3 @@ def _find_processes(token: str) -> list[int]:
         except OSError:
             continue  # it has ended, or belongs to somebody else
     return found
-
-
-async def _make_repository(repo: Path) -> None:
-    repo.mkdir()
-    (repo / "README.md").write_text("A throwaway repository.\n")
-    await _git(repo, "init", "--quiet")
-    await _git(repo, "add", "--all")
-    await _git(repo, "commit", "--quiet", "--message", "Start")
-    await _git(repo, "tag", "start")
-
-
-async def _reset(repo: Path) -> None:
-    await _git(repo, "reset", "--quiet", "--hard", "start")
-    await _git(repo, "clean", "--quiet", "-ffdx")
-
-
-async def _read_state(repo: Path) -> str:
-    return await _git(repo, "rev-parse", "HEAD") + await _git(repo, "status", "--porcelain", "--ignored")
-
-
-async def _read_start(repo: Path) -> str:
-    return await _git(repo, "rev-parse", "start")
-
-
-async def _git(repo: Path, *arguments: str) -> str:
-    done = await capture([*_GIT, *arguments], repo)
-    if done.exit_code != 0:
-        raise RuntimeError(f"git {arguments[0]}: {done.err.decode('utf-8', 'replace')}")
-    return done.out.decode("utf-8", "replace")

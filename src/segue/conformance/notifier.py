@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from segue.conformance.trial import expect, report_broken
 from segue.domain.notification import KINDS, Notification, NotifyError
 from segue.ports import Notifier
 
@@ -25,54 +27,51 @@ def check_notifier(
     `make` builds a notifier that can send, `received` returns all that arrived so far, if that can be known,
     `fails` builds one that cannot send.
     """
-    broken = asyncio.run(_broken_promises(make, received, fails))
-    if broken:
-        listed = "\n".join(f"- {line}" for line in broken)
-        raise AssertionError(f"the notifier breaks its promises:\n{listed}")
+    trial = _NotifierTrial(make, received, fails)
+    report_broken("notifier", (_declares, _sends, _sends_little, _fails), lambda promise: promise(trial))
 
 
-async def _broken_promises(
-    make: Callable[[], Notifier], received: Callable[[], str] | None, fails: Callable[[], Notifier] | None
-) -> list[str]:
-    broken = _check_facts(make())
+@dataclass(frozen=True, slots=True)
+class _NotifierTrial:
+    make: Callable[[], Notifier]
+    received: Callable[[], str] | None
+    fails: Callable[[], Notifier] | None
+
+
+async def _declares(trial: _NotifierTrial) -> None:
+    """It has a name and a time limit."""
+    notifier = trial.make()
+    expect(bool(notifier.name), "its name is empty")
+    expect(notifier.timeout > 0, f"its time limit is {notifier.timeout} s")
+
+
+async def _sends(trial: _NotifierTrial) -> None:
+    """It sends notifications of every kind, and they have arrived when `send` returns."""
     for number, kind in enumerate(KINDS):
         title, text = f"Title {number} <b>&", f"First line {number}\n<!channel> $(date) `ls` %s {{}}"
-        problem = await _try_to_send(make(), Notification(kind, title, text, _LINK, f"id{number}"))
-        if problem:
-            broken.append(f"It sends notifications of kind {kind}: {problem}")
-        elif received is not None and f"Title {number}" not in received():
-            broken.append(f"What it has sent has arrived when `send` returns: {title!r} is missing")
-    problem = await _try_to_send(make(), Notification("test", "Without text", ""))
-    if problem:
-        broken.append(f"Text, link and id may be empty: {problem}")
-    return broken + (await _check_failure(fails()) if fails is not None else [])
+        error = await _send(trial.make(), Notification(kind, title, text, _LINK, f"id{number}"))
+        expect(error is None, f"{kind}: {error!r}")
+        expect(trial.received is None or f"Title {number}" in trial.received(), f"{title!r} is missing")
 
 
-def _check_facts(notifier: Notifier) -> list[str]:
-    broken = []
-    if not notifier.name:
-        broken.append("It has a name: it is empty")
-    if not notifier.timeout > 0:
-        broken.append(f"It has a time limit: {notifier.timeout} s")
-    return broken
+async def _sends_little(trial: _NotifierTrial) -> None:
+    """Text, link and id may be empty."""
+    error = await _send(trial.make(), Notification("test", "Without text", ""))
+    expect(error is None, repr(error))
 
 
-async def _try_to_send(notifier: Notifier, notification: Notification) -> str:
+async def _fails(trial: _NotifierTrial) -> None:
+    """A failure is a NotifyError that says something, within the time limit."""
+    if trial.fails is not None:
+        error = await _send(trial.fails(), Notification("test", "This cannot be sent", ""))
+        expect(isinstance(error, NotifyError), f"nothing was raised, or something else: {error!r}")
+        expect(bool(str(error).strip()), "the message is empty")
+
+
+async def _send(notifier: Notifier, notification: Notification) -> Exception | None:
     try:
         async with asyncio.timeout(notifier.timeout + 1):
             await notifier.send(notification)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
-async def _check_failure(notifier: Notifier) -> list[str]:
-    """A failure is a NotifyError that says something, within the time limit."""
-    try:
-        async with asyncio.timeout(notifier.timeout + 1):
-            await notifier.send(Notification("test", "This cannot be sent", ""))
-    except NotifyError as error:
-        return [] if str(error).strip() else ["A failure is explained: the message is empty"]
-    except Exception as error:
-        return [f"A failure is a NotifyError: it is {type(error).__name__}: {error}"]
-    return ["A failure is reported: nothing was raised"]
+        return error
+    return None

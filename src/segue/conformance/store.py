@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
+from segue.conformance.trial import report_broken
 from segue.domain.errors import Locked, StoreError
 from segue.domain.events import AgentTool, Recorded
 from segue.domain.results import Output, StepResult, to_json
@@ -40,14 +41,7 @@ def check_store(make: MakeStore) -> None:
 
     `make` connects to the same data each time; it is called several times, as several processes would.
     """
-    broken = []
-    for check in _CHECKS:
-        try:
-            asyncio.run(check(make))
-        except AssertionError as error:
-            broken.append(f"{(check.__doc__ or '').rstrip('.')}: {error}")
-    if broken:
-        raise AssertionError("the store breaks its promises:\n" + "\n".join(f"- {line}" for line in broken))
+    report_broken("store", _PROMISES, lambda promise: promise(make))
 
 
 def _returns(value: Noted, calls: list[str], ok: bool = True) -> Work[Noted]:
@@ -273,7 +267,7 @@ def _as_stored(value: Any) -> Any:
     return [_as_stored(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-_CHECKS: tuple[Callable[[MakeStore], Coroutine[Any, Any, None]], ...] = (
+_PROMISES = (
     _finds_runs,
     _does_once,
     _reconciles,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from segue.system.process.processes import Processes, capture
 from segue.system.redact import Redactor
@@ -14,39 +14,49 @@ from segue.system.services import Services
 
 _GIT = ("git", "-c", "user.name=Conformance", "-c", "user.email=conformance@localhost")
 _T = TypeVar("_T")
+Promise = Callable[[_T], Coroutine[Any, Any, None]]
+"""Raises AssertionError if it is broken; its docstring says what is promised."""
 
 
-def check_promises(
-    socket: str, make: Callable[[Services], _T], promises: Sequence[Callable[[_T], Awaitable[None]]]
-) -> None:
-    """Try out each promise, on what `make` builds for a new repository; the docstring says what it is.
+def check_promises(socket: str, make: Callable[[Services], _T], promises: Sequence[Promise[_T]]) -> None:
+    """Try out each promise on what `make` builds for a new repository.
 
     Raises AssertionError with every promise that is broken.
     """
+
+    async def keep(promise: Promise[_T]) -> None:
+        with tempfile.TemporaryDirectory(prefix="segue-conformance-") as name:
+            folder = Path(name).resolve()
+            repo, state = folder / "repo", folder / "state"
+            state.mkdir()
+            await _make_repository(repo)
+            async with Processes(folder / "run") as processes:
+                await promise(make(Services(repo, state, processes, Redactor([]))))
+
+    report_broken(socket, promises, keep)
+
+
+def report_broken(
+    socket: str, promises: Sequence[Promise[_T]], keep: Callable[[Promise[_T]], Coroutine[Any, Any, None]]
+) -> None:
+    """Have each promise kept in an event loop of its own; raises AssertionError with those that are not."""
     broken = []
     for promise in promises:
-        with tempfile.TemporaryDirectory(prefix="segue-conformance-") as folder:
-            try:
-                asyncio.run(_check(promise, make, Path(folder).resolve()))
-            except AssertionError as error:
-                broken.append(f"{(promise.__doc__ or '').rstrip('.')}: {error}")
+        try:
+            asyncio.run(keep(promise))
+        except AssertionError as error:
+            broken.append(f"- {(promise.__doc__ or '').rstrip('.')}: {error}")
     if broken:
-        listed = "\n".join(f"- {line}" for line in broken)
-        raise AssertionError(f"the {socket} breaks its promises:\n{listed}")
+        raise AssertionError("\n".join([f"the {socket} breaks its promises:", *broken]))
 
 
-async def _check(
-    promise: Callable[[_T], Awaitable[None]], make: Callable[[Services], _T], folder: Path
-) -> None:
-    repo, state = folder / "repo", folder / "state"
+async def _make_repository(repo: Path) -> None:
     repo.mkdir()
-    state.mkdir()
     (repo / "README.md").write_text("A throwaway repository.\n")
     await git(repo, "init", "--quiet")
     await git(repo, "add", "--all")
     await git(repo, "commit", "--quiet", "--message", "Start")
     await git(repo, "tag", "start")
-    await promise(make(Services(repo, state, Processes(), Redactor([]))))
 
 
 def expect(holds: bool, sentence: str) -> None:

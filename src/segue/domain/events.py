@@ -468,22 +468,29 @@ class TraceSpan(Event, frozen=True):
     trace: str
     id: str
     model: str
+    """The name the caller used."""
     parent: str | None = None
     depth: int = 0
     kind: str = ""
     part: str = ""
+    """Its part in the parent: `candidate`, `judge`, `draft`, …"""
     started: float = 0.0
     seconds: float = 0.0
     queued: float = 0.0
+    """Seconds spent waiting for a free process."""
     ok: bool = True
     error: str = ""
     failure: str | None = None
+    """The kind of failure, as in `FailureKind`."""
     exit_code: int | None = None
     stderr: str = ""
+    """The end of stderr."""
     answered_by: str | None = None
+    """The model that answered, as the agent or vendor calls it."""
     input_tokens: int = 0
     output_tokens: int = 0
     estimated: bool = False
+    """True if the tokens were estimated from the length, because none were reported."""
     cost_usd: float | None = None
     note: str = ""
     details: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from typing import Any
 from segue.domain.criterion import Criterion
 from segue.domain.json_text import the_object
 from segue.domain.plain import plain
-from segue.domain.task import Task, TaskStatus
+from segue.domain.task import Task, TaskKind, TaskStatus
 
 MOST_STEPS = 100
 _LONGEST = 1_000_000
@@ -78,7 +78,10 @@ def step_of(document: Mapping[str, Any]) -> Task:
     """A step as `asdict` has written it down."""
     criteria = tuple(Criterion(item["key"], item["text"]) for item in document["criteria"])
     known = {name: document[name] for name in ("key", "title", "text", "build_phase")}
-    return Task(**known, status=TaskStatus(document["status"]), criteria=criteria)
+    kind = TaskKind(document.get("kind", TaskKind.BUILD))  # plans of version 1 have no kinds
+    given = bool(document.get("kind_is_given"))
+    status = TaskStatus(document["status"])
+    return Task(**known, status=status, criteria=criteria, kind=kind, kind_is_given=given)
 
 
 def _draft(step: Any, number: int, pending: Mapping[str, Task], key: int) -> _Draft:
@@ -101,8 +104,17 @@ def _draft(step: Any, number: int, pending: Mapping[str, Task], key: int) -> _Dr
         Criterion(f"{key}/AC{place}", words)
         for place, words in enumerate(_texts(step, "acceptance", number), 1)
     )
-    task = Task(str(key), title, text, criteria=criteria, build_phase=phase)
+    kind, given = _kind(step, number)
+    task = Task(str(key), title, text, criteria=criteria, kind=kind, kind_is_given=given, build_phase=phase)
     return _Draft(_id(step, number, pending), task, tuple(_texts(step, "depends_on", number)))
+
+
+def _kind(step: Mapping[str, Any], number: int) -> tuple[TaskKind, bool]:
+    """Return the kind of a step, and whether the plan names it; if not, its words will tell."""
+    named = str(step.get("kind") or "").strip().lower()
+    if named and named not in list(TaskKind):
+        raise MalformedPlan(f"Step {number}: kind {named!r} is not one of {', '.join(TaskKind)}.")
+    return (TaskKind(named), True) if named else (TaskKind.BUILD, False)
 
 
 def _id(step: Mapping[str, Any], number: int, pending: Mapping[str, Task]) -> str:

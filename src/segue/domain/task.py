@@ -45,6 +45,10 @@ class Task:
     story: str | None = None
     criteria: tuple[Criterion, ...] = ()
     kind: TaskKind = TaskKind.BUILD
+    kind_is_given: bool = False
+    """Whether somebody has decided the kind; until then it is recognised by the words of the task."""
+    section: str = ""
+    """The headings and notes above it, where they help to understand it."""
     build_phase: str | None = None
     """setup, schema, backend, frontend, testing or deployment, where an agent has planned the task."""
 

@@ -12,6 +12,7 @@ from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.proof import CheckResult
 from segue.domain.role import Role
+from segue.domain.task import TaskKind
 from segue.domain.verdict import Verdict
 from segue.ports import Journal, Judge, Outline, Reviewer, Searcher, Source, Workspace
 from segue.view.run import RunView
@@ -31,6 +32,8 @@ class Policy:
     """Whether the next task is run when one needs a human."""
     max_failures: int | None = None
     """Failed tasks in a row after which the run stops all the same."""
+    kinds: Mapping[str, TaskKind] = field(default_factory=dict)
+    """The kinds that the user gave to tasks, by key or pattern."""
     resolutions: int = 2
     """How often a task that fails its checks or its verification is sent back to the agent."""
 

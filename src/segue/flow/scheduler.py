@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from segue.domain.errors import NeedsHuman
+from segue.domain.kinds.recognise import with_kind
 from segue.domain.results import EndOutput, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskStatus, without_secrets
@@ -67,6 +68,7 @@ class PendingTasks:
 
     def __init__(self, context: RunContext, chosen: Collection[str]) -> None:
         self._source = context.source
+        self._kinds = context.policy.kinds
         self._chosen = set(chosen)
         self._given: set[str] = set()
         self._cut_off = _cut_off(context)
@@ -74,7 +76,7 @@ class PendingTasks:
         self._rest: list[Task] = []
 
     def next(self) -> Task | None:
-        """Return the next task, or None at the end."""
+        """Return the next task with its kind, or None at the end."""
         if self._source.stamp() != self._stamp:
             tasks = self._source.tasks().tasks
             self._rest = [task for task in reversed(tasks) if self._wants(task)]
@@ -83,7 +85,7 @@ class PendingTasks:
             task = self._rest.pop()
             if task.key not in self._given:
                 self._given.add(task.key)
-                return task
+                return with_kind(task, self._kinds)
         return None
 
     def put_back(self, key: str) -> None:

@@ -14,12 +14,15 @@ from segue.prompts.assemble import assemble
 
 _FORM = f"""\
 Answer with one JSON object and nothing else:
-{{"steps": [{{"id": "1", "title": "…", "description": "…", "build_phase": "…", "acceptance": ["…"], \
-"depends_on": []}}]}}
+{{"steps": [{{"id": "1", "title": "…", "description": "…", "build_phase": "…", "kind": "…", \
+"acceptance": ["…"], "depends_on": []}}]}}
 
 - At most {MOST_STEPS} steps, in the order in which they are executed. Each is one piece of work that an \
 agent can finish and that can be checked on its own.
 - "build_phase" is one of {", ".join(BuildPhase)}.
+- "kind" says what the step asks for: build (most steps do), test-first (write tests that fail until a later \
+step), verify-only (run something and report the result), docs (documentation or settings only) or human (a \
+person must do or decide it).
 - "description" says what must exist afterwards. The agent that executes the step sees it, the goal and the \
 titles of the other steps.
 - "acceptance" lists statements that can be checked when the step is done.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import math
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from segue.domain.events import Event
 from segue.domain.failure import FailureKind
@@ -19,14 +24,63 @@ from segue.flow.launch import run_agent
 from segue.ports import Agent
 from segue.provider.catalogue import AGENTS, DEFAULT_MODEL
 from segue.provider.failures import AgentFailed, Busy
-from segue.provider.folder import CallFolder
 from segue.provider.request import check_model
 from segue.provider.response import ModelAnswer
 from segue.provider.trace import Span
 from segue.runtime.app import App
 from segue.runtime.wiring import make_agent, raise_problems
-from segue.system.process.processes import Processes
+from segue.system import identity
+from segue.system.files import private_folder
+from segue.system.process.processes import Processes, end_orphans
 from segue.system.redact import Redactor
+
+_OWNER = "owner.json"
+
+
+@dataclass(frozen=True, slots=True)
+class CallFolder:
+    """`path` is for the supervisor, `work` for the agents' workspaces.
+
+    Workspaces are among the temporary files, because agents also read the folders above their own.
+    """
+
+    path: Path
+    work: Path
+
+    @classmethod
+    def make(cls, root: Path) -> CallFolder:
+        """Create a folder that names its owner from the first moment it is visible."""
+        name = secrets.token_hex(8)
+        work = Path(tempfile.mkdtemp(prefix="segue-ask-"))
+        new = private_folder(private_folder(root) / f".{name}")
+        (new / _OWNER).write_text(json.dumps({"process": identity.me(), "work": str(work)}))
+        return cls(new.rename(root / name), work)
+
+    def make_workspace(self, token: str) -> Path:
+        """Create an empty folder for one call."""
+        path = self.work / token
+        path.mkdir(mode=0o700)
+        return path
+
+    def clear(self) -> None:
+        """Delete what agents share while they run: nothing is kept between calls."""
+        shutil.rmtree(self.path / "agents", ignore_errors=True)
+
+    def remove(self) -> None:
+        """Delete everything."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+async def sweep(root: Path) -> None:
+    """Stop what killed processes left running, and delete their folders."""
+    for path in root.glob("[0-9a-f]*"):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            owner = json.loads((path / _OWNER).read_text())
+            if identity.is_dead(owner["process"]):
+                await end_orphans(path)
+                CallFolder(path, Path(owner["work"])).remove()
+
 
 _CHARS_PER_TOKEN = 4
 """A rule of thumb, for agents that report no usage."""
@@ -53,9 +107,10 @@ class CliModels:
         began = time.monotonic()
         agent = await self._get_agent(AGENTS[provider])
         async with self._slot(began + timeout - time.monotonic()):
-            span.queued = round(time.monotonic() - began, 6)
+            queued = round(time.monotonic() - began, 6)
+            span.learn(queued=queued)
             wanted = name or self._app.loaded.settings.model
-            outcome = await self._launch(agent, prompt, wanted, timeout - span.queued)
+            outcome = await self._launch(agent, prompt, wanted, timeout - queued)
         return _read_outcome(outcome, prompt, span)
 
     async def close(self) -> None:
@@ -114,19 +169,17 @@ class CliModels:
 
 def _read_outcome(outcome: Outcome, prompt: Prompt, span: Span) -> ModelAnswer:
     """Return the answer of an outcome and fill in the span; raise AgentFailed if there is none."""
-    failure = outcome.failure
-    span.exit_code = outcome.exit_code
-    span.answered_by = outcome.model
-    span.stderr = " ".join((failure.stderr_tail if failure else "").split())[-_STDERR_CHARS:]
-    usage = outcome.usage
+    failure, usage = outcome.failure, outcome.usage
+    stderr = " ".join((failure.stderr_tail if failure else "").split())[-_STDERR_CHARS:]
+    span.learn(exit_code=outcome.exit_code, answered_by=outcome.model, stderr=stderr)
     if usage is not None and usage.tokens:
-        span.input_tokens, span.output_tokens = usage.input_tokens, usage.output_tokens
-        span.cost_usd = usage.cost_usd or None
+        tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        span.learn(**tokens, cost_usd=usage.cost_usd or None)
     else:
-        span.estimated = True
-        span.input_tokens, span.output_tokens = _estimate(prompt.text), _estimate(outcome.text)
+        tokens = {"input_tokens": _estimate(prompt.text), "output_tokens": _estimate(outcome.text)}
+        span.learn(**tokens, estimated=True)
     if failure is not None:
-        span.failure = failure.kind.value
+        span.learn(failure=failure.kind.value)
         was_launched = outcome.exit_code is not None or failure.kind is not FailureKind.NOT_STARTED
         raise AgentFailed(failure, was_launched)
     return ModelAnswer(outcome.text.rstrip())

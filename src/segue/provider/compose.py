@@ -12,10 +12,9 @@ from typing import Any
 
 from segue.prompts.composite import choose_text, criticise_text, is_satisfied, read_choice, revise_text
 from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
-from segue.provider.catalogue import Catalogue, ModelTarget
+from segue.provider.catalogue import Catalogue, Fallback, FanOut, ModelTarget, Profile, Revise, Single
 from segue.provider.cli_models import CliModels
 from segue.provider.failures import Busy
-from segue.provider.options import Fallback, FanOut, Profile, Revise, Single
 from segue.provider.response import ModelAnswer
 from segue.provider.trace import Span, Trace
 
@@ -67,7 +66,7 @@ class Composer:
             except Busy:
                 raise
             except Exception:
-                span.note = f"{model} failed"
+                span.learn(note=f"{model} failed")
         return await self.ask(last, messages, span, "attempt")
 
     async def _fan_out(self, profile: FanOut, messages: Messages, span: Span) -> ModelAnswer:
@@ -88,11 +87,11 @@ class Composer:
         try:
             reply = await self.ask(judge, question, span, "judge")
         except Exception:
-            span.note = "the judge failed; the most frequent answer was used"
+            span.learn(note="the judge failed; the most frequent answer was used")
             return None
         choice = read_choice(reply.text, len(answers))
         if choice is None:
-            span.note = "the judge chose none; the most frequent answer was used"
+            span.learn(note="the judge chose none; the most frequent answer was used")
         return choice
 
     async def _revise(self, profile: Revise, messages: Messages, span: Span) -> ModelAnswer:
@@ -115,12 +114,15 @@ class Composer:
             model=target.model,
             messages=[{"role": message.role.lower(), "content": message.text} for message in messages],
             timeout=self._seconds_left(),
-            metadata={"segue_trace": self.trace.id, "segue_parent": span.parent},
+            metadata={"segue_trace": self.trace.id, "segue_parent": span.event.parent},
         )
         usage = response.usage
-        span.input_tokens, span.output_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
-        span.cost_usd = response._hidden_params.get("response_cost")
-        span.answered_by = response.model
+        span.learn(
+            input_tokens=usage.prompt_tokens or 0,
+            output_tokens=usage.completion_tokens or 0,
+            cost_usd=response._hidden_params.get("response_cost"),
+            answered_by=response.model,
+        )
         choice = response.choices[0]
         return ModelAnswer(choice.message.content or "", choice.finish_reason or "stop")
 
@@ -135,7 +137,7 @@ def _vote(answers: Sequence[ModelAnswer], span: Span) -> ModelAnswer:
     """Return the most frequent answer, ignoring case and whitespace; of a tie, the first."""
     votes = Counter(_normalise(answer.text) for answer in answers)
     winner = max(votes, key=lambda text: votes[text])
-    span.note = span.note or f"{votes[winner]} of {len(answers)} answers agree"
+    span.learn(note=span.event.note or f"{votes[winner]} of {len(answers)} answers agree")
     return next(answer for answer in answers if _normalise(answer.text) == winner)
 
 

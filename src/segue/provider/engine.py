@@ -12,14 +12,13 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from segue.provider import otel
 from segue.provider.catalogue import Catalogue
-from segue.provider.cli_models import CliModels
+from segue.provider.cli_models import CallFolder, CliModels, sweep
 from segue.provider.compose import Composer
-from segue.provider.folder import CallFolder, sweep
 from segue.provider.record import TraceRecorder
 from segue.provider.request import ModelCall
 from segue.provider.response import ModelAnswer
+from segue.provider.trace import emit
 from segue.runtime.app import App, make_own_folder
 
 A = TypeVar("A")
@@ -73,7 +72,7 @@ class Engine:
             return await composer.ask(call.model, call.messages)
         finally:
             self._recorder.record(call.trace)
-            otel.emit(call.trace, call.context)
+            emit(call.trace, call.context)
 
     def _submit(self, work: Callable[[A], Coroutine[Any, Any, T]], argument: A) -> Future[T]:
         async def run() -> T:

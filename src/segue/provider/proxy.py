@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 import segue.provider
 from segue.config.settings import Settings
 from segue.domain.errors import ToolMissing
-from segue.provider.catalogue import AGENTS, PROVIDERS, Catalogue
-from segue.provider.options import PREFIX
+from segue.provider.catalogue import AGENTS, PREFIX, PROVIDERS, Catalogue
 
 INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from segue.domain.errors import SegueError
-from segue.domain.events import TraceSpan
+from segue.domain.events import TraceSpan, event_data
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.ports import Journal, Store
 from segue.provider.trace import Trace
@@ -53,8 +53,8 @@ class TraceRecorder:
         try:
             async with self._opening:
                 journal = self._journal or await self._open()
-            for data in self._redactor.data(trace.data()):
-                await journal.emit(msgspec.convert(data, TraceSpan))
+            for span in trace.spans:
+                await journal.emit(msgspec.convert(self._redactor.data(event_data(span)), TraceSpan))
         except SegueError as error:
             self._off = True
             _log.warning("stopped recording traces: %s", error.message)

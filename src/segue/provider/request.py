@@ -13,8 +13,7 @@ from typing import Any
 from segue.prompts.transcript import ChatMessage, Speaker
 from segue.provider.catalogue import COMPOSITE, PROVIDERS
 from segue.provider.failures import InvalidRequest
-from segue.provider.otel import current_context
-from segue.provider.trace import Trace
+from segue.provider.trace import Trace, current_context
 
 _ROLES = {
     "system": Speaker.SYSTEM,

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from segue.domain.budget import Budget
 from segue.domain.errors import UsageError
+from segue.domain.kinds.recognise import with_kinds
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec
-from segue.domain.task import Task, TaskList, TaskStatus
+from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
 from segue.flow.context import Policy
 from segue.flow.launch import AgentChain
 from segue.flow.phase import PRESETS, Flow, make_flow
@@ -68,6 +69,7 @@ class RunPlan:
             allow_no_change=settings.allow_no_change,
             continue_after_failure=settings.continue_with_remaining_tasks,
             max_failures=settings.max_consecutive_task_failures,
+            kinds=kind_rules(self.app),
             resolutions=most,
         )
 
@@ -94,7 +96,7 @@ class RunPlan:
 def plan_run(app: App, source: Source, only: Sequence[str] = (), start: str | None = None) -> RunPlan:
     """Plan a run of a source; raises UsageError for everything that does not fit together."""
     check_rewritten(source, app.loaded.settings.plan_changed)
-    listing = source.tasks()
+    listing = with_kinds(source.tasks(), kind_rules(app))
     agent = agent_text(app)
     flow = find_flow(app, source)
     return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start))
@@ -107,7 +109,8 @@ def replan_run(app: App, source: Source, run: Run) -> RunPlan:
     spec = run.spec
     known = {**PRESETS, **{name: flow.phases for name, flow in app.loaded.settings.flows.items()}}
     flow = make_flow(spec.flow, spec.phases or known.get(spec.flow, ()), PHASES)
-    return _plan(app, source, flow, spec.agent, source.tasks(), spec.tasks)
+    listing = with_kinds(source.tasks(), kind_rules(app))
+    return _plan(app, source, flow, spec.agent, listing, spec.tasks)
 
 
 def _plan(
@@ -124,6 +127,11 @@ def _plan(
     roles = roles_of(flow, source.outline is not None, judge == "agent", settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
+
+
+def kind_rules(app: App) -> dict[str, TaskKind]:
+    """Return the kinds that the user gave to tasks, by key or pattern."""
+    return {pattern: TaskKind(kind) for pattern, kind in app.loaded.settings.kinds.items()}
 
 
 def agent_text(app: App) -> str:

@@ -5,35 +5,35 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from functools import partial
 from pathlib import Path
 
 from segue.system.program import frozen
 
 PROGRAMS = {
-    "agent": ("--segue-sim-agent", "run_agent"),
-    "cursor-agent": ("--segue-sim-agent", "run_agent"),
-    "stet": ("--segue-sim-stet", "run_stet"),
-    "gemini": ("--segue-sim-gemini", "run_gemini"),
-    "copilot": ("--segue-sim-copilot", "run_copilot"),
-    "opencode": ("--segue-sim-opencode", "run_opencode"),
-    "qwen": ("--segue-sim-qwen", "run_qwen"),
-    "vibe-acp": ("--segue-sim-vibe", "run_vibe"),
+    "agent": "cursor",
+    "cursor-agent": "cursor",
+    "stet": "stet",
+    "gemini": "gemini",
+    "copilot": "copilot",
+    "opencode": "opencode",
+    "qwen": "qwen",
+    "vibe-acp": "vibe",
 }
-"""Name → the flag that selects it in a one-file build, and the function of this module to call."""
+"""The name of each executable, and what it stands in for."""
 
 _NOTE = "Written by `segue sim bin`: a stand-in, not the vendor's tool."
 _PYTHON = """\
 # {note}
 import sys
-from functools import partial
 from pathlib import Path
 
 sys.path.append({root!r})
-from segue.sim.launchers import {call}
+from segue.sim.launchers import run
 
-sys.exit({call}([str(Path(__file__).resolve().parent), *sys.argv[1:]]))
+sys.exit(run([{name!r}, str(Path(__file__).resolve().parent), *sys.argv[1:]]))
 """
+_FLAG = "--segue-sim"
+"""Selects `run` in a one-file build."""
 _SHEBANG_MAX = 127
 
 
@@ -48,12 +48,11 @@ def write_launchers(folder: Path) -> list[Path]:
 
 
 def _write_script(folder: Path, name: str) -> Path:
-    flag, call = PROGRAMS[name]
     if frozen():
-        words = [sys.executable, flag, str(folder)]
+        words = [sys.executable, _FLAG, name, str(folder)]
         text = f'#!/bin/sh\n# {_NOTE}\nexec {shlex.join(words)} "$@"\n'
     else:
-        text = _shebang() + _PYTHON.format(note=_NOTE, root=_root(), call=call)
+        text = _shebang() + _PYTHON.format(note=_NOTE, root=_root(), name=name)
     path = folder / name
     path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
@@ -61,10 +60,9 @@ def _write_script(folder: Path, name: str) -> Path:
 
 
 def _write_batch(folder: Path, name: str) -> Path:
-    flag, call = PROGRAMS[name]
-    command = f'"{sys.executable}" {flag} "%~dp0."'
+    command = f'"{sys.executable}" {_FLAG} {name} "%~dp0."'
     if not frozen():
-        text = _PYTHON.format(note=_NOTE, root=_root(), call=call)
+        text = _PYTHON.format(note=_NOTE, root=_root(), name=name)
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
         command = f'"{sys.executable}" -I -S "%~dp0{name}.py"'
     path = folder / f"{name}.cmd"
@@ -72,36 +70,23 @@ def _write_batch(folder: Path, name: str) -> Path:
     return path
 
 
-def run_agent(arguments: list[str]) -> int:
-    """Run as Cursor's `agent`. Arguments: FOLDER of the launcher, then its own."""
-    if arguments[1:2] == ["acp"]:
-        return _run_acp("cursor", arguments)
-    from segue.sim.cursor.agent import main
+def run(arguments: list[str]) -> int:
+    """Run as one of the stand-ins. Arguments: its NAME, the FOLDER of the launcher, then its own."""
+    name, home, *rest = arguments
+    kind = PROGRAMS[name]
+    if kind == "stet":
+        from segue.sim.stet.command import main as run_stet
 
-    # A rehearsal has no key, so the stand-in counts as logged in.
-    os.environ.setdefault("SEGUE_SIM_LOGGED_IN", "1")
-    return main(arguments[1:], home=Path(arguments[0]))
+        return run_stet(rest)
+    if kind == "cursor" and rest[:1] != ["acp"]:
+        from segue.sim.cursor.agent import main as run_cursor
 
+        # A rehearsal has no key, so the stand-in counts as logged in.
+        os.environ.setdefault("SEGUE_SIM_LOGGED_IN", "1")
+        return run_cursor(rest, home=Path(home))
+    from segue.sim.acp.agent import main as run_acp
 
-def run_stet(arguments: list[str]) -> int:
-    """Run as `stet`. Arguments: FOLDER of the launcher, then its own."""
-    from segue.sim.stet.command import main
-
-    return main(arguments[1:])
-
-
-def _run_acp(flavour: str, arguments: list[str]) -> int:
-    """Run as an agent that speaks the Agent Client Protocol. Arguments: FOLDER, then its own."""
-    from segue.sim.acp.agent import main
-
-    return main(flavour, arguments[1:], Path(arguments[0]))
-
-
-run_gemini = partial(_run_acp, "gemini")
-run_copilot = partial(_run_acp, "copilot")
-run_opencode = partial(_run_acp, "opencode")
-run_qwen = partial(_run_acp, "qwen")
-run_vibe = partial(_run_acp, "vibe")
+    return run_acp(kind, rest, Path(home))
 
 
 def _root() -> str:

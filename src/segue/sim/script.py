@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 T = TypeVar("T")
 Test = Callable[[Any], bool]
@@ -113,6 +114,26 @@ def check_pattern(pattern: str | None) -> None:
         raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
 
 
+def fill(text: str, names: Mapping[str, str]) -> str:
+    """Return the text with `{name}` replaced by its value; other braces stay as they are."""
+    return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), text)
+
+
+def find_file(root: Path, name: str) -> Path:
+    """Return the path of a file to change; raises BadScript unless it is in the workspace and not in .git."""
+    root = root.resolve()
+    path = (root / name).resolve()
+    if root not in path.parents or root / ".git" in (path, *path.parents):
+        raise BadScript(f"{name!r} is not a file of the workspace")
+    return path
+
+
+def hang() -> NoReturn:
+    """Never return."""
+    while True:
+        time.sleep(600)
+
+
 class StateFile:
     """JSON lines to which several processes append, and in which they count their launches."""
 
@@ -135,6 +156,17 @@ class StateFile:
         if not self.path.exists():
             return []
         return [json.loads(line) for line in self.path.read_bytes()[:end].splitlines()]
+
+
+SELECTORS = {
+    "launch": "the launch with this number, from 1, counted in the state file",
+    "mode": "the mode",
+    "task": "the task with this key",
+    "phase": "this phase: `plan`, `execute`, …",
+    "attempt": "the attempt with this number, from 1",
+    "contains": "prompts that contain this text",
+}
+"""What an entry in the script of a program is picked by."""
 
 
 class ScriptWords(NamedTuple):

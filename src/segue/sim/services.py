@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -114,6 +114,17 @@ class ScriptPlayer(Generic[S]):
             self.play(script)
         return JSONResponse({})
 
+    async def serve(
+        self, request: Request, answer: Callable[[LoggedRequest], Awaitable[Response]]
+    ) -> Response:
+        """Log a request and answer it, unless a web page may have sent it."""
+        if refusal := refuse_web_page(request):
+            return refusal
+        logged = self.log.add(request, await request.body())
+        response = await answer(logged)
+        logged.status = response.status_code
+        return response
+
     def routes(self) -> list[Route]:
         """Return the routes of the controls."""
         loads = [Route(f"/_sim/{name}", self.load, methods=["POST"]) for name in ("script", "on")]
@@ -167,8 +178,7 @@ def run_llm(port: int, script: Path | None, report: Callable[[str], None]) -> No
 
 def run_search(port: int, script: Path | None, report: Callable[[str], None]) -> None:
     """Serve web searches; `report` gets the line with the address."""
-    from segue.sim.search.app import search_app
-    from segue.sim.search.script import SearchScript
+    from segue.sim.search.app import SearchScript, search_app
 
     _serve(search_app(load_script(script, SearchScript) if script else None), port, report)
 

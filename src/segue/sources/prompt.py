@@ -19,6 +19,7 @@ from segue.sources.recognise import recognise
 from segue.system.files import exclusive, private_folder, write_atomic
 
 SCHEMA = 1
+_STORED = ("key", "title", "text", "status", "build_phase", "kind", "kind_is_given", "criteria")
 
 
 def state_path(state_dir: Path, goal: str, repo: Path) -> Path:
@@ -196,4 +197,4 @@ def _step(document: Any) -> Task:
 
 def _document(step: Task) -> dict[str, Any]:
     document = asdict(step)
-    return {name: document[name] for name in ("key", "title", "text", "status", "build_phase", "criteria")}
+    return {name: document[name] for name in _STORED}

@@ -6,12 +6,11 @@ Text comes in pieces; they become one event per message.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from segue.agents.acp.client import AUTH_REQUIRED
 from segue.agents.acp.profiles import Profile
-from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
+from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_event
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink
@@ -39,60 +38,45 @@ _STOPS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AcpFailures:
-    """The failures of one agent."""
+def read_error(table: FailureTable, line: Json, err_tail: str, now: float) -> Failure:
+    """Return what an error means that was the answer to a request."""
+    stage, said = as_text(line.get("stage")), _read_message(line)
+    kind, until = _judge(line.get("code"), said, now)
+    if stage == "authenticate":
+        kind = FailureKind.AUTH
+    if kind is FailureKind.UNKNOWN and as_table(line.get("data")).get("retried"):
+        kind = FailureKind.OUTAGE  # agents retry when a service is down, not when it says no
+    if kind is FailureKind.UNKNOWN and stage in _STAGES:
+        kind = FailureKind.NOT_STARTED
+    where = f"{_STAGES[stage]}: " if stage in _STAGES else ""
+    return table.fail(kind, f"{table.title}: {where}{said}", err_tail, until)
 
-    title: str
-    login: str
 
-    @property
-    def table(self) -> FailureTable:
-        """The part that all local agents have in common."""
-        return FailureTable(self.title, self.login)
+def read_death(table: FailureTable, line: Json, err_tail: str, now: float) -> Failure:
+    """Return what it means that the agent is gone, or never answered."""
+    stderr, said = plain(err_tail).strip(), as_text(line.get("message"))
+    known = classify(1, None, None, "", "", err_tail, now)
+    if known is not None and known.kind is not FailureKind.CRASH:
+        return table.fail(known.kind, f"{table.title}: {known.message}", err_tail, known.until)
+    code = line.get("exit_code")
+    how = f" and ended with {code}" if isinstance(code, int) else ""
+    last = f": {stderr.splitlines()[-1].strip()}" if stderr else ""
+    message = f"{table.title}: {said}{how}, while it was asked for: {line.get('stage')}{last}"
+    kind = FailureKind.TRUNCATED if line.get("stage") == "prompt" else FailureKind.CRASH
+    kind = FailureKind.HANG if said.startswith("no answer") else kind
+    return table.fail(kind, message, err_tail)
 
-    def read_error(self, line: Json, err_tail: str, now: float) -> Failure:
-        """Return what an error means that was the answer to a request."""
-        stage, said = as_text(line.get("stage")), _read_message(line)
-        kind, until = _judge(line.get("code"), said, now)
-        if stage == "authenticate":
-            kind = FailureKind.AUTH
-        if kind is FailureKind.UNKNOWN and as_table(line.get("data")).get("retried"):
-            kind = FailureKind.OUTAGE  # agents retry when a service is down, not when it says no
-        if kind is FailureKind.UNKNOWN and stage in _STAGES:
-            kind = FailureKind.NOT_STARTED
-        where = f"{_STAGES[stage]}: " if stage in _STAGES else ""
-        return self.table.fail(kind, f"{self.title}: {where}{said}", err_tail, until)
 
-    def read_message(self, text: str, now: float) -> Failure:
-        """Return what a last message means that reports a failure, although the turn ended well."""
-        kind, until = _judge(None, text, now)
-        return self.table.fail(kind, f"{self.title}: {text.strip()}", "", until)
-
-    def read_death(self, line: Json, err_tail: str, now: float) -> Failure:
-        """Return what it means that the agent is gone, or never answered."""
-        stderr, said = plain(err_tail).strip(), as_text(line.get("message"))
-        known = classify(1, None, None, "", "", err_tail, now)
-        if known is not None and known.kind is not FailureKind.CRASH:
-            return self.table.fail(known.kind, f"{self.title}: {known.message}", err_tail, known.until)
-        code = line.get("exit_code")
-        how = f" and ended with {code}" if isinstance(code, int) else ""
-        last = f": {stderr.splitlines()[-1].strip()}" if stderr else ""
-        message = f"{self.title}: {said}{how}, while it was asked for: {line.get('stage')}{last}"
-        kind = FailureKind.TRUNCATED if line.get("stage") == "prompt" else FailureKind.CRASH
-        kind = FailureKind.HANG if said.startswith("no answer") else kind
-        return self.table.fail(kind, message[:MESSAGE_CHARS], err_tail)
-
-    def read_stop(self, reason: Any, denied: int, setting: str) -> Failure | None:
-        """Return what the reason means for which a turn ended; None if it is a good one."""
-        if reason == "end_turn":
-            return None
-        if reason == "cancelled" and denied:
-            message = f"{self.title}: its turn ended when it was denied a tool; see {setting}"
-            return Failure(FailureKind.REFUSED, message)
-        unknown = FailureKind.UNKNOWN, f"its turn ended for an unknown reason: {str(reason)[:100]}"
-        kind, message = _STOPS.get(reason, unknown) if isinstance(reason, str) else unknown
-        return Failure(kind, f"{self.title}: {message}")
+def read_stop(title: str, reason: Any, denied: int, setting: str) -> Failure | None:
+    """Return what the reason means for which a turn ended; None if it is a good one."""
+    if reason == "end_turn":
+        return None
+    if reason == "cancelled" and denied:
+        message = f"{title}: its turn ended when it was denied a tool; see {setting}"
+        return Failure(FailureKind.REFUSED, message)
+    unknown = FailureKind.UNKNOWN, f"its turn ended for an unknown reason: {str(reason)[:100]}"
+    kind, message = _STOPS.get(reason, unknown) if isinstance(reason, str) else unknown
+    return Failure(kind, f"{title}: {message}")
 
 
 def _read_message(line: Json) -> str:
@@ -136,7 +120,7 @@ class AcpLines:
 
     def __init__(self, name: str, profile: Profile, mode: Mode, usage: SessionUsage | None = None) -> None:
         self._setting = f"agents.{name}.permissions"
-        self._failures = AcpFailures(profile.title or name, profile.login)
+        self._failures = FailureTable(profile.title or name, profile.login)
         self._error_text, self._mode = profile.error_text, mode
         self._cost = usage or SessionUsage()
         self._last: Json = {}
@@ -286,18 +270,20 @@ class AcpLines:
         if kind == "result" and end.keeps_result:
             return self._judge_turn(now)
         if kind == "error" and end.exit.reason is None:
-            return failures.read_error(self._last, end.err_tail, now)
+            return read_error(failures, self._last, end.err_tail, now)
         if kind == "died" and end.exit.reason is None:
-            return failures.read_death(self._last, end.err_tail, now)
-        return failures.table.judge_end(end, self._lines, now)
+            return read_death(failures, self._last, end.err_tail, now)
+        return failures.judge_end(end, self._lines, now)
 
     def _judge_turn(self, now: float) -> Failure | None:
         """Return why a turn failed that has ended: its reason, an error in its words, or nothing done."""
         message = self._lines.message
-        failure = self._failures.read_stop(self._last.get("stop_reason"), self._denied, self._setting)
+        reason, title = self._last.get("stop_reason"), self._failures.title
+        failure = read_stop(title, reason, self._denied, self._setting)
         if failure is not None:
             return failure
         if any(re.match(pattern, message.strip()) for pattern in self._error_text):
-            return self._failures.read_message(message, now)
+            kind, until = _judge(None, message, now)
+            return self._failures.fail(kind, f"{title}: {message.strip()}", "", until)
         text = self._proposal or message
-        return self._failures.table.judge_success(self._mode, text, self._denied, self._worked, self._setting)
+        return self._failures.judge_success(self._mode, text, self._denied, self._worked, self._setting)

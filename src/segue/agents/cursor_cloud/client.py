@@ -29,7 +29,6 @@ class CloudV1:
 
     mints_ids = True
     """We choose an agent's id, so a second launch is refused."""
-    streams = True
     reports_cancelled = True
     """A cancelled run says so afterwards."""
 
@@ -105,7 +104,7 @@ class CloudV1:
     async def stream(
         self, ref: RunRef, last_id: str | None, silence: float
     ) -> AsyncGenerator[SseFrame, None]:
-        """Yield what a run says after an id."""
+        """Yield what a run says after an id; only this version has streams."""
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last_id} if last_id else {})}
         parser = SseParser()
         try:

@@ -21,7 +21,6 @@ from segue.agents.cursor_cloud.api import (
 )
 from segue.agents.cursor_cloud.client import CloudV1, compute_age, read_body, send
 from segue.agents.cursor_cloud.errors import CloudError
-from segue.agents.cursor_cloud.sse import SseFrame
 from segue.agents.local.values import as_list, as_table, as_text
 from segue.domain.events import AgentUsage
 from segue.system.http.client import HttpClient
@@ -36,7 +35,6 @@ class CloudV0:
     """The legacy version."""
 
     mints_ids = False
-    streams = False
     reports_cancelled = False
 
     def __init__(self, http: HttpClient) -> None:
@@ -104,15 +102,6 @@ class CloudV0:
         old = compute_age(answer, agent.get("createdAt")) if _turn_number(ref) == 1 else None
         return RunSnapshot(status, word, text, branches=_read_branches(agent), age=old)
 
-    def stream(
-        self,
-        ref: RunRef,  # noqa: ARG002 - there are no streams
-        last_id: str | None,  # noqa: ARG002
-        silence: float,  # noqa: ARG002
-    ) -> AsyncGenerator[SseFrame, None]:
-        """Return an empty stream: there are none in this version."""
-        return _empty()
-
     async def cancel(self, ref: RunRef, deadline: float) -> bool:
         """Stop the agent; return False if it does not run."""
         try:
@@ -174,11 +163,6 @@ class CloudV0:
 
 CloudApi = CloudV1 | CloudV0
 """One version of the API. Everything raises CloudError; deadlines are times of the event loop."""
-
-
-async def _empty() -> AsyncGenerator[SseFrame, None]:
-    for frame in tuple[SseFrame, ...]():
-        yield frame
 
 
 def make_branch(token: str) -> str:

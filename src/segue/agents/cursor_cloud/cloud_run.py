@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from segue import __version__
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot, Status
@@ -82,62 +81,6 @@ def _make_headers(version: str, key: str) -> Mapping[str, str]:
 _NO_TEXT = {Mode.PLAN: "plan", Mode.ASK: "answer"}
 
 
-@dataclass(frozen=True, slots=True)
-class CloudRunEnd:
-    """Everything that is known about a run that is over."""
-
-    job: Job
-    repository: str
-    ref: RunRef
-    adopted: bool
-    snapshot: RunSnapshot | None
-    failure: Failure | None
-    used: AgentUsage | None
-    duration: float
-
-    def outcome(self, reader: StreamReader, redactor: Redactor) -> Outcome:
-        """Return how the run ended."""
-        said = self.snapshot.text if self.snapshot else ""
-        plan = reader.plan if self.job.mode is Mode.PLAN else ""
-        text = plan or redactor.text(said) or reader.text
-        took = self.snapshot.duration if self.snapshot else None
-        return Outcome(
-            text=text,
-            failure=_redact(self.failure or self._check_text(text), redactor),
-            session=str(self.ref),
-            model=self.job.model,
-            usage=count_usage(self.used) if self.used else None,
-            duration=self.duration if took is None else took,
-            branches=self._branches(),
-            facts=redactor.data(self._facts(reader)),
-        )
-
-    def _facts(self, reader: StreamReader) -> dict[str, Any]:
-        snapshot = self.snapshot
-        return {
-            "agent_id": self.ref.agent,
-            "run_id": self.ref.run,
-            "url": self.ref.url,
-            "status": snapshot.word if snapshot else None,
-            "branches": list(self._branches()),
-            "pull_requests": sorted({b.pr for b in snapshot.branches if b.pr}) if snapshot else [],
-            "adopted": self.adopted,
-            **reader.facts(),
-        }
-
-    def _check_text(self, text: str) -> Failure | None:
-        what = _NO_TEXT.get(self.job.mode)
-        if text.strip() or what is None:
-            return None
-        return Failure(FailureKind.NO_RESULT, f"the cloud agent ended well but gave no {what}")
-
-    def _branches(self) -> tuple[str, ...]:
-        """Return the branches in our repository; the agent may have pushed none, several, or elsewhere."""
-        pushed = self.snapshot.branches if self.snapshot else ()
-        ours = [b.name for b in pushed if b.name and same_repository(b.repository, self.repository)]
-        return tuple(dict.fromkeys(ours))
-
-
 def fail_without_run(failure: Failure, job: Job, duration: float, redactor: Redactor) -> Outcome:
     """Return the outcome of a job that has no run."""
     return Outcome(
@@ -181,7 +124,7 @@ class CloudRun:
         starter = RunStarter(self.connection.api, self.request, deadline, self.pause, self.poll)
         reader = StreamReader(self.redactor, self.job.limits.kept_bytes)
         started: StartedRun | None = None
-        used: Event | None = None
+        used: AgentUsage | None = None
         over = False
         try:
             started = await starter.start(self.job.session)
@@ -190,14 +133,14 @@ class CloudRun:
             async with aclosing(watch.events()) as seen:
                 async for event in seen:
                     yield event
-            end_of_run = await self._finish(started, watch, time.monotonic() - began)
+            failure, used = await self._finish(started.ref, watch)
             over = True
-            outcome = end_of_run.outcome(reader, self.redactor)
-            used = end_of_run.used
+            outcome = self._outcome(started, watch.snapshot, reader, failure, used)
+            outcome = replace(outcome, duration=outcome.duration or time.monotonic() - began)
         except CloudError as error:
             over = not error.unsure
-            failure = judge_refusal(error, late=_now() >= deadline)
-            outcome = fail_without_run(failure, self.job, time.monotonic() - began, self.redactor)
+            refusal = judge_refusal(error, late=_now() >= deadline)
+            outcome = fail_without_run(refusal, self.job, time.monotonic() - began, self.redactor)
         finally:
             if not over:
                 await self._abandon(started, starter)
@@ -219,26 +162,56 @@ class CloudRun:
         except CloudError:
             return 0.0
 
-    async def _finish(self, started: StartedRun, watch: RunWatch, duration: float) -> CloudRunEnd:
+    async def _finish(self, ref: RunRef, watch: RunWatch) -> tuple[Failure | None, AgentUsage | None]:
+        """Return why the run failed, if it did, and what it has used; one whose time is up is cancelled."""
         failure, used = watch.failure, None
         if failure in (TIMEOUT, HANG):
-            word = "timeout" if failure is TIMEOUT else "hang"
-            accepted = await self._cancel(started.ref, word)
+            accepted = await self._cancel(ref, "timeout" if failure is TIMEOUT else "hang")
             await watch.poll_again(_now() + _LOOK_SECONDS)
             failure = failure if accepted else self._failure(watch, failure)
         elif failure is None:
             failure = self._failure(watch, None)
         if watch.failure in (None, TIMEOUT, HANG):
-            used = await self._read_usage(started.ref)
-        return CloudRunEnd(
-            self.job,
-            self.request.repository,
-            started.ref,
-            started.adopted,
-            watch.snapshot,
-            failure,
-            used,
-            duration,
+            used = await self._read_usage(ref)
+        return failure, used
+
+    def _outcome(
+        self,
+        started: StartedRun,
+        snapshot: RunSnapshot | None,
+        reader: StreamReader,
+        failure: Failure | None,
+        used: AgentUsage | None,
+    ) -> Outcome:
+        last, ref, mode = snapshot or RunSnapshot(Status.UNKNOWN, ""), started.ref, self.job.mode
+        plan = reader.plan if mode is Mode.PLAN else ""
+        text = plan or self.redactor.text(last.text) or reader.text
+        if failure is None and mode in _NO_TEXT and not text.strip():
+            failure = Failure(
+                FailureKind.NO_RESULT, f"the cloud agent ended well but gave no {_NO_TEXT[mode]}"
+            )
+        # The agent may have pushed nothing, several branches, or elsewhere.
+        ours = (b.name for b in last.branches if same_repository(b.repository, self.request.repository))
+        branches = tuple(dict.fromkeys(filter(None, ours)))
+        facts = {
+            "agent_id": ref.agent,
+            "run_id": ref.run,
+            "url": ref.url,
+            "status": last.word or None,
+            "branches": list(branches),
+            "pull_requests": sorted({b.pr for b in last.branches if b.pr}),
+            "adopted": started.adopted,
+            **reader.facts(),
+        }
+        return Outcome(
+            text=text,
+            failure=_redact(failure, self.redactor),
+            session=str(ref),
+            model=self.job.model,
+            usage=count_usage(used) if used else None,
+            duration=last.duration or 0.0,
+            branches=branches,
+            facts=self.redactor.data(facts),
         )
 
     def _failure(self, watch: RunWatch, otherwise: Failure | None) -> Failure | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from segue.agents.cursor.tools import read_tool_use
+from segue.agents.cursor.lines import read_tool_use
 from segue.agents.cursor_cloud.api import Status, parse_status
 from segue.agents.cursor_cloud.sse import Freshness, SseFrame
 from segue.agents.local.lines import thinking_event

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from segue.system.lines import LineFramer
+
 MAX_EVENT = 4 * 1024 * 1024
 
 
@@ -24,49 +26,31 @@ class SseParser:
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
         self._max = max_event
-        self._line = bytearray()
-        self._searched = 0
-        self._skipping = False
+        self._lines = LineFramer(max_event)
         self._clear()
 
     def feed(self, data: bytes) -> Iterator[SseFrame]:
         """Yield the events that this piece completes."""
-        self._line += data
-        while (end := self._line.find(b"\n", self._searched)) >= 0:
-            line = bytes(self._line[:end]).removesuffix(b"\r")
-            del self._line[: end + 1]
-            self._searched = 0
-            if self._skipping:
-                self._skipping = False
-            elif (frame := self._take(line)) is not None:
+        for line in self._lines.feed(data):
+            if line.cut:
+                self._cut = True
+            elif line.text:
+                self._take(line.text)
+            elif (frame := self._finish()) is not None:
                 yield frame
-        self._searched = len(self._line)
-        if len(self._line) > self._max:
-            self._skip()
 
-    def _skip(self) -> None:
-        """Drop a line that is too long, with everything that is still to come of it."""
-        self._line.clear()
-        self._searched = 0
-        self._skipping = self._cut = True
+    def _take(self, line: str) -> None:
+        """Read a field; comments and fields that we do not use are passed over."""
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "id" and "\0" not in value:
+            self._id = value
+        elif name == "event":
+            self._event = value
+        elif name == "data":
+            self._add(value)
 
-    def _take(self, line: bytes) -> SseFrame | None:
-        if not line:
-            return self._finish()
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        match name:
-            case b"id" if b"\0" not in value:
-                self._id = value.decode("utf-8", "replace")
-            case b"event":
-                self._event = value.decode("utf-8", "replace")
-            case b"data":
-                self._add(value)
-            case _:
-                pass  # a comment, or a field that we do not use
-        return None
-
-    def _add(self, value: bytes) -> None:
+    def _add(self, value: str) -> None:
         self._size += len(value) + 1
         if self._size > self._max:
             self._cut = True
@@ -76,14 +60,14 @@ class SseParser:
 
     def _finish(self) -> SseFrame | None:
         there = self._data or self._cut
-        data = b"" if self._cut else b"\n".join(self._data)
-        frame = SseFrame(self._id, self._event or "message", data.decode("utf-8", "replace"), self._cut)
+        data = "" if self._cut else "\n".join(self._data)
+        frame = SseFrame(self._id, self._event or "message", data, self._cut)
         self._clear()
         return frame if there else None
 
     def _clear(self) -> None:
         self._id = self._event = ""
-        self._data: list[bytes] = []
+        self._data: list[str] = []
         self._size = 0
         self._cut = False
 

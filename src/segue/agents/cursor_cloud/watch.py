@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot
+from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudApi
 from segue.agents.cursor_cloud.errors import HANG, LOST, TIMEOUT, CloudError, judge_refusal, read_stream_error
 from segue.agents.cursor_cloud.reading import StreamReader, parse_data
@@ -164,7 +165,7 @@ class RunWatch:
         self._ref = ref
         self._reader = reader
         self._pace = pace
-        self._slots = slots if api.streams else None
+        self._slots = slots if isinstance(api, CloudV1) else None
         self._resume = Resume()
         self._looked_at = _now()
         self._heard_at: float | None = None
@@ -249,6 +250,7 @@ class RunWatch:
         self._broken += 1
         self._heard_at = self._heard_at or _now()
         try:
+            assert isinstance(self._api, CloudV1), "the other version has no slots"
             async with aclosing(self._api.stream(self._ref, self._resume.last_id, silence)) as frames:
                 while (frame := await self._next(frames)) is not None:
                     for event in self._take(frame):

@@ -19,112 +19,67 @@ import sys
 import tomllib
 from collections.abc import AsyncGenerator
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from segue import __version__
-from segue.agents.local.launch import ProcessEnd, make_command, run_program
-from segue.agents.local.values import TEXT_CHARS
+from segue.agents.local.failures import FailureTable
+from segue.agents.local.launch import ProcessEnd, count_usage, make_command, run_program
+from segue.agents.local.lines import LineReader
+from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text
 from segue.domain.errors import UsageError
-from segue.domain.events import AgentText, AgentTool, AgentUsage, Event
+from segue.domain.events import AgentTool, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job
-from segue.domain.options import NonNegativeFloat, OptionError, Options, read_options
+from segue.domain.options import Commands, NonNegativeFloat, OptionError, Options, read_options
 from segue.domain.outcome import Outcome, Usage
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.program import part_command
 from segue.system.services import Services
 
-
-class ScriptedText(msgspec.Struct, tag="text"):
-    """Something the agent says."""
-
-    text: str
-
-
-class ScriptedTool(msgspec.Struct, tag="tool"):
-    """Something the agent does."""
-
-    name: str
-    input: dict[str, Any] = {}
-
-
-class ScriptedUsage(msgspec.Struct, tag="usage"):
-    """What the agent has used since it last said so."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
-
-
-class ScriptedResult(msgspec.Struct, tag="result"):
-    """The agent's last line."""
-
-    ok: bool
-    text: str = ""
-
-
-ScriptedLine = ScriptedText | ScriptedTool | ScriptedUsage | ScriptedResult
-_DECODER = msgspec.json.Decoder(ScriptedLine)
+FAILURES = FailureTable("the agent", login="")
 
 
 class ScriptedLines:
     """Remembers what the outcome of a launch needs."""
 
     def __init__(self) -> None:
-        self._result: ScriptedResult | None = None
-        self._usage: Usage | None = None
-        self._is_torn = False
+        self._result: Json | None = None
+        self._lines = LineReader(
+            {
+                "text": lambda line: self._lines.say(as_text(line.get("text"))),
+                "tool": lambda line: [
+                    AgentTool(as_text(line.get("name")), dict(as_table(line.get("input"))))
+                ],
+                "usage": self._read_usage,
+                "result": self._read_result,
+            }
+        )
+        self.read = self._lines.read
 
-    def read(self, text: str) -> list[Event] | None:
-        """Return the events in a line; None if it is not one of the agent's own."""
-        self._is_torn = False
-        if not text.startswith("{"):
-            return None
-        try:
-            return self._events(_DECODER.decode(text))
-        except (msgspec.ValidationError, RecursionError):
-            return None
-        except msgspec.DecodeError:
-            self._is_torn = True
-            return None
+    def _read_usage(self, line: Json) -> list[Event]:
+        tokens = as_count(line.get("input_tokens")), as_count(line.get("output_tokens"))
+        used = AgentUsage(*tokens, as_money(line.get("cost_usd")))
+        self._lines.usage = (self._lines.usage or Usage()) + count_usage(used)
+        return [used]
 
-    def _events(self, line: ScriptedLine) -> list[Event]:
-        match line:
-            case ScriptedText(text=text):
-                return [AgentText(text)]
-            case ScriptedTool(name=name, input=given):
-                return [AgentTool(name, given)]
-            case ScriptedUsage():
-                used = msgspec.structs.asdict(line)
-                self._usage = (self._usage or Usage()) + Usage(**used)
-                return [AgentUsage(**used)]
-            case ScriptedResult():
-                self._result = line
-                return []
+    def _read_result(self, line: Json) -> list[Event]:
+        self._result = line
+        return []
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
-        # JSON lines are what the agent says, not how it fared.
-        plain = "\n".join(line for line in end.out_tail.splitlines() if not line.startswith("{"))
-        return Outcome(
-            text=self._result.text[-TEXT_CHARS:] if self._result else "",
-            failure=end.failure(now, plain) or self._judge_result(),
-            exit_code=end.exit.code,
-            usage=self._usage,
-            duration=end.exit.duration,
-        )
+        said = as_text((self._result or {}).get("text"))[-TEXT_CHARS:]
+        return self._lines.outcome(end, said, self._failure(end, now, said), {})
 
-    def _judge_result(self) -> Failure | None:
-        if self._is_torn:
-            return Failure(FailureKind.TRUNCATED, "the agent's output stops in the middle of a line")
+    def _failure(self, end: ProcessEnd, now: float, said: str) -> Failure | None:
         if self._result is None:
-            return Failure(FailureKind.NO_RESULT, "the agent ended without a result")
-        if not self._result.ok:
-            return Failure(FailureKind.UNKNOWN, self._result.text or "the agent reports a failure")
-        return None
+            return FAILURES.judge_end(end, self._lines, now)
+        if self._result.get("ok"):
+            return end.failure(now, self._lines.plain_text)
+        known = end.failure(now, self._lines.plain_text)
+        return known or Failure(FailureKind.UNKNOWN, said or "the agent reports a failure")
 
 
 NonNegative = Annotated[int, Meta(ge=0)]
@@ -171,8 +126,12 @@ class ScriptedEntry(Options, frozen=True):
     """Write files: path = content."""
     append: dict[str, str] = {}
     """Append to files: path = content."""
+    edit: dict[str, tuple[str, str]] = {}
+    """Replace text in files: path = [old, new]."""
     delete: list[str] = []
     """Delete files."""
+    run: Commands = Commands()
+    """Run commands in the workspace; one that fails ends the agent."""
     commit: str | None = None
     """Commit everything with this message."""
     orphan: bool = False
@@ -195,8 +154,8 @@ class ScriptedEntry(Options, frozen=True):
     """End with this exit code."""
 
     def __post_init__(self) -> None:
-        for key, paths in (("write", self.write), ("append", self.append), ("delete", self.delete)):
-            for path in paths:
+        for key in ("write", "append", "edit", "delete"):
+            for path in getattr(self, key):
                 if not path or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
                     raise OptionError(key, f"{path!r} is not a path inside the workspace")
 

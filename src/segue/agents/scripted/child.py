@@ -22,22 +22,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from segue.system.process.group import own_group
-from segue.system.program import own_environment, part_command
+from segue.sim.orphan_child import leave_orphan
+from segue.sim.script import BadScript, Deck, equals, fill, find_file, hang, read_script
 
-_ORPHAN_SECONDS = 600
 _NOISE_LINE = b"." * 1023 + b"\n"
-
-
-class ScriptError(Exception):
-    """The script asks for something that is not allowed."""
 
 
 def main(arguments: list[str]) -> int:
     """Play the script: MODE [SCRIPT], with the prompt on stdin."""
-    if arguments == ["--orphan"]:
-        time.sleep(_ORPHAN_SECONDS)
-        return 0
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback when it is stopped
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
@@ -47,19 +39,14 @@ def main(arguments: list[str]) -> int:
     try:
         entry = _find_entry(script[0], names) if script else None
         return _play(entry if entry is not None else _make_note(names, prompt), mode, names, prompt)
-    except (ScriptError, OSError, subprocess.CalledProcessError) as error:
+    except (BadScript, OSError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"Error: {error}\n")
         return 1
 
 
 def _find_entry(script: str, names: dict[str, str]) -> dict[str, Any] | None:
     """Return the first entry that matches this launch."""
-    from segue.sim.script import BadScript, Deck, equals, read_script  # most launches have no script
-
-    try:
-        entries: list[dict[str, Any]] = read_script(Path(script)).get("on", [])
-    except BadScript as error:
-        raise ScriptError(str(error)) from None
+    entries: list[dict[str, Any]] = read_script(Path(script)).get("on", [])
     facts = {**names, "phase": os.environ.get("SEGUE_PHASE", "execute")}
     return Deck(entries).pick({selector: equals(fact) for selector, fact in facts.items()})
 
@@ -81,15 +68,13 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
     if mode == "edit":
         _edit(entry, names)
     if entry.get("orphan"):
-        myself = part_command("--segue-scripted", "segue.agents.scripted.child")
-        orphan = [*myself, "--orphan"]
-        subprocess.Popen(orphan, env=own_environment(), stdin=subprocess.DEVNULL, **own_group())
+        leave_orphan()
     _print_line(type="usage", **_read_usage(entry, prompt, text))
     if "limit" in entry:
-        _print(_fill(entry["limit"], names) + "\n")
+        _print(fill(entry["limit"], names) + "\n")
         return code
-    while entry.get("hang"):
-        time.sleep(_ORPHAN_SECONDS)
+    if entry.get("hang"):
+        hang()
     if entry.get("truncate"):
         _print(json.dumps({"type": "result", "ok": True, "text": text})[:-2])
     elif not entry.get("no_result"):
@@ -100,22 +85,20 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
 def _answer(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes) -> str:
     phase = os.environ.get("SEGUE_PHASE", "execute")
     if phase in ("outline", "replan", "verify", "search") and not entry.keys() & {"plan", "say"}:
-        from segue.agents.scripted.answers import make_answer
-
         return make_answer(phase, prompt.decode("utf-8", "replace"), entry.get("verdict")) or ""
     if mode == "plan":
         text: str = entry.get("plan", "1. Write what the task asks for.\n2. Check it.")
     else:
         text = entry.get("say", "Task {task}: done as the script says.")
-    return _fill(text, names)
+    return fill(text, names)
 
 
 def _speak(entry: dict[str, Any], names: dict[str, str]) -> None:
     if "stderr" in entry:
-        sys.stderr.write(_fill(entry["stderr"], names) + "\n")
+        sys.stderr.write(fill(entry["stderr"], names) + "\n")
         sys.stderr.flush()
     if "say" in entry:
-        _print_line(type="text", text=_fill(entry["say"], names))
+        _print_line(type="text", text=fill(entry["say"], names))
     left: int = entry.get("output_bytes", 0)
     block = _NOISE_LINE * 64
     while left > 0:
@@ -127,25 +110,38 @@ def _speak(entry: dict[str, Any], names: dict[str, str]) -> None:
 def _edit(entry: dict[str, Any], names: dict[str, str]) -> None:
     for key, tool, how in (("write", "Write", "w"), ("append", "Edit", "a")):
         for name, content in entry.get(key, {}).items():
-            path, text = _resolve(_fill(name, names)), _fill(content, names)
+            path, text = find_file(Path.cwd(), fill(name, names)), fill(content, names)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open(how, encoding="utf-8", newline="") as file:
                 file.write(text)
-            _print_line(type="tool", name=tool, input={"path": _fill(name, names), "chars": len(text)})
+            _print_line(type="tool", name=tool, input={"path": fill(name, names), "chars": len(text)})
+    for name, (old, new) in entry.get("edit", {}).items():
+        _replace(fill(name, names), fill(old, names), fill(new, names))
     for name in entry.get("delete", []):
-        _resolve(_fill(name, names)).unlink()
-        _print_line(type="tool", name="Bash", input={"command": f"rm {_fill(name, names)}"})
+        find_file(Path.cwd(), fill(name, names)).unlink()
+        _print_line(type="tool", name="Bash", input={"command": f"rm {fill(name, names)}"})
+    commands = entry.get("run", [])
+    for command in [commands] if isinstance(commands, str) else commands:
+        _run(command)
     if "commit" in entry:
-        _commit(_fill(entry["commit"], names))
+        _commit(fill(entry["commit"], names))
 
 
-def _resolve(name: str) -> Path:
-    """Return the path; raises ScriptError unless it is in the workspace and not in .git."""
-    root = Path.cwd().resolve()
-    path = (root / name).resolve()
-    if root not in path.parents or root / ".git" in (path, *path.parents):
-        raise ScriptError(f"the script may not change {name!r}: it is not a file of the workspace")
-    return path
+def _replace(name: str, old: str, new: str) -> None:
+    path = find_file(Path.cwd(), name)
+    text = path.read_bytes().decode("utf-8")
+    if old not in text:
+        raise BadScript(f"{name} does not contain {old!r}")
+    path.write_bytes(text.replace(old, new).encode("utf-8"))
+    _print_line(type="tool", name="Edit", input={"path": name, "old": old, "new": new})
+
+
+def _run(command: str | list[str]) -> None:
+    from segue.domain.argv import split  # few scripts run commands
+
+    argv = split(command) if isinstance(command, str) else command
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    _print_line(type="tool", name="Bash", input={"command": " ".join(argv)})
 
 
 def _commit(message: str) -> None:
@@ -160,13 +156,6 @@ def _read_usage(entry: dict[str, Any], prompt: bytes, text: str) -> dict[str, An
     return {**guess, **entry.get("usage", {})}
 
 
-def _fill(text: str, names: dict[str, str]) -> str:
-    """Return the text with {task} and {attempt} replaced; other braces stay as they are."""
-    for name, value in names.items():
-        text = text.replace("{" + name + "}", value)
-    return text
-
-
 def _print_line(**line: Any) -> None:
     _print(json.dumps(line) + "\n")
 
@@ -174,3 +163,62 @@ def _print_line(**line: Any) -> None:
 def _print(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+_STEPS = [
+    ("Set the project up", "setup"),
+    ("Write the main part", "backend"),
+    ("Test it", "testing"),
+]
+
+
+def make_answer(phase: str, prompt: str, verdict: dict[str, Any] | None) -> str | None:
+    """Return the answer for a phase; None if the phase asks for no particular form."""
+    if phase == "outline":
+        steps = [_make_step(place, title, kind) for place, (title, kind) in enumerate(_STEPS, 1)]
+        return json.dumps({"steps": steps})
+    if phase == "replan":
+        keys = re.findall(r"^(\d+): ", _read_block("rest", prompt), re.MULTILINE)
+        return json.dumps({"steps": [{"keep": key} for key in keys]})
+    if phase == "verify":
+        return json.dumps(_make_verdict(prompt, verdict or {}))
+    if phase == "search":
+        return f"The documentation says how: https://docs.example.com/{len(_read_block('question', prompt))}"
+    return None
+
+
+def _make_step(place: int, title: str, kind: str) -> dict[str, Any]:
+    return {
+        "id": str(place),
+        "title": title,
+        "description": f"{title}, as the goal asks.",
+        "build_phase": kind,
+        "acceptance": [f"{title}: a file shows it"],
+        "depends_on": [str(place - 1)] if place > 1 else [],
+    }
+
+
+def _make_verdict(prompt: str, rule: dict[str, Any]) -> dict[str, Any]:
+    """Return a verdict: all criteria but those in `unmet` are met; the quote is the first added line."""
+    unmet = rule.get("unmet", [])
+    quote = _find_quote(prompt)
+    entries = []
+    for line in _read_block("criteria", prompt).splitlines():
+        key = json.loads(line)["key"]
+        missed = unmet == "all" or key in unmet or quote is None
+        evidence = rule.get("evidence", "nothing shows it") if missed else quote
+        entries.append({"key": key, "met": not missed, "evidence": evidence})
+    action = rule.get("action", "RETRY" if any(not entry["met"] for entry in entries) else "PROCEED")
+    advice = {"request": rule.get("request", ""), "caveats": rule.get("caveats", [])}
+    return {"criteria": entries, "reasoning": "As the script says.", "action": action, **advice}
+
+
+def _find_quote(prompt: str) -> str | None:
+    added = re.search(r"^\+(?!\+\+)(.*\S.*)$", _read_block("diff", prompt), re.MULTILINE)
+    return added[1].strip() if added else None
+
+
+def _read_block(label: str, prompt: str) -> str:
+    marked = rf"^<<<{label} (\S+)>>>\n(.*?)\n<<<end of {label} \1>>>$"
+    found = re.search(marked, prompt, re.DOTALL | re.MULTILINE)
+    return found[2] if found else ""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from segue.cli.terminal.output import Printer
+from segue.domain.kinds.recognise import with_kinds
 from segue.domain.task import Task
 from segue.flow.phase import Flow
 from segue.ports import Outline
 from segue.runtime.app import App
-from segue.runtime.plan import NO_TASKS, find_flow, pending_tasks, select_tasks
+from segue.runtime.plan import NO_TASKS, find_flow, kind_rules, pending_tasks, select_tasks
 
 
 def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Printer) -> int:
@@ -18,7 +19,7 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
     flow = find_flow(app, source)
     if source.outline is not None and not source.outline.is_planned():
         return _print_outline(app, source.outline, output)
-    listing = source.look()
+    listing = with_kinds(source.look(), kind_rules(app))
     if not listing.tasks:
         source.tasks()  # says why there are none
     for notice in listing.notices:
@@ -26,11 +27,13 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
     tasks = pending_tasks(listing, select_tasks(listing, only, start))
     redact = app.redactor().text
     for task in tasks:
+        facts = {"type": "prompt", "task": task.key, "kind": task.kind}
         for phase, prompt in _prompts(task, source.context(task), flow):
             if output.json:
-                output.record({"type": "prompt", "task": task.key, "phase": phase, "prompt": redact(prompt)})
+                output.record({**facts, "phase": phase, "prompt": redact(prompt)})
             else:
-                output.text(f"──── task {task.key}: {task.title} · {phase} ────\n{redact(prompt)}\n")
+                heading = f"──── task {task.key}: {task.title} · {task.kind} · {phase} ────"
+                output.text(f"{heading}\n{redact(prompt)}\n")
     output.note(f"{len(tasks)} tasks; nothing was launched." if tasks else NO_TASKS)
     return 0
 

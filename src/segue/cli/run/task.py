@@ -40,22 +40,30 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
     import asyncio
 
     from segue.cli.terminal.output import one_line
+    from segue.domain.kinds.recognise import with_kinds
+    from segue.runtime.plan import kind_rules
 
     app = settings.load()
     plan = app.source(source, asyncio.run(_root(app.repo)))
-    listing = plan.look()
+    listing = with_kinds(plan.look(), kind_rules(app))
     if output.json:
-        names = ("key", "title", "status", "line", "story")
+        names = ("key", "title", "status", "kind", "line", "story")
         tasks = [{name: getattr(task, name) for name in names} for task in listing.tasks]
         warnings = [{"line": notice.line, "text": notice.text} for notice in listing.notices]
         output.data({"source": plan.kind, "tasks": tasks, "warnings": warnings})
         return
     planned = any(task.build_phase for task in listing.tasks)
     rows = [
-        (task.key, one_line(task.title, 70), task.status, task.build_phase if planned else task.line)
+        (
+            task.key,
+            one_line(task.title, 70),
+            task.status,
+            task.kind,
+            task.build_phase if planned else task.line,
+        )
         for task in listing.tasks
     ]
-    output.table(["task", "title", "status", "build phase" if planned else "line"], rows)
+    output.table(["task", "title", "status", "kind", "build phase" if planned else "line"], rows)
     for notice in listing.notices:
         output.warn(f"{plan.address}:{notice.line}: {notice.text}")
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+import msgspec
+
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
 from segue.domain.evidence import Evidence
@@ -51,6 +53,6 @@ def _work(data: dict[str, Any]) -> Evidence:
     return Evidence(
         data["diff"],
         paths,
-        tuple(CheckResult(**check) for check in data.get("checks", ())),
+        msgspec.convert(data.get("checks", ()), tuple[CheckResult, ...]),
         data["summary"],
     )

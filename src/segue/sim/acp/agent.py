@@ -15,10 +15,10 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from segue.sim.acp.script import FLAVOURS, WORDS, Flavour
-from segue.sim.script import BadScript, ProgramScript
+from segue.sim.script import BadScript, ProgramScript, find_file, hang
 
 _LONG = 10 * 1024 * 1024
 _AUTH_REQUIRED = -32000
@@ -71,7 +71,7 @@ class AcpAgentProcess:
             sys.stderr.write("Error: it cannot start here\n")
             return 1
         if "mute" in self.faults:
-            _hang()
+            hang()
         if "stay" in self.faults:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         while (message := _read()) is not None:
@@ -80,7 +80,7 @@ class AcpAgentProcess:
                 if message["method"] == "session/load" and "late_history" in self.faults:
                     self._replay_history()
         if "stay" in self.faults:
-            _hang()
+            hang()
         return 0
 
     def _answer(self, message: Mapping[str, Any]) -> None:
@@ -227,7 +227,7 @@ class AcpAgentProcess:
             os._exit(1)
         if "close_stdout" in faults:
             os.close(1)
-            _hang()
+            hang()
         if "error" in faults:
             error = {"code": 500, "message": "Internal error", **self.entry.get("error", {})}
             raise AcpError(error["code"], error["message"], error.get("data"))
@@ -248,7 +248,10 @@ class AcpAgentProcess:
         edits = self.entry.get("write", {f"acp-{digest}.md": f"Changed by launch {self.number}.\n"})
         for name, text in edits.items():
             if self._tool("edit", f"Writing to {name}", {"file_path": name, "content": text}):
-                _write(name, text)
+                path = find_file(Path.cwd(), name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("a", encoding="utf-8", newline="") as file:
+                    file.write(text)
 
     def _tool(self, kind: str, title: str, given: dict[str, Any], asks: bool = True) -> bool:
         """Report a call, ask for permission, and report how it ended."""
@@ -296,7 +299,7 @@ class AcpAgentProcess:
         """Handle what may come in the middle of a turn: the end of the input, or a cancellation."""
         if message is None:
             if "stay" in self.faults:
-                _hang()
+                hang()
             sys.exit(0)
         if message.get("method") == "session/cancel" and "ignore_cancel" not in self.faults:
             raise TurnCancelled
@@ -322,18 +325,3 @@ def _read() -> Mapping[str, Any] | None:
 def _send(message: dict[str, Any]) -> None:
     sys.stdout.buffer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
     sys.stdout.buffer.flush()
-
-
-def _write(name: str, text: str) -> None:
-    root = Path.cwd().resolve()
-    path = (root / name).resolve()
-    if root not in path.parents or root / ".git" in (path, *path.parents):
-        raise AcpError(_INVALID_PARAMS, f"sim: {name!r} is not a file of the workspace")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8", newline="") as file:
-        file.write(text)
-
-
-def _hang() -> NoReturn:
-    while True:
-        time.sleep(600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from segue.sim import script
 from segue.sim.script import ScriptWords
 
 FAULTS = {
@@ -31,14 +32,7 @@ FAULTS = {
     "plan_asks": "works in plan mode as in any other, but asks",
     "orphan": "leaves a process behind that keeps its output open",
 }
-SELECTORS = {
-    "launch": "the launch with this number, from 1, counted in the state file",
-    "mode": "the mode by its own name, such as `plan` or `default`",
-    "task": "the task with this key",
-    "phase": "this phase: `plan`, `execute`, …",
-    "attempt": "the attempt with this number, from 1",
-    "contains": "prompts that contain this text",
-}
+SELECTORS = script.SELECTORS | {"mode": "the mode by its own name, such as `plan` or `default`"}
 ACTIONS = {
     "faults": "what goes wrong: see below",
     "stderr": "prints this line on stderr",

@@ -1,31 +1,164 @@
-"""The cloud simulator as an app: the API, its gate, and the controls under `/_sim/`."""
+"""The cloud simulator as an app: the API, a gate for every request, and the controls under `/_sim/`."""
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import binascii
+import re
 import time
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from segue.sim.cloud import v0, v1
-from segue.sim.cloud.answers import CloudRefusal
-from segue.sim.cloud.gate import CloudGate
-from segue.sim.cloud.script import CloudScript
+from segue.sim.cloud.requests import ERROR_KINDS, CloudRefusal
+from segue.sim.cloud.script import SLOW_LISTS, STREAM_FAULTS, CloudFault, CloudScript
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler
 from segue.sim.script import check_script
+from segue.sim.services import LoggedRequest, refuse_web_page
+from segue.system.http.guard import replay
+from segue.system.http.server import drop_connection
+
+_HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
+
+
+class CloudGate:
+    """Middleware around the whole API; the simulator's own controls pass it without a key."""
+
+    def __init__(self, app: ASGIApp, cloud: Cloud) -> None:
+        self._app = app
+        self._cloud = cloud
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        scope["segue.fault"] = None
+        if refusal := refuse_web_page(request):
+            await refusal(scope, receive, send)
+        elif request.url.path.startswith("/_sim/"):
+            await self._app(scope, receive, send)
+        else:
+            await self._api(request, receive, send)
+
+    async def _api(self, request: Request, receive: Receive, send: Send) -> None:
+        body = await request.body()
+        logged = self._cloud.log.add(request, body)
+        fault = self._cloud.faults.pick(request.method, request.url.path)
+        headers = {"x-request-id": str(uuid.uuid4())}
+        again, record = replay(body, receive), _Recorder(send, logged, headers)
+        if fault is not None:
+            logged.fault = fault.fault
+            request.scope["segue.fault"] = fault
+            await asyncio.sleep(fault.delay)
+            if await _spoil(fault, request, again, record):
+                return
+        try:
+            headers |= self._admit(request)
+        except CloudRefusal as refusal:
+            await refusal.response()(request.scope, again, record)
+            return
+        if fault is not None and fault.fault == "reset_after":
+            await self._app(request.scope, again, _discard)
+            await drop_connection(request.scope, receive, reset=True)
+            return
+        await self._app(request.scope, again, record)
+
+    def _admit(self, request: Request) -> dict[str, str]:
+        """Check the key, count the request, and return the headers about rate limits."""
+        key = _read_key(request.headers.get("authorization", ""))
+        script = self._cloud.script
+        if not key:
+            raise CloudRefusal("unauthorized")
+        if script.keys and key not in script.keys:
+            raise CloudRefusal("api_key_not_found")
+        headers = self._cloud.limiter.count(key, "all", [(script.rate_limit, 60.0)])
+        for pattern, windows in SLOW_LISTS.items():
+            if script.slow_lists and re.fullmatch(pattern, request.url.path):
+                headers = self._cloud.limiter.count(key, pattern, windows)
+        return headers
+
+
+class _Recorder:
+    """Adds headers to the answer, and its status to the log."""
+
+    def __init__(self, send: Send, logged: LoggedRequest, headers: dict[str, str]) -> None:
+        self._send = send
+        self._logged = logged
+        self._build_headers = headers
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._logged.status = message["status"]
+            answered = MutableHeaders(scope=message)
+            for name, value in self._build_headers.items():
+                answered.setdefault(name, value)
+        await self._send(message)
+
+
+async def _spoil(fault: CloudFault, request: Request, receive: Receive, send: Send) -> bool:
+    """Answer instead of the API; False if the fault lets the request pass."""
+    if fault.fault in ("slow", "reset_after", *STREAM_FAULTS):
+        return False
+    if fault.fault == "reset":
+        await drop_connection(request.scope, receive, reset=True)
+        return True
+    await _answer(fault)(request.scope, receive, send)
+    return True
+
+
+def _answer(fault: CloudFault) -> Response:
+    if fault.fault == "bad_gateway":
+        return HTMLResponse(_HTML, fault.status or 502)
+    if fault.fault == "not_json":
+        return Response(b'{"items": [{"id": "bc-', fault.status or 200, media_type="application/json")
+    headers = {"Retry-After": fault.retry_after} if fault.retry_after is not None else {}
+    refusal = CloudRefusal(
+        fault.code or fault.fault,
+        fault.message or ERROR_KINDS[fault.fault].message,
+        status=fault.status or ERROR_KINDS[fault.fault].status,
+        shape=fault.shape or ERROR_KINDS[fault.fault].shape,
+        headers=headers,
+    )
+    return refusal.response()
+
+
+async def _discard(_message: Message) -> None:
+    """Drop an answer that shall never arrive."""
+
+
+def _read_key(header: str) -> str:
+    """Return the key of either scheme, or nothing."""
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[0]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""
+
 
 _SINCE = "2026-01-01T00:00:00.000Z"
 
 
-async def show_me(request: Request, cloud: Cloud) -> Response:
+async def show_me(cloud: Cloud, request: Request) -> Response:
     """Show the key and, unless it is a team's, its owner."""
     facts: dict[str, object] = {"apiKeyName": "Simulated key", "createdAt": _SINCE}
     if cloud.script.service_account:
@@ -36,14 +169,14 @@ async def show_me(request: Request, cloud: Cloud) -> Response:
     return JSONResponse(facts)
 
 
-async def list_models(request: Request, cloud: Cloud) -> Response:
+async def list_models(cloud: Cloud, request: Request) -> Response:
     """List the models; v0 shows only their ids."""
     if request.url.path.startswith("/v1"):
         return JSONResponse({"items": cloud.script.models})
     return JSONResponse({"models": [m if isinstance(m, str) else m["id"] for m in cloud.script.models]})
 
 
-async def list_repositories(request: Request, cloud: Cloud) -> Response:
+async def list_repositories(cloud: Cloud, request: Request) -> Response:
     """List the repositories on GitHub."""
     found = [url for url in cloud.remotes.list_addresses() if url.startswith("github.com/")]
     if request.url.path.startswith("/v1"):
@@ -55,12 +188,12 @@ async def list_repositories(request: Request, cloud: Cloud) -> Response:
     return JSONResponse({"repositories": items})
 
 
-async def exchange_key(_request: Request, _cloud: Cloud) -> Response:
+async def exchange_key(_request: Request) -> Response:
     """Give the SDK a token for its key."""
     return JSONResponse({"accessToken": "simulated", "refreshToken": "simulated"})
 
 
-async def ignore(request: Request, _cloud: Cloud) -> Response:
+async def ignore(request: Request) -> Response:
     """Answer the SDK's own services, such as telemetry, with an empty message."""
     if "json" in request.headers.get("content-type", ""):
         return JSONResponse({})
@@ -71,12 +204,6 @@ def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | Non
     """Build the app; `repos` maps addresses (https://github.com/me/app) to bare repositories."""
     cloud = Cloud.make(script or CloudScript(), repos or {})
 
-    def route(method: str, path: str, handler: Handler) -> Route:
-        async def endpoint(request: Request) -> Response:
-            return await handler(request, cloud)
-
-        return Route(path, endpoint, methods=[method])
-
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
@@ -84,7 +211,12 @@ def cloud_app(script: CloudScript | None = None, repos: Mapping[str, Path] | Non
 
     return Starlette(
         routes=[
-            *(route(*row) for row in (*v1.ROUTES, *v0.ROUTES, *_ACCOUNT, *_CONTROLS)),
+            *(
+                Route(path, partial(handler, cloud), methods=[method])
+                for method, path, handler in (*v1.ROUTES, *v0.ROUTES, *_ACCOUNT, *_CONTROLS)
+            ),
+            Route("/auth/exchange_user_api_key", exchange_key, methods=["POST"]),
+            Route("/aiserver.v1.{rest:path}", ignore, methods=["POST"]),
             Route("/_sim/log", cloud.log.answer, methods=["GET", "DELETE"]),
         ],
         middleware=[Middleware(CloudGate, cloud=cloud)],
@@ -103,19 +235,19 @@ async def _answer_unknown_path(_request: Request, error: Exception) -> Response:
     return CloudRefusal("not_found", error.detail, status=error.status_code).response()
 
 
-async def _load(request: Request, cloud: Cloud) -> Response:
+async def _load(cloud: Cloud, request: Request) -> Response:
     """Play another script."""
     cloud.load(await _read_script(request, ""))
     return JSONResponse({})
 
 
-async def _add_entries(request: Request, cloud: Cloud) -> Response:
+async def _add_entries(cloud: Cloud, request: Request) -> Response:
     """Add entries that are tried before the others."""
     cloud.deck.put_first((await _read_script(request, "on")).on)
     return JSONResponse({})
 
 
-async def _add_faults(request: Request, cloud: Cloud) -> Response:
+async def _add_faults(cloud: Cloud, request: Request) -> Response:
     """Add faults, counted from now on."""
     cloud.faults.faults.extend((await _read_script(request, "faults")).faults)
     return JSONResponse({})
@@ -130,25 +262,25 @@ async def _read_script(request: Request, key: str) -> CloudScript:
         raise CloudRefusal("validation_error", str(error)) from None
 
 
-async def _release(request: Request, cloud: Cloud) -> Response:
+async def _release(cloud: Cloud, request: Request) -> Response:
     """Let an agent's run end that the script holds."""
     cloud.find_agent(request.path_params["agent"]).latest.released.set()
     return JSONResponse({})
 
 
-async def _release_all(_request: Request, cloud: Cloud) -> Response:
+async def _release_all(cloud: Cloud, _request: Request) -> Response:
     """Let all runs end that the script holds."""
     for agent in cloud.agents.values():
         agent.latest.released.set()
     return JSONResponse({})
 
 
-async def _show_state(_request: Request, cloud: Cloud) -> Response:
+async def _show_state(cloud: Cloud, _request: Request) -> Response:
     """Return how many agents there are, and how many are active."""
     return JSONResponse({"agents": len(cloud.agents), "active": cloud.count_active()})
 
 
-async def _download(request: Request, cloud: Cloud) -> Response:
+async def _download(cloud: Cloud, request: Request) -> Response:
     """Serve a download address."""
     found = cloud.downloads.get(request.path_params["token"])
     if found is None or found.expires <= time.time():
@@ -157,8 +289,6 @@ async def _download(request: Request, cloud: Cloud) -> Response:
 
 
 _ACCOUNT: list[tuple[str, str, Handler]] = [
-    ("POST", "/auth/exchange_user_api_key", exchange_key),
-    ("POST", "/aiserver.v1.{rest:path}", ignore),
     *(("GET", f"/{version}/me", show_me) for version in ("v0", "v1")),
     *(("GET", f"/{version}/models", list_models) for version in ("v0", "v1")),
     *(("GET", f"/{version}/repositories", list_repositories) for version in ("v0", "v1")),

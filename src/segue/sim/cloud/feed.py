@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.remote import Change
+from segue.sim.cloud.requests import CloudRefusal
 
 _PIECE = 24
 _PUBLIC_NAMES = {"shell": "run_terminal_cmd", "read": "read_file", "write": "edit_file", "edit": "edit_file"}

@@ -14,10 +14,10 @@ from typing import Any
 
 import httpx2
 
-from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.feed import TERMINAL, Feed, say, think, use_tools
-from segue.sim.cloud.objects import NO_USAGE, Checkout, CloudAgentRecord, CloudRunRecord, Webhook, format_time
+from segue.sim.cloud.objects import NO_USAGE, Checkout, CloudAgentRecord, CloudRunRecord, format_time
 from segue.sim.cloud.remote import BranchTaken, Change, normalize_url
+from segue.sim.cloud.requests import CloudRefusal, WebhookBodyV0
 from segue.sim.cloud.script import pick_play
 from segue.sim.cloud.state import Cloud
 
@@ -60,7 +60,7 @@ async def _deliver(cloud: Cloud, url: str, headers: dict[str, str], body: bytes)
             pause *= 2
 
 
-def _sign(hook: Webhook, run: CloudRunRecord, body: bytes) -> dict[str, str]:
+def _sign(hook: WebhookBodyV0, run: CloudRunRecord, body: bytes) -> dict[str, str]:
     if hook.secret is None or run.play.has("webhook_unsigned"):
         return {}
     secret = _WRONG if run.play.has("webhook_bad_signature") else hook.secret
@@ -267,7 +267,7 @@ class CloudLaunchOrder:
     name: str | None = None
     agent_id: str | None = None
     auto_pr: bool = False
-    webhook: Webhook | None = None
+    webhook: WebhookBodyV0 | None = None
     model: str | None = None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from segue.sim.cloud.feed import TERMINAL, Feed
 from segue.sim.cloud.remote import Remote
+from segue.sim.cloud.requests import WebhookBodyV0
 from segue.sim.cloud.script import CloudPlay
 
 NO_USAGE = {
@@ -44,14 +45,6 @@ class Checkout:
             entry = {"repoUrl": self.url} | ({"branch": name} if name else {})
             found.append(entry | ({"prUrl": self.pr} if self.pr and name == self.branch else {}))
         return found
-
-
-@dataclass(slots=True)
-class Webhook:
-    """The address that is notified when a run ends."""
-
-    url: str
-    secret: str | None
 
 
 @dataclass(slots=True)
@@ -108,7 +101,7 @@ class CloudAgentRecord:
     request: dict[str, Any]
     """The body of the request that created it, of which some fields are shown again."""
     checkouts: list[Checkout]
-    webhook: Webhook | None = None
+    webhook: WebhookBodyV0 | None = None
     auto_pr: bool = False
     created: float = field(default_factory=time.time)
     updated: float = field(default_factory=time.time)

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import msgspec
 
 from segue.domain.options import Options
-from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal, ErrorShape
-from segue.sim.script import Deck, check_pattern, equals, matches
+from segue.sim.cloud.requests import ERROR_KINDS, CloudRefusal, ErrorShape
+from segue.sim.script import Deck, check_pattern, equals, fill, matches
 
 RUN_FAULTS = {
     "stuck": "the run stays CREATING forever",
@@ -213,7 +213,7 @@ class CloudPlay:
 
     def fill(self, text: str) -> str:
         """Fill in `{turn}`, `{launch}`, `{prompt}`, `{slug}` and named groups."""
-        return re.sub(r"\{(\w+)\}", lambda found: self.words.get(found[1], found[0]), text)
+        return fill(text, self.words)
 
     def has(self, fault: str) -> bool:
         """Return whether the entry has this fault."""

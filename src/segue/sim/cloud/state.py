@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx2
 
-from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.objects import Checkout, CloudAgentRecord, CloudRunRecord
 from segue.sim.cloud.remote import Remotes
+from segue.sim.cloud.requests import CloudRefusal
 from segue.sim.cloud.script import CloudEntry, CloudFaults, CloudScript, RateLimiter, make_slug
 from segue.sim.script import Deck
 from segue.sim.services import RequestLog

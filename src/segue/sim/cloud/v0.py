@@ -9,10 +9,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from segue.sim.cloud.answers import CloudRefusal
 from segue.sim.cloud.launch import CloudLaunchOrder, WantedRepository, cancel, delete, follow_up, launch
-from segue.sim.cloud.objects import CloudAgentRecord, Webhook, format_time
-from segue.sim.cloud.requests import FollowupBodyV0, LaunchBodyV0, read_body
+from segue.sim.cloud.objects import CloudAgentRecord, format_time
+from segue.sim.cloud.requests import CloudRefusal, FollowupBodyV0, LaunchBodyV0, read_body
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler, offer, take_agents
 
@@ -20,7 +19,7 @@ _ARTIFACTS = "/opt/cursor/artifacts/"
 _KEPT = 183 * 24 * 3600
 
 
-async def create(request: Request, cloud: Cloud) -> Response:
+async def create(cloud: Cloud, request: Request) -> Response:
     """Launch an agent."""
     body = await read_body(request, LaunchBodyV0)
     target, source = body.target, body.source
@@ -36,7 +35,7 @@ async def create(request: Request, cloud: Cloud) -> Response:
         ],
         msgspec.to_builtins(target) | {"autoCreatePR": target.auto_create_pr},
         auto_pr=target.auto_create_pr,
-        webhook=Webhook(body.webhook.url, body.webhook.secret) if body.webhook else None,
+        webhook=body.webhook,
         model=body.model,
     )
     agent, run, work = await launch(cloud, order)
@@ -46,24 +45,24 @@ async def create(request: Request, cloud: Cloud) -> Response:
     return JSONResponse(answer, 201)
 
 
-async def list_agents(request: Request, cloud: Cloud) -> Response:
+async def list_agents(cloud: Cloud, request: Request) -> Response:
     """List agents, newest first."""
     agents, following = take_agents(request, cloud)
     return JSONResponse({"agents": [_describe(agent, cloud) for agent in agents], **following})
 
 
-async def get(request: Request, cloud: Cloud) -> Response:
+async def get(cloud: Cloud, request: Request) -> Response:
     """Show one agent."""
     return JSONResponse(_describe(cloud.find_agent(request.path_params["agent"]), cloud))
 
 
-async def show_conversation(request: Request, cloud: Cloud) -> Response:
+async def show_conversation(cloud: Cloud, request: Request) -> Response:
     """Show all messages, oldest first."""
     agent = _find_usable(request, cloud)
     return JSONResponse({"id": agent.id, "messages": agent.messages})
 
 
-async def send_followup(request: Request, cloud: Cloud) -> Response:
+async def send_followup(cloud: Cloud, request: Request) -> Response:
     """Give the same agent another prompt."""
     agent = _find_usable(request, cloud)
     body = await read_body(request, FollowupBodyV0)
@@ -76,7 +75,7 @@ async def send_followup(request: Request, cloud: Cloud) -> Response:
     return JSONResponse({"id": agent.id})
 
 
-async def stop(request: Request, cloud: Cloud) -> Response:
+async def stop(cloud: Cloud, request: Request) -> Response:
     """Stop the current run."""
     agent = _find_usable(request, cloud)
     cancel(cloud, agent, agent.latest)
@@ -84,14 +83,14 @@ async def stop(request: Request, cloud: Cloud) -> Response:
     return JSONResponse({"id": agent.id})
 
 
-async def remove(request: Request, cloud: Cloud) -> Response:
+async def remove(cloud: Cloud, request: Request) -> Response:
     """Delete an agent for good."""
     agent = _find_usable(request, cloud)
     delete(cloud, agent)
     return JSONResponse({"id": agent.id})
 
 
-async def list_artifacts(request: Request, cloud: Cloud) -> Response:
+async def list_artifacts(cloud: Cloud, request: Request) -> Response:
     """List the files an agent has left, for half a year."""
     agent = cloud.find_agent(request.path_params["agent"])
     young = agent.created > time.time() - _KEPT
@@ -103,7 +102,7 @@ async def list_artifacts(request: Request, cloud: Cloud) -> Response:
     return JSONResponse({"artifacts": items})
 
 
-async def download(request: Request, cloud: Cloud) -> Response:
+async def download(cloud: Cloud, request: Request) -> Response:
     """Return a temporary address of one of them."""
     agent = cloud.find_agent(request.path_params["agent"])
     return offer(request, cloud, agent, request.query_params.get("path", "").removeprefix(_ARTIFACTS))

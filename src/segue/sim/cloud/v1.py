@@ -11,7 +11,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from segue.sim.cloud.answers import ERROR_KINDS, CloudRefusal
 from segue.sim.cloud.feed import make_event
 from segue.sim.cloud.launch import (
     CloudLaunchOrder,
@@ -23,7 +22,14 @@ from segue.sim.cloud.launch import (
     launch,
 )
 from segue.sim.cloud.objects import NO_USAGE, CloudAgentRecord, CloudRunRecord, format_time
-from segue.sim.cloud.requests import CreateAgentBody, CreateRunBody, RepositoryBody, read_body
+from segue.sim.cloud.requests import (
+    ERROR_KINDS,
+    CloudRefusal,
+    CreateAgentBody,
+    CreateRunBody,
+    RepositoryBody,
+    read_body,
+)
 from segue.sim.cloud.script import CloudFault
 from segue.sim.cloud.state import Cloud
 from segue.system.http.server import drop_connection
@@ -79,13 +85,13 @@ async def _cut(request: Request, fault: CloudFault, events: AsyncIterator[bytes]
         return
 
 
-Handler = Callable[[Request, Cloud], Awaitable[Response]]
+Handler = Callable[[Cloud, Request], Awaitable[Response]]
 
 
 _Item = TypeVar("_Item", CloudAgentRecord, CloudRunRecord)
 
 
-async def create_agent(request: Request, cloud: Cloud) -> Response:
+async def create_agent(cloud: Cloud, request: Request) -> Response:
     """Launch an agent."""
     body = await read_body(request, CreateAgentBody)
     if body.env and body.env.type != "cloud" and body.env.name not in cloud.script.pools:
@@ -108,33 +114,33 @@ def _want(repo: RepositoryBody, on_current: bool) -> WantedRepository:
     return WantedRepository(shown, repo.url, repo.starting_ref, repo.pr_url, on_current=on_current)
 
 
-async def list_agents(request: Request, cloud: Cloud) -> Response:
+async def list_agents(cloud: Cloud, request: Request) -> Response:
     """List agents, newest first."""
     archived = request.query_params.get("includeArchived", "true") != "false"
     agents, following = take_agents(request, cloud, lambda agent: archived or not agent.archived)
     return JSONResponse({"items": [agent.summarize() for agent in agents], **following})
 
 
-async def get_agent(request: Request, cloud: Cloud) -> Response:
+async def get_agent(cloud: Cloud, request: Request) -> Response:
     """Show one agent."""
     return JSONResponse(_agent(request, cloud).describe())
 
 
-async def delete_agent(request: Request, cloud: Cloud) -> Response:
+async def delete_agent(cloud: Cloud, request: Request) -> Response:
     """Delete an agent for good."""
     agent = _agent(request, cloud)
     delete(cloud, agent)
     return JSONResponse({"id": agent.id})
 
 
-async def archive(request: Request, cloud: Cloud) -> Response:
+async def archive(cloud: Cloud, request: Request) -> Response:
     """Archive or unarchive an agent; repeating it changes nothing."""
     agent = _agent(request, cloud)
     agent.archived = request.url.path.endswith("/archive")
     return JSONResponse({"id": agent.id})
 
 
-async def create_run(request: Request, cloud: Cloud) -> Response:
+async def create_run(cloud: Cloud, request: Request) -> Response:
     """Start a follow-up."""
     agent = _agent(request, cloud)
     body = await read_body(request, CreateRunBody)
@@ -143,33 +149,33 @@ async def create_run(request: Request, cloud: Cloud) -> Response:
     return JSONResponse({"run": run.describe(agent)}, 201)
 
 
-async def list_runs(request: Request, cloud: Cloud) -> Response:
+async def list_runs(cloud: Cloud, request: Request) -> Response:
     """List an agent's runs, newest first."""
     agent = _agent(request, cloud)
     runs, following = take_page(request, agent.runs)
     return JSONResponse({"items": [run.describe(agent) for run in runs], **following})
 
 
-async def get_run(request: Request, cloud: Cloud) -> Response:
+async def get_run(cloud: Cloud, request: Request) -> Response:
     """Show one run."""
     agent, run = _run(request, cloud)
     return JSONResponse(run.describe(agent))
 
 
-async def show_stream(request: Request, cloud: Cloud) -> Response:
+async def show_stream(cloud: Cloud, request: Request) -> Response:
     """Stream the events of a run."""
     _, run = _run(request, cloud)
     return stream_run(request, cloud, run)
 
 
-async def cancel_run(request: Request, cloud: Cloud) -> Response:
+async def cancel_run(cloud: Cloud, request: Request) -> Response:
     """Cancel a run."""
     agent, run = _run(request, cloud)
     cancel(cloud, agent, run)
     return JSONResponse({"id": run.id})
 
 
-async def show_usage(request: Request, cloud: Cloud) -> Response:
+async def show_usage(cloud: Cloud, request: Request) -> Response:
     """Show tokens and cost, in total and per run."""
     agent = _agent(request, cloud)
     only = request.query_params.get("runId")
@@ -189,7 +195,7 @@ def _describe_usage(run: CloudRunRecord) -> dict[str, Any]:
     return facts | ({"cost": run.cost, "usageUuid": run.id.removeprefix("run-")} if run.cost else {})
 
 
-async def list_artifacts(request: Request, cloud: Cloud) -> Response:
+async def list_artifacts(cloud: Cloud, request: Request) -> Response:
     """List the files an agent has left."""
     agent = _agent(request, cloud)
     items = [
@@ -199,7 +205,7 @@ async def list_artifacts(request: Request, cloud: Cloud) -> Response:
     return JSONResponse({"items": items})
 
 
-async def download(request: Request, cloud: Cloud) -> Response:
+async def download(cloud: Cloud, request: Request) -> Response:
     """Return a temporary address of one of them."""
     agent = _agent(request, cloud)
     path = request.query_params.get("path")

@@ -25,7 +25,7 @@ if not __package__:  # run by path: the package must be found
 from segue.sim.cursor.flags import CursorFlags, CursorRefusal, is_permitted, read_flags, write_defaults
 from segue.sim.cursor.script import count_launch, count_turn, find_last_session, is_logged_in, load_script
 from segue.sim.cursor.stream import CursorOutput
-from segue.sim.script import BadScript, ProgramScript
+from segue.sim.script import BadScript, ProgramScript, fill, find_file, hang
 
 VERSION = "2026.09.28-64d2043"
 MODELS = {"auto": "Auto", "composer-2.5": "Composer 2.5", "gpt-5.5": "GPT-5.5"}
@@ -117,7 +117,7 @@ class CursorLaunch:
     def run(self) -> int:
         """Check, work, print; faults occur where the real ones were seen."""
         if "hang_before_init" in self.faults:
-            _hang()
+            hang()
         self._check()
         if "empty" in self.faults:
             return 0
@@ -172,7 +172,7 @@ class CursorLaunch:
         time.sleep(entry.get("delay", 0))
         if "hang" in self.faults:
             stream.start_tool("shell", {"command": "sleep 600", "timeout": 600_000})
-            _hang()
+            hang()
         if "quota" in self.faults:
             sys.stdout.write("T: [resource_exhausted] Error\n")
             raise CursorRefusal("[resource_exhausted] Error")
@@ -227,10 +227,7 @@ class CursorLaunch:
         return {name: before + f"Changed by launch {self.number}, session {self.session}.\n"}
 
     def _write(self, stream: CursorOutput, name: str, text: str) -> None:
-        root = self.root.resolve()
-        path = (root / name).resolve()
-        if root not in path.parents or root / ".git" in (path, *path.parents):
-            raise CursorRefusal(f"sim: {name!r} is not a file of the workspace")
+        path = find_file(self.root, name)
         existed = path.exists()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8", newline="")
@@ -256,26 +253,19 @@ class CursorLaunch:
             shown = None if "no_usage" in self.faults else usage
             stream.finish(shown, "truncated" in self.faults, "error_result" in self.faults)
         if "hang_after_result" in self.faults:
-            _hang()
+            hang()
         if self.flags.words:
             sys.stdin.buffer.read()  # known defect: with a positional prompt it waits for stdin to close
         return int(self.entry.get("exit_code", 0))
 
     def _fill(self, text: str) -> str:
-        for name, value in self.names.items():
-            text = text.replace("{" + name + "}", value)
-        return text
+        return fill(text, self.names)
 
 
 def _digest(prompt: str) -> str:
     """Hash the task's text if the prompt has one: the rest differs from launch to launch."""
     found = _TASK.search(prompt)
     return hashlib.sha256((found[2] if found else prompt).encode("utf-8", "replace")).hexdigest()[:12]
-
-
-def _hang() -> NoReturn:
-    while True:
-        time.sleep(600)
 
 
 if __name__ == "__main__":

@@ -50,27 +50,27 @@ def _read(path: Path) -> dict[str, Any]:
     return loaded
 
 
-_SWITCHES = {
-    "-p": "print_mode",
-    "--print": "print_mode",
-    "-f": "force",
-    "--force": "force",
-    "--yolo": "force",
-    "--trust": "trust",
-    "--stream-partial-output": "partial",
-    "--plan": "plan",
-    "--continue": "continue",
-    "-v": "version",
-    "--version": "version",
-    "--approve-mcps": "ignored",
-    "--auto-review": "ignored",
-    "--list-models": "list_models",
+_SWITCHES: dict[str, tuple[str, Any]] = {
+    "-p": ("print_mode", True),
+    "--print": ("print_mode", True),
+    "-f": ("force", True),
+    "--force": ("force", True),
+    "--yolo": ("force", True),
+    "--trust": ("trust", True),
+    "--stream-partial-output": ("partial", True),
+    "--plan": ("mode", "plan"),
+    "--continue": ("resume", "-1"),
+    "-v": ("version", True),
+    "--version": ("version", True),
+    "--approve-mcps": ("ignored", ""),
+    "--auto-review": ("ignored", ""),
+    "--list-models": ("words", ["models"]),
 }
 _VALUES = {
     "--output-format": ("output_format", ("text", "json", "stream-json")),
     "--format": ("status_format", ("text", "json")),
     "--mode": ("mode", ("plan", "ask")),
-    "--sandbox": ("sandbox", ("enabled", "disabled")),
+    "--sandbox": ("ignored", ("enabled", "disabled")),
     "--model": ("model", ()),
     "--workspace": ("workspace", ()),
     "--api-key": ("api_key", ()),
@@ -98,11 +98,11 @@ class CursorFlags:
     output_format: str = "text"
     status_format: str = "text"
     mode: str = ""
-    sandbox: str = ""
     model: str = ""
     workspace: str = ""
     api_key: str = ""
     resume: str = ""
+    ignored: str = ""
 
 
 def read_flags(argv: list[str]) -> CursorFlags:
@@ -133,19 +133,8 @@ def _read_one(flags: CursorFlags, word: str, rest: list[str]) -> None:
             raise CursorRefusal(f"error: option '{name}' argument '{value}' is invalid.")
         setattr(flags, field_name, value)
     elif word in _SWITCHES:
-        _switch(flags, _SWITCHES[word])
+        setattr(flags, *_SWITCHES[word])
     elif word.startswith("-") and word != "-":
         raise CursorRefusal(f"error: unknown option '{word}'")
     else:
         flags.words.append(word)
-
-
-def _switch(flags: CursorFlags, name: str) -> None:
-    if name == "plan":
-        flags.mode = "plan"
-    elif name == "continue":
-        flags.resume = "-1"
-    elif name == "list_models":
-        flags.words = ["models"]
-    else:
-        setattr(flags, name, True)

@@ -7,6 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from segue.sim import script
 from segue.sim.script import ProgramScript, ScriptWords, StateFile
 
 LOGGED_IN = "SEGUE_SIM_LOGGED_IN"
@@ -30,14 +31,7 @@ FAULTS = {
     "bad_key": "reports that the API key is invalid",
     "no_usage": "reports no usage, as builds of early 2026",
 }
-SELECTORS = {
-    "launch": "the launch with this number, from 1, counted in the state file",
-    "mode": "`agent`, `plan` or `ask`",
-    "task": "the task with this key",
-    "phase": "this phase: `plan`, `execute`, …",
-    "attempt": "the attempt with this number, from 1",
-    "contains": "prompts that contain this text",
-}
+SELECTORS = script.SELECTORS | {"mode": "`agent`, `plan` or `ask`"}
 ACTIONS = {
     "faults": "what goes wrong: see below",
     "thinking": "this many thoughts before it starts (3 if unset)",
@@ -70,10 +64,10 @@ def load_script(home: Path | None) -> ProgramScript:
     return ProgramScript.load(WORDS, home or Path(tempfile.gettempdir()))
 
 
-def is_logged_in(script: ProgramScript) -> bool:
+def is_logged_in(program: ProgramScript) -> bool:
     """Return whether no key is needed; the variable overrides the script."""
     named = os.environ.get(LOGGED_IN)
-    return named == "1" if named is not None else bool(script.settings.get("logged_in"))
+    return named == "1" if named is not None else bool(program.settings.get("logged_in"))
 
 
 def count_launch(state: StateFile, argv: list[str], mode: str) -> int:

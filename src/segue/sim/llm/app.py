@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -16,103 +16,90 @@ from starlette.routing import Route
 from segue.sim.llm import chat, gemini, messages, responses
 from segue.sim.llm.script import LlmAnswer, LlmEntry, LlmRequest, LlmScript, compose_answer, pick_entry
 from segue.sim.llm.wire import BadRequest
-from segue.sim.services import LoggedRequest, ScriptPlayer, refuse_web_page
+from segue.sim.services import LoggedRequest, ScriptPlayer
 from segue.system.http.server import drop_connection
 
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The functions that read and write one API."""
-
-    read_request: Callable[[dict[str, Any]], LlmRequest]
-    build_document: Callable[[LlmAnswer, dict[str, Any]], dict[str, Any]]
-    build_stream: Callable[[LlmAnswer, dict[str, Any]], Iterator[bytes]]
-    build_error: Callable[[int, str], dict[str, Any]]
+Player = ScriptPlayer[LlmScript]
 
 
-CHAT = Dialect(chat.read_request, chat.build_document, chat.build_stream, chat.build_error)
-RESPONSES = Dialect(
-    responses.read_request, responses.build_document, responses.build_stream, chat.build_error
-)
-MESSAGES = Dialect(
-    messages.read_request, messages.build_document, messages.build_stream, messages.build_error
-)
-GEMINI = Dialect(gemini.read_request, gemini.build_document, gemini.build_stream, gemini.build_error)
+class Dialect(Protocol):
+    """The functions that read and write one API: a module each."""
+
+    def read_request(self, body: dict[str, Any], /) -> LlmRequest: ...
+    def build_document(self, answer: LlmAnswer, body: dict[str, Any], /) -> dict[str, Any]: ...
+    def build_stream(self, answer: LlmAnswer, body: dict[str, Any], /) -> Iterator[bytes]: ...
+    def build_error(self, status: int, message: str, /) -> dict[str, Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LlmService:
-    """One simulator."""
-
-    player: ScriptPlayer[LlmScript]
-
-    async def complete(self, request: Request, dialect: Dialect) -> Response:
-        """Answer a request in its dialect."""
-        if refusal := refuse_web_page(request):
-            return refusal
-        logged = self.player.log.add(request, await request.body())
-        response = await self._answer(request, dialect, logged)
-        logged.status = response.status_code
-        return response
-
-    async def _answer(self, request: Request, dialect: Dialect, logged: LoggedRequest) -> Response:
-        if not _key(request):
-            return JSONResponse(dialect.build_error(401, "No API key was given."), 401)
-        body = _parse(await request.body()) | _read_path(request)
-        try:
-            asked = dialect.read_request(body)
-        except BadRequest as error:
-            return JSONResponse(dialect.build_error(400, str(error)), 400)
-        entry = pick_entry(self.player.deck, asked)
-        logged.fault = "" if entry.cut is None else "cut"
-        await asyncio.sleep(entry.delay)
-        if entry.status >= 400:
-            text = entry.reply if isinstance(entry.reply, str) else "The script says so."
-            return JSONResponse(dialect.build_error(entry.status, text), entry.status, entry.headers)
-        return _respond(request, dialect, entry, asked, body)
-
-    async def count(self, request: Request) -> Response:
-        """Answer `POST /v1/messages/count_tokens`, and Google's `countTokens`."""
-        self.player.log.add(request, await request.body()).status = 200
-        tokens = max(1, len(await request.body()) // 4)
-        return JSONResponse({"input_tokens": tokens, "totalTokens": tokens})
-
-    async def list_models(self, request: Request) -> Response:
-        """Answer `GET /v1/models`."""
-        self.player.log.add(request, b"").status = 200 if _key(request) else 401
-        if not _key(request):
-            return JSONResponse(chat.build_error(401, "No API key was given."), 401)
-        items = [
-            {"id": name, "object": "model", "type": "model", "created": 0, "owned_by": "segue"}
-            for name in self.player.script.models
-        ]
-        return JSONResponse({"object": "list", "data": items, "has_more": False})
+DIALECTS: dict[str, Dialect] = {
+    "/v1/chat/completions": chat,
+    "/v1/responses": responses,
+    "/v1/messages": messages,
+    "/v1beta/models/{model}:generateContent": gemini,
+    "/v1beta/models/{model}:streamGenerateContent": gemini,
+}
 
 
 def llm_app(script: LlmScript | None = None) -> Starlette:
     """Build the app."""
     player = ScriptPlayer(LlmScript, script)
-    service = LlmService(player)
-
-    def speak(dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
-        async def endpoint(request: Request) -> Response:
-            return await service.complete(request, dialect)
-
-        return endpoint
-
     return Starlette(
         routes=[
-            Route("/v1/chat/completions", speak(CHAT), methods=["POST"]),
-            Route("/v1/responses", speak(RESPONSES), methods=["POST"]),
-            Route("/v1/messages", speak(MESSAGES), methods=["POST"]),
-            Route("/v1/messages/count_tokens", service.count, methods=["POST"]),
-            Route("/v1beta/models/{model}:generateContent", speak(GEMINI), methods=["POST"]),
-            Route("/v1beta/models/{model}:streamGenerateContent", speak(GEMINI), methods=["POST"]),
-            Route("/v1beta/models/{model}:countTokens", service.count, methods=["POST"]),
-            Route("/v1/models", service.list_models),
+            *(
+                Route(path, partial(complete, player, dialect), methods=["POST"])
+                for path, dialect in DIALECTS.items()
+            ),
+            Route("/v1/messages/count_tokens", partial(count, player), methods=["POST"]),
+            Route("/v1beta/models/{model}:countTokens", partial(count, player), methods=["POST"]),
+            Route("/v1/models", partial(list_models, player)),
             *player.routes(),
         ]
     )
+
+
+async def complete(player: Player, dialect: Dialect, request: Request) -> Response:
+    """Answer a request in its dialect."""
+    return await player.serve(request, partial(_answer, player, dialect, request))
+
+
+async def count(player: Player, request: Request) -> Response:
+    """Answer `POST /v1/messages/count_tokens`, and Google's `countTokens`."""
+    tokens = max(1, len(await request.body()) // 4)
+
+    async def answer(_logged: LoggedRequest) -> Response:
+        return JSONResponse({"input_tokens": tokens, "totalTokens": tokens})
+
+    return await player.serve(request, answer)
+
+
+async def list_models(player: Player, request: Request) -> Response:
+    """Answer `GET /v1/models`."""
+
+    async def answer(_logged: LoggedRequest) -> Response:
+        if not _key(request):
+            return JSONResponse(chat.build_error(401, "No API key was given."), 401)
+        item = {"object": "model", "type": "model", "created": 0, "owned_by": "segue"}
+        items = [{"id": name, **item} for name in player.script.models]
+        return JSONResponse({"object": "list", "data": items, "has_more": False})
+
+    return await player.serve(request, answer)
+
+
+async def _answer(player: Player, dialect: Dialect, request: Request, logged: LoggedRequest) -> Response:
+    if not _key(request):
+        return JSONResponse(dialect.build_error(401, "No API key was given."), 401)
+    body = _parse(await request.body()) | _read_path(request)
+    try:
+        asked = dialect.read_request(body)
+    except BadRequest as error:
+        return JSONResponse(dialect.build_error(400, str(error)), 400)
+    entry = pick_entry(player.deck, asked)
+    logged.fault = "" if entry.cut is None else "cut"
+    await asyncio.sleep(entry.delay)
+    if entry.status >= 400:
+        text = entry.reply if isinstance(entry.reply, str) else "The script says so."
+        return JSONResponse(dialect.build_error(entry.status, text), entry.status, entry.headers)
+    return _respond(request, dialect, entry, asked, body)
 
 
 def _respond(

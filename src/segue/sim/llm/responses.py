@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from segue.sim.llm.chat import build_error as build_error
 from segue.sim.llm.script import LlmAnswer, LlmRequest
 from segue.sim.llm.wire import BadRequest, encode_event, join_text, require_objects, split_text
 

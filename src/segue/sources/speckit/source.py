@@ -257,7 +257,7 @@ class SpecKit(Source):
         tasks = []
         for box in boxes:
             story = "+".join(box.stories) or spec.primary
-            task = Task(box.key, box.title, box.text, box.status, box.line, story)
+            task = Task(box.key, box.title, box.text, box.status, box.line, story, section=box.section)
             is_open = box.status is TaskStatus.PENDING
             whole = [key for key in _story_keys(box, spec) if self._strict or (is_open and counts[key] == 1)]
             tasks.append(replace(task, criteria=criteria(task, spec, whole)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from segue.domain.errors import SourceError
@@ -37,6 +37,11 @@ _CHECKS = re.compile(
     r"|验收|受け入れ|인수|aceptación|aceitação|akzeptanz|критери",
     re.IGNORECASE,
 )
+_NOTE = re.compile(
+    r"\s*(?:>|(?=\*\*(?:NOTE|IMPORTANT|CRITICAL|TDD)\b)|(?=⚠))\s*(.*\btests?\b.*)", re.IGNORECASE
+)
+_TESTS = re.compile(r"[\W\d]*tests?\b", re.IGNORECASE)
+_IMPLEMENTATION = re.compile(r"\bimplement", re.IGNORECASE)
 _STATUS = {" ": TaskStatus.PENDING, "x": TaskStatus.DONE, "X": TaskStatus.DONE, "-": TaskStatus.SKIPPED}
 
 
@@ -56,6 +61,8 @@ class BoxTask:
     labels: tuple[str, ...] = ()
     stories: tuple[str, ...] = ()
     phase: str = ""
+    section: str = ""
+    """The headings above it, with a note below them and what the section comes before, if that says more."""
 
     @property
     def id(self) -> str:
@@ -92,6 +99,7 @@ class _Box:
     column: int
     rest: str
     headings: tuple[Heading, ...]
+    note: str
     named: Named | None
 
 
@@ -109,7 +117,8 @@ def parse(data: bytes, name: str = "tasks.md") -> ParsedTasks:
     else:
         chosen = []
     starts = {box.line.number for box in chosen}
-    tasks = _numbered([_task(box, _details(lines, box, starts)) for box in chosen], notices)
+    before = _sections_before(boxes)
+    tasks = _numbered([_task(box, _details(lines, box, starts), before) for box in chosen], notices)
     notices += _remarks(tasks)
     if with_id:
         notices += _without_id(boxes, tasks)
@@ -146,14 +155,41 @@ def refusal(parsed: ParsedTasks, name: str) -> SourceError:
 
 def _boxes(lines: Sequence[Line]) -> Iterator[_Box]:
     above: list[Heading] = []
+    note = ""
     for line in lines:
+        if not note and (told := _NOTE.match(line.text)):
+            note = " ".join(told[1].replace("**", "").split())[:200]
         if line.block:
             continue
         if head := heading(line):
             above = [*(other for other in above if other.level < head.level), head]
+            note = ""
         elif "[" in line.text and (found := _BOX.match(line.text)):
             rest = found[3].rstrip()
-            yield _Box(line, line.indent, found[2], found.start(2), rest, tuple(above), named(rest))
+            yield _Box(line, line.indent, found[2], found.start(2), rest, tuple(above), note, named(rest))
+
+
+def _sections_before(boxes: Sequence[_Box]) -> dict[int, str]:
+    """Return for each heading of tests, by its line, the implementation that follows in the same phase."""
+    heads = list(dict.fromkeys(box.headings for box in boxes if box.headings))
+    found: dict[int, str] = {}
+    for place, headings in enumerate(heads):
+        if not _TESTS.match(headings[-1].text):
+            continue
+        siblings = (other[-1].text for other in heads[place + 1 :] if other[:-1] == headings[:-1])
+        following = next((text for text in siblings if _IMPLEMENTATION.search(text)), None)
+        if following is not None:
+            found[headings[-1].number] = plain(following)
+    return found
+
+
+def _section(box: _Box, before: Mapping[int, str]) -> str:
+    below_title = [head for head in box.headings if head.level > 1]
+    section = " / ".join(plain(head.text) for head in below_title)
+    if box.note:
+        section += f": {box.note}"
+    following = before.get(below_title[-1].number) if below_title else None
+    return f"{section}, before {following}" if following else section
 
 
 def _is_checklist(headings: Sequence[Heading]) -> bool:
@@ -185,7 +221,7 @@ def _top_level(boxes: Sequence[_Box]) -> list[_Box]:
     return [box for box in outside if box.indent == least]
 
 
-def _task(box: _Box, details: Sequence[str]) -> BoxTask:
+def _task(box: _Box, details: Sequence[str], before: Mapping[int, str]) -> BoxTask:
     id_, labels, title = (
         (box.named.id, box.named.labels, box.named.title) if box.named else ("", (), box.rest)
     )
@@ -203,6 +239,7 @@ def _task(box: _Box, details: Sequence[str]) -> BoxTask:
         labels=labels,
         stories=_stories(labels, box),
         phase=_phase(box.headings),
+        section=_section(box, before),
     )
 
 

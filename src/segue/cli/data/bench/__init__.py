@@ -1,0 +1,1 @@
+"""`segue bench`: measure the judge, and Segue's own proof."""

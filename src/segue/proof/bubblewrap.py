@@ -1,0 +1,173 @@
+"""Run a check under bubblewrap, on a tree that is mounted at the repository's own path."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from segue.domain.proof import Seal
+from segue.system.process.capture import Captured, probe
+
+_MOST_FILES = 300
+"""Mounts cost more the more there are; beyond this, whole folders are made read-only."""
+_HIDDEN = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - places to hide, not to write
+_TOOLS = (
+    *(".pyenv", ".cargo", ".rustup", ".nvm", ".volta", ".asdf", ".rbenv", ".rvm", ".sdkman", ".deno", ".bun"),
+    *(".local/share/uv", ".local/share/mise", ".local/share/pnpm", ".local/share/fnm", ".local/share/pipx"),
+    *(".local/bin", ".local/lib", ".local/pipx", "go/pkg/mod", "go/bin", "miniconda3", "anaconda3", ".m2"),
+)
+_NAMESPACES = (
+    *("--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts"),
+    *("--die-with-parent", "--new-session", "--clearenv"),
+)
+_PROBE = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """What a check sees instead of the user's files."""
+
+    root: Path
+    tree: Path
+    """Mounted at the root."""
+    guarded: Sequence[str] = ()
+    """Files of the tree that stay read-only."""
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    """Folders of dependencies by their path in the tree; mounted read-only."""
+    readable: Sequence[Path] = ()
+    """Further places that stay visible, read-only."""
+    writable: Sequence[Path] = ()
+    """Further places that the check may write, under their own paths."""
+
+
+def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: bool) -> list[str]:
+    """Return the command that runs `argv` in the sandbox."""
+    own_proc = _strength()[2]
+    line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev"]
+    line += ["--proc", "/proc", "--unshare-pid"] if own_proc else ["--bind", "/proc", "/proc"]
+    for place in _hidden():
+        line += ["--tmpfs", str(place)]
+    for place in _visible(argv[0], env, mounts):
+        line += ["--ro-bind-try", str(place), str(place)]
+    line += ["--bind", str(mounts.tree), str(mounts.root), *_guards(mounts)]
+    for place in mounts.writable:
+        line += ["--bind", str(place), str(place)]
+    line += _NAMESPACES
+    line += [] if network else ["--unshare-net"]
+    for name, value in env.items():
+        line += ["--setenv", name, value]
+    return [*line, "--chdir", str(mounts.root), "--", *argv]
+
+
+def seal_strength(root: Path) -> tuple[Seal, str]:
+    """Return how well checks can be sealed here, and what is missing."""
+    if not sys.platform.startswith("linux"):
+        return Seal.WEAK, "bubblewrap exists on Linux only: checks run in place, with their files swapped"
+    seal, why, _ = _strength()
+    if seal is Seal.SEALED and not os.access(root, os.R_OK | os.X_OK):
+        return Seal.WEAK, f"{root} cannot be read"
+    return seal, why
+
+
+@cache
+def _strength() -> tuple[Seal, str, bool]:
+    """Try the whole line, then the one for containers, whose /proc cannot be mounted."""
+    if shutil.which("bwrap") is None:
+        return Seal.WEAK, "bubblewrap (bwrap) is not installed: checks run in place", False
+    full = _try(["--proc", "/proc", "--unshare-pid"])
+    if full is not None and full.exit_code == 0:
+        return Seal.SEALED, "", True
+    shared = _try(["--bind", "/proc", "/proc"])
+    if shared is not None and shared.exit_code == 0:
+        return Seal.SEALED, "checks share the process table, because /proc cannot be mounted here", False
+    said = full.err.decode("utf-8", "replace").strip()[-300:] if full is not None else "no answer"
+    return Seal.WEAK, f"bubblewrap does not work here ({said}): checks run in place", False
+
+
+def _try(proc: Sequence[str]) -> Captured | None:
+    with tempfile.TemporaryDirectory(prefix="segue-seal-") as folder:
+        places = [part for place in _hidden() for part in ("--tmpfs", str(place))]
+        line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *proc, *places, "--bind", folder, folder]
+        return probe([*line, *_NAMESPACES, "--unshare-net", "--chdir", folder, "--", "/bin/true"], _PROBE)
+
+
+@cache
+def _hidden() -> tuple[Path, ...]:
+    home = Path(os.path.realpath(Path.home()))
+    places = [Path(os.path.realpath(name)) for name in _HIDDEN] + ([home] if home != Path("/") else [])
+    return tuple(dict.fromkeys(place for place in places if place.is_dir()))
+
+
+def _visible(program: str, env: Mapping[str, str], mounts: Mounts) -> Iterator[Path]:
+    """Yield what must be seen again although it is in a hidden place: toolchains and the program itself."""
+    home = Path(os.path.realpath(Path.home()))
+    wanted = [home / name for name in _TOOLS]
+    for folder in env.get("PATH", "").split(os.pathsep):
+        wanted += prefixes(Path(folder)) if folder.startswith("/") else []
+    found = shutil.which(program, path=env.get("PATH"))
+    if found is not None:
+        wanted += prefixes(Path(found).parent) + prefixes(Path(os.path.realpath(found)).parent)
+    wanted += mounts.readable
+    for place in dict.fromkeys(wanted):
+        if _is_hidden(place) and not place.is_relative_to(mounts.root) and place.exists():
+            yield place
+
+
+def prefixes(folder: Path) -> list[Path]:
+    """Return what a folder of programs needs: itself, or the environment or toolchain it belongs to."""
+    parent = folder.parent
+    if folder.name != "bin" or parent in _hidden() or parent == Path("/"):
+        return [folder]
+    settings = parent / "pyvenv.cfg"
+    if not settings.is_file():
+        return [parent] if (parent / "lib").is_dir() else [folder]
+    lines = settings.read_text("utf-8", "replace").splitlines()
+    homes = [line.partition("=")[2].strip() for line in lines if line.startswith("home")]
+    return [parent, *(place for name in homes[:1] for place in prefixes(Path(os.path.realpath(name))))]
+
+
+def _is_hidden(place: Path) -> bool:
+    return any(place.is_relative_to(hidden) and place != hidden for hidden in _hidden())
+
+
+def _guards(mounts: Mounts) -> Iterator[str]:
+    """Yield mounts that keep files from being written, removed, or renamed away with their folder."""
+    tree, root = mounts.tree, mounts.root
+    if len(mounts.guarded) > _MOST_FILES:
+        files, sealed = _whole_folders(mounts.guarded)
+    else:
+        files, sealed = list(mounts.guarded), []
+    for folder in _ancestors([*files, *sealed]):
+        yield from ("--bind", f"{tree}/{folder}", f"{root}/{folder}")
+    for place in (*sealed, *files):
+        yield from ("--ro-bind", f"{tree}/{place}", f"{root}/{place}")
+    for place, source in mounts.inputs.items():
+        yield from ("--ro-bind", str(source), f"{root}/{place}")
+
+
+def _ancestors(paths: Iterable[str]) -> list[str]:
+    """Return every folder above the paths, outer ones first."""
+    found = {path[:at] for path in paths for at, letter in enumerate(path) if letter == "/"}
+    return sorted(found, key=lambda folder: (folder.count("/"), folder))
+
+
+def _whole_folders(paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return files at the root, and the outermost folders of the others."""
+    files = [path for path in paths if "/" not in path]
+    tops: dict[str, None] = {}
+    for path in paths:
+        parts = path.split("/")[:-1]
+        if parts:
+            named = [at for at, part in enumerate(parts) if part in _TEST_FOLDERS]
+            tops["/".join(parts[: named[0] + 1] if named else parts)] = None
+    outer = [top for top in tops if not any(top.startswith(f"{other}/") for other in tops)]
+    return files, outer
+
+
+_TEST_FOLDERS = frozenset(("tests", "test", "spec", "testdata", "__tests__", "__mocks__", "node_modules"))

@@ -1,0 +1,341 @@
+"""Decide from test ids what a check says about a task."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from segue.domain.proof import CheckState
+from segue.domain.task import TaskKind
+from segue.proof.paths import matches_any
+from segue.proof.report import Canary, CaseResult, Report, TestOutcome
+
+PASSED, FAILED, SKIPPED = TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED
+_SHOWN = 10
+
+
+class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a check ended on one tree."""
+
+    exit_code: int | None
+    """None: it took too long."""
+    report: Report | None = None
+    output: str = ""
+    runners: tuple[str, ...] = ()
+    """How it was asked for its report."""
+    hook_failed: bool = False
+    """Whether a hook could not be loaded, so that another way must be tried."""
+
+    @property
+    def tests(self) -> int:
+        """How many tests ran, files that could not be loaded included."""
+        return len(self.report.tests) if self.report else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What a check said on the trees that it ran on."""
+
+    base: Observed
+    """Code and tests of the base."""
+    regress: Observed
+    """New code, tests and control files of the base."""
+    new: Observed
+    """New code and new tests."""
+    old_code: Observed | None = None
+    """Code of the base with the new tests; None: no test was added or changed, or no code."""
+    sabotage: Observed | None = None
+    """Like `new`, but the changed code raises; None: not tried."""
+    kind: TaskKind = TaskKind.BUILD
+    touched: Collection[str] = ()
+    """Tests and control files that the agent changed, added or removed."""
+    control_touched: bool = False
+    """Whether control files are among them."""
+    command_is_new: bool = False
+    """Whether the base has none of the files that the command names."""
+    code_changed: bool = True
+    allowed: Collection[str] = ()
+    """Globs of tests that may fail."""
+    expected_red: Collection[str] = ()
+    """Tests of earlier test-first tasks, which may fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the runs say."""
+
+    state: CheckState
+    reason: str = ""
+    decisive: str = "new"
+    """The run whose output explains it: `new` or `regress`."""
+    failing: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    proved: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    contested: tuple[str, ...] = ()
+    noticed: bool | None = None
+    weaknesses: tuple[str, ...] = field(default=())
+
+
+def decide(runs: Runs) -> Decision:
+    """Return what the runs say about the task."""
+    if runs.new.report is None and runs.base.report is None:
+        return _by_exit_code(runs)
+    if not runs.base.tests and not runs.new.tests and runs.new.report is not None:
+        return _nothing(runs)
+    doubt = _doubt(runs)
+    if doubt:
+        return doubt
+    broken = _broken(runs)
+    if broken:
+        return broken
+    if runs.kind is TaskKind.TEST_FIRST:
+        return _test_first(runs)
+    return _by_tests(runs)
+
+
+def _by_exit_code(runs: Runs) -> Decision:
+    """Without test ids, the exit code counts; the command proves something if it failed on the base."""
+    if runs.regress.exit_code == 0:
+        proved = ("",) if runs.base.exit_code not in (0, None) else ()
+        return Decision(CheckState.PASSED, proved=proved, noticed=_noticed(runs))
+    if runs.new.exit_code == 0 and runs.command_is_new:
+        weak = "the command's own files are new, so the agent wrote its own check"
+        return Decision(CheckState.PASSED, noticed=_noticed(runs), weaknesses=(weak,))
+    if runs.touched and runs.new.exit_code == 0:
+        reason = "It fails with the control files of the base and passes with the changed ones."
+        return Decision(CheckState.CONTESTED, reason, "regress")
+    return Decision(CheckState.FAILED, _exit_words(runs.new), "new" if runs.new.exit_code else "regress")
+
+
+def _exit_words(run: Observed) -> str:
+    return "It took too long." if run.exit_code is None else f"It failed with exit code {run.exit_code}."
+
+
+def _nothing(runs: Runs) -> Decision:
+    if runs.new.exit_code in (0, 5):
+        return Decision(CheckState.NOTHING, "There are no tests yet.")
+    return Decision(CheckState.FAILED, f"No tests ran. {_exit_words(runs.new)}")
+
+
+def _doubt(runs: Runs) -> Decision | None:
+    """Return why the reports cannot be believed; a run that admits failure is believed."""
+    for name, run in (("regress", runs.regress), ("new", runs.new)):
+        expected = runs.base.report if name == "regress" or runs.base.tests else None
+        reason = "" if _admits(run, runs) else _unbelievable(run, expected, runs.base)
+        if reason:
+            return Decision(CheckState.REFUTED, reason, name)
+    gone = _vanished(runs)
+    if gone and not _admits(runs.regress, runs):
+        reason = f"Tests that passed before the task did not run: {some(gone)}."
+        return Decision(CheckState.REFUTED, reason, "regress", broken=gone)
+    skipped = _skipped(runs)
+    if skipped:
+        reason = f"Tests that passed before the task are skipped now: {some(skipped)}."
+        return Decision(CheckState.REFUTED, reason, "regress", broken=skipped)
+    return None
+
+
+def _admits(run: Observed, runs: Runs) -> bool:
+    """Return whether the run itself says that something is wrong, beyond what may fail."""
+    if run.report is None:
+        return run.exit_code != 0
+    return bool(_unexpected(run.report, runs))
+
+
+def _unbelievable(run: Observed, expected: Report | None, base: Observed) -> str:
+    if run.report is None:
+        return "The tests ended without a report, as if all had passed."
+    if expected is not None and run.report.files < expected.files:
+        return f"{run.report.files} of {expected.files} test runs reported their end."
+    calibrated = base.report is None or not base.tests or base.report.canary is Canary.FAILED
+    if run.report.canary is Canary.SILENT and calibrated:
+        return "A test that must fail was reported as passed: the test runner was tampered with."
+    if run.report.canary is Canary.ABSENT and expected is not None and expected.canary is Canary.FAILED:
+        return "A test that must fail did not run: the test runner was tampered with."
+    return ""
+
+
+def _vanished(runs: Runs) -> tuple[str, ...]:
+    return _missing(runs.base.report, runs.regress.report)
+
+
+def _missing(before: Report | None, after: Report | None) -> tuple[str, ...]:
+    if before is None:
+        return ()
+    ids = after.tests if after is not None else {}
+    return tuple(sorted(key for key in before.ids(PASSED) if key not in ids))
+
+
+def _skipped(runs: Runs) -> tuple[str, ...]:
+    if runs.base.report is None:
+        return ()
+    found: set[str] = set()
+    for run in (runs.regress, runs.new):
+        if run.report is not None:
+            found |= runs.base.report.ids(PASSED) & run.report.ids(SKIPPED)
+    return tuple(sorted(found))
+
+
+def _broken(runs: Runs) -> Decision | None:
+    """Return what follows when tests that passed on the base do not any more."""
+    base, now = runs.base.report, runs.regress.report
+    if base is None:
+        return None
+    passing = now.ids(PASSED) if now is not None else frozenset()
+    broken = sorted(key for key in base.ids(PASSED) - passing if not _may_fail(key, runs))
+    broken += _silenced(runs, passing)
+    if not broken:
+        return None
+    disputed = [key for key in broken if _is_disputed(base.tests[key], runs)]
+    if len(disputed) == len(broken):
+        reason = f"These tests fail unless the agent's changes to the tests count: {some(disputed)}."
+        return Decision(
+            CheckState.CONTESTED, reason, "regress", broken=tuple(broken), contested=tuple(disputed)
+        )
+    sure = tuple(key for key in broken if key not in disputed)
+    reason = f"Tests that passed before the task fail now: {some(sure)}."
+    return Decision(CheckState.FAILED, reason, "regress", failing=tuple(broken), broken=tuple(broken))
+
+
+def _silenced(runs: Runs, passing: Collection[str]) -> list[str]:
+    """Return red tests of earlier tasks that still fail, and fail no more because they were changed."""
+    known = runs.base.report.tests if runs.base.report is not None else {}
+    now = runs.new.report.failed if runs.new.report is not None else frozenset()
+    return sorted(key for key in runs.expected_red if key in known and key not in passing and key not in now)
+
+
+def _is_disputed(case: CaseResult, runs: Runs) -> bool:
+    """Return whether the agent changed the test, or what controls it, so that it passes or is gone now."""
+    if case.file not in runs.touched and not runs.control_touched:
+        return False
+    if runs.new.report is None:
+        return False
+    now = runs.new.report.tests.get(case.id)
+    gone = now is None and runs.new.report.unloaded(case) is None
+    return gone or (now is not None and now.outcome is PASSED)
+
+
+def _by_tests(runs: Runs) -> Decision:
+    report = runs.new.report
+    if report is None:
+        return Decision(CheckState.FAILED, f"No test reported its end. {_exit_words(runs.new)}")
+    failing = _unexpected(report, runs)
+    if failing:
+        return Decision(CheckState.FAILED, f"{count(failing)}: {some(failing)}.", failing=failing)
+    if runs.new.exit_code != 0 and not report.failed:
+        reason = f"All tests passed, but the command failed. {_exit_words(runs.new)}"
+        return Decision(CheckState.FAILED, reason)
+    proved, idle = _shown(runs)
+    return Decision(
+        CheckState.PASSED,
+        failing=tuple(sorted(report.failed)),
+        proved=proved,
+        idle=idle,
+        noticed=_noticed(runs),
+        weaknesses=_removed(runs),
+    )
+
+
+def _removed(runs: Runs) -> tuple[str, ...]:
+    gone = _missing(runs.base.report, runs.new.report)
+    return (f"tests were removed or renamed: {some(gone)}",) if gone else ()
+
+
+def _test_first(runs: Runs) -> Decision:
+    """Tests that were added must fail, for the right reason."""
+    report = runs.new.report
+    if report is None:
+        return Decision(CheckState.FAILED, f"No test reported its end. {_exit_words(runs.new)}")
+    added = sorted(
+        key for key in report.tests if runs.base.report is None or key not in runs.base.report.tests
+    )
+    red = [key for key in added if report.tests[key].outcome is FAILED]
+    other = tuple(key for key in _unexpected(report, runs) if key not in red)
+    if other:
+        return Decision(CheckState.FAILED, f"{count(other)}: {some(other)}.", failing=other)
+    if not added:
+        return Decision(CheckState.FAILED, "No test was added.")
+    wrong = tuple(key for key in red if not _is_right(report.tests[key]))
+    if wrong:
+        why = "; ".join(sorted({(report.tests[key].reason or "other") for key in wrong}))
+        reason = f"New tests must fail because something is missing, not for this ({why}): {some(wrong)}."
+        return Decision(CheckState.FAILED, reason, failing=wrong)
+    if not red:
+        reason = "The new tests pass already, so they do not test what is missing."
+        return Decision(CheckState.FAILED, reason, idle=tuple(added))
+    idle = tuple(key for key in added if report.tests[key].outcome is PASSED)
+    return Decision(CheckState.PASSED, failing=tuple(red), proved=tuple(red), idle=idle)
+
+
+def _is_right(case: CaseResult) -> bool:
+    return case.reason is not None and case.reason.is_right
+
+
+def _unexpected(report: Report, runs: Runs) -> tuple[str, ...]:
+    """Return what fails and may not."""
+    return tuple(sorted(key for key in report.failed if not _may_fail(key, runs)))
+
+
+def _may_fail(key: str, runs: Runs) -> bool:
+    return key in runs.expected_red or matches_any(key, runs.allowed)
+
+
+def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the tests that needed the change, and those that were added and did not."""
+    report, before = runs.new.report, runs.old_code or runs.base
+    if report is None or not runs.code_changed:
+        return (), ()
+    proved, idle = [], []
+    for key in sorted(report.ids(PASSED)):
+        needed = _needed(report.tests[key], before.report, runs.sabotage)
+        if needed:
+            proved.append(key)
+        elif needed is False and (runs.base.report is None or key not in runs.base.report.tests):
+            idle.append(key)
+    return tuple(proved), tuple(idle)
+
+
+def _needed(case: CaseResult, before: Report | None, sabotage: Observed | None) -> bool | None:
+    """Return whether a test that passes now failed without the change, for the right reason."""
+    known = before.tests.get(case.id) if before is not None else None
+    if known is not None:
+        if known.outcome is FAILED:
+            return _is_right(known) or None
+        return False if known.outcome is PASSED else None
+    unloaded = before.unloaded(case) if before is not None else None
+    if unloaded is not None and not _is_right(unloaded):
+        return None
+    # Its file could not be loaded, or nothing could: only sabotage tells which of its tests need the change.
+    if sabotage is None:
+        return None
+    if sabotage.report is None:
+        return True if sabotage.exit_code else None
+    now = sabotage.report.tests.get(case.id)
+    return now is None or now.outcome is not PASSED
+
+
+def _noticed(runs: Runs) -> bool | None:
+    """Return whether the check fails when the changed code is sabotaged."""
+    if runs.sabotage is None:
+        return None
+    now, broken = runs.new.report, runs.sabotage.report
+    if now is None:
+        return runs.sabotage.exit_code != 0
+    if broken is None:
+        return runs.sabotage.exit_code != 0
+    return bool(now.ids(PASSED) - broken.ids(PASSED))
+
+
+def count(ids: Collection[str]) -> str:
+    """Return how many tests fail, in words."""
+    return "1 test fails" if len(ids) == 1 else f"{len(ids)} tests fail"
+
+
+def some(ids: Iterable[str]) -> str:
+    """Return the first ids, and how many more there are."""
+    every = list(ids)
+    more = len(every) - _SHOWN
+    return ", ".join(every[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

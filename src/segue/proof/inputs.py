@@ -1,0 +1,232 @@
+"""What a check needs and git does not have: dependencies, generated files, local settings.
+
+They are listed before an agent starts, because an agent could leave some behind. Folders of dependencies are
+used where they are, read-only, and compared with the list; small files are copied at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from segue.system.files import private_folder, write_atomic
+from segue.system.process.capture import capture, child_environment
+
+_DEPENDENCIES = frozenset(
+    (
+        "node_modules",
+        ".venv",
+        "venv",
+        ".virtualenv",
+        "vendor",
+        "bower_components",
+        "Pods",
+        "elm-stuff",
+        ".yarn",
+    )
+)
+_LEFT_OUT = frozenset(
+    (
+        *(
+            "__pycache__",
+            ".pytest_cache",
+            ".mypy_cache",
+            ".ruff_cache",
+            ".hypothesis",
+            ".tox",
+            ".nox",
+            ".cache",
+        ),
+        *(
+            "target",
+            "coverage",
+            "htmlcov",
+            ".coverage",
+            ".nyc_output",
+            ".next",
+            ".nuxt",
+            ".turbo",
+            ".parcel-cache",
+        ),
+        *(
+            ".gradle",
+            ".idea",
+            ".vscode",
+            ".DS_Store",
+            ".segue",
+            ".git",
+            "coverage.xml",
+            "junit.xml",
+            ".eslintcache",
+        ),
+    )
+)
+_DATABASES = (".db", ".sqlite", ".sqlite3", ".pyc", ".pyo", ".log", ".o", ".a", ".tsbuildinfo", ".swp")
+_LARGEST = 1024**2
+_MOST_COPIED = 5000
+_CACHES = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
+"""Folders within dependencies that tools write to; checks do not see them, or do not believe them."""
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """What was there before an agent started."""
+
+    folders: dict[str, str]
+    """Folders of dependencies with a digest of their files' names, sizes and times of change."""
+    copied: list[str]
+    compiled: str = ""
+    """A digest of Python's compiled files in these folders, which honest programs write as well."""
+
+
+async def list_inputs(root: Path, scratch: Path) -> Inputs:
+    """List and copy what git ignores; a list that was made before is believed."""
+    record = scratch / "inputs.json"
+    if record.exists():
+        return msgspec.json.decode(record.read_bytes(), type=Inputs)
+    private_folder(scratch)
+    ignored = await _ignored(root)
+    found = await asyncio.to_thread(_sort, root, ignored, scratch / "inputs")
+    write_atomic(record, msgspec.json.encode(found))
+    return found
+
+
+async def _ignored(root: Path) -> list[str]:
+    argv = [
+        "git",
+        "-c",
+        "core.fsmonitor=false",
+        "ls-files",
+        "-z",
+        "--others",
+        "--ignored",
+        "--exclude-standard",
+    ]
+    done = await capture([*argv, "--directory"], root, child_environment(extra={"GIT_OPTIONAL_LOCKS": "0"}))
+    return [path for path in done.out.decode("utf-8", "surrogateescape").split("\0") if path]
+
+
+def _sort(root: Path, ignored: list[str], copies: Path) -> Inputs:
+    folders: dict[str, str] = {}
+    copied: list[str] = []
+    shutil.rmtree(copies, ignore_errors=True)
+    for name in ignored:
+        path = name.rstrip("/")
+        if _is_left_out(path):
+            continue
+        if is_dependency(root / path):
+            folders[path] = digest(root / path)
+            continue
+        for file in _files_below(root, path):
+            if is_dependency(root / file):
+                folders[file] = digest(root / file)
+            elif len(copied) < _MOST_COPIED and _copy(root / file, copies / file):
+                copied.append(file)
+    return Inputs(folders, copied, compiled_digest(root, folders))
+
+
+def _is_left_out(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name in _LEFT_OUT or name.endswith(_DATABASES)
+
+
+def is_dependency(path: Path) -> bool:
+    """Return whether a folder has what was installed, not what somebody wrote."""
+    return path.is_dir() and (path.name in _DEPENDENCIES or (path / "pyvenv.cfg").is_file())
+
+
+def _files_below(root: Path, path: str) -> Iterator[str]:
+    """Yield files, and folders of dependencies, without caches."""
+    if not (root / path).is_dir() or (root / path).is_symlink():
+        yield path
+        return
+    for folder, names, files in os.walk(root / path):
+        here = Path(folder)
+        inner = [name for name in names if is_dependency(here / name)]
+        yield from (str((here / name).relative_to(root)) for name in inner)
+        names[:] = [name for name in names if name not in inner and not _is_left_out(name)]
+        yield from (str((here / name).relative_to(root)) for name in files if not _is_left_out(name))
+
+
+def _copy(source: Path, target: Path) -> bool:
+    try:
+        if not source.is_symlink() and (not source.is_file() or source.stat().st_size > _LARGEST):
+            return False
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def digest(folder: Path) -> str:
+    """Return a digest of the files' names, sizes and times of change, which no program can set."""
+    found = hashlib.sha256()
+    for entry in _walk(folder, _CACHES):
+        found.update(_facts(entry))
+    return found.hexdigest()
+
+
+def compiled_digest(root: Path, folders: Collection[str]) -> str:
+    """Return a digest of the compiled Python files in some folders."""
+    found = hashlib.sha256()
+    for folder in sorted(folders):
+        for entry in _walk(root / folder, frozenset()):
+            if entry.name.endswith(".pyc"):
+                found.update(_facts(entry))
+    return found.hexdigest()
+
+
+def _walk(folder: Path, left_out: Collection[str]) -> Iterator[os.DirEntry[str]]:
+    pending = [str(folder)]
+    while pending:
+        try:
+            entries = sorted(os.scandir(pending.pop()), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                pending += [entry.path] if entry.name not in left_out else []
+            else:
+                yield entry
+
+
+def _facts(entry: os.DirEntry[str]) -> bytes:
+    facts = entry.stat(follow_symlinks=False)
+    line = f"{entry.path}\0{facts.st_size}\0{facts.st_ctime_ns}\0{facts.st_ino}\0{facts.st_mode}\n"
+    return line.encode("utf-8", "surrogateescape")
+
+
+def changed_folders(root: Path, inputs: Inputs) -> tuple[str, ...]:
+    """Return the folders of dependencies that are not as they were."""
+    return tuple(path for path, before in inputs.folders.items() if digest(root / path) != before)
+
+
+def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[str, ...]:
+    """Return folders of dependencies that were installed since: at the root and beside a package.json."""
+    places = {
+        f"{path[: -len('package.json')]}node_modules" for path in tracked if path.endswith("package.json")
+    }
+    places |= {".venv", "venv", "node_modules"}
+    fresh = (path for path in sorted(places) if path not in inputs.folders and path not in tracked)
+    return tuple(path for path in fresh if is_dependency(root / path) and not (root / path).is_symlink())
+
+
+def caches_within(root: Path, folders: Mapping[str, str] | Collection[str]) -> tuple[str, ...]:
+    """Return caches inside of dependencies, which an agent's own runs may have filled."""
+    found = (f"{path}/{name}" for path in folders for name in (".cache", ".vite", ".vite-temp"))
+    return tuple(path for path in found if (root / path).is_dir())
+
+
+def place_copies(inputs: Inputs, scratch: Path, tree: Path) -> None:
+    """Copy small inputs into a tree, where it has no such file."""
+    for path in inputs.copied:
+        target = tree / path
+        if not target.exists() and not target.is_symlink():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(scratch / "inputs" / path, target, follow_symlinks=False)

@@ -1,0 +1,23 @@
+"""What the settings say about sealed checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SealOptions:
+    """How checks are sealed."""
+
+    control_files: tuple[str, ...] = ()
+    """Globs of further control files."""
+    known_failures: tuple[str, ...] = ()
+    """Globs of the ids of tests that may fail."""
+    setup: tuple[tuple[str, ...], ...] = ()
+    """Commands that make the tree ready, such as `npm ci`; they may use the network."""
+    teardown: tuple[tuple[str, ...], ...] = ()
+    """Commands that run after each check; with any of them, `setup` runs before each check too."""
+    network: bool = False
+    """Whether checks may use the network."""
+    timeout: float = 600
+    """Seconds that one run of a check may take."""

@@ -1,0 +1,34 @@
+"""The test runners whose reports are understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from segue.proof.report import Report, join_reports
+from segue.proof.runners.junit import JunitFile
+from segue.proof.runners.pytest import Pytest, PytestJunit
+from segue.proof.runners.runner import Ended, Project, Runner, Stage
+from segue.proof.runners.unittest import Unittest
+
+RUNNERS: tuple[Runner, ...] = (Pytest(), Unittest())
+"""All that apply to a command are armed at once, because a Makefile may start several."""
+
+LAST: tuple[Runner, ...] = (JunitFile(),)
+"""Armed with the others, but believed only when none of them reports a test."""
+
+FALLBACKS: tuple[Runner, ...] = (PytestJunit(),)
+"""Tried instead when a hook of the others could not be loaded."""
+
+
+def read_report(armed: Sequence[Runner], stage: Stage, ended: Ended) -> Report | None:
+    """Return what the armed runners reported together; None if there is no report."""
+    first = join_reports(
+        found for runner in armed if runner not in LAST and (found := runner.read(stage, ended))
+    )
+    if first is not None and first.tests:
+        return first
+    last = join_reports(found for runner in armed if runner in LAST and (found := runner.read(stage, ended)))
+    return last or first
+
+
+__all__ = ["FALLBACKS", "LAST", "RUNNERS", "Ended", "Project", "Runner", "Stage", "read_report"]

@@ -1,0 +1,190 @@
+"""A pytest plugin that reports every test and runs a canary: a test that must fail.
+
+It is copied out of the package under a random name and runs in the project's own Python, which need not know
+Segue. The file of the same name that ends in .json says where the report goes.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+_OWN = Path(__file__)
+_CONFIG = json.loads(_OWN.with_suffix(".json").read_text())
+_ROOT = _CONFIG["root"]
+_TOKEN = _CONFIG["token"]
+_KEPT = 4000
+
+
+class _CanaryItem(pytest.Item):
+    def runtest(self):
+        raise AssertionError(_TOKEN)
+
+    def reportinfo(self):
+        return self.path if hasattr(self, "path") else self.fspath, 0, self.name
+
+
+class _PytestRecorder:
+    """Collects how tests ended in this process."""
+
+    def __init__(self):
+        self.tests = {}
+        self.canary = "absent"
+        self.ran = False
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item, call):
+        result = yield
+        if isinstance(item, _CanaryItem):
+            return
+        self.ran = True
+        report = result.get_result()
+        entry = self._entry(_place(item))
+        if call.when == "setup":
+            entry.update(outcome="passed", name="", message="", frames=[])
+        _note(entry, call, report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report):
+        # Parts of a test (subtests) and, under xdist, the tests of a worker that crashed.
+        if report.failed:
+            entry = self._entry(_place_of_id(report))
+            if entry["outcome"] != "failed":
+                entry.update(
+                    outcome="failed", name=_error_name(report), message=str(report.longrepr)[-_KEPT:]
+                )
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self, collector):
+        result = yield
+        report = result.get_result()
+        if report.outcome != "failed":
+            return
+        info = getattr(report, "call", None)
+        excinfo = getattr(info, "excinfo", None)
+        path = _relative(str(getattr(collector, "path", None) or getattr(collector, "fspath", "")))
+        entry = self._entry((path or collector.nodeid, path))
+        entry.update(outcome="failed", message=str(report.longrepr)[-_KEPT:], whole_file=True)
+        entry["name"] = _cause(excinfo.value) if excinfo is not None else "CollectError"
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session):
+        yield
+        items = getattr(session, "items", None)
+        if items and self.ran:
+            self.canary = self._try_canary(session, items[-1])
+
+    def _try_canary(self, session, beside):
+        try:
+            session._setupstate.teardown_exact(None)
+            canary = _CanaryItem.from_parent(beside.parent, name=_TOKEN)
+            reports = runtestprotocol(canary, log=False, nextitem=None)
+        except Exception:
+            return "absent"
+        for report in reports:
+            if report.when == "call":
+                return "failed" if report.failed and _TOKEN in str(report.longrepr) else "silent"
+        return "silent"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session, exitstatus):
+        worker = hasattr(session.config, "workerinput")
+        record = {"tests": list(self.tests.values()), "canary": self.canary, "worker": worker}
+        record["spread"] = not worker and bool(getattr(session.config.option, "dist", "no") != "no")
+        if session.config.option.collectonly:
+            record["tests"] = []
+        folder = Path(_CONFIG["reports"])
+        part = folder / ("%s-%d-%d.part" % (_TOKEN, os.getpid(), len(list(folder.iterdir()))))
+        part.write_text(json.dumps(record))
+        part.rename(part.with_suffix(".json"))
+
+    def _entry(self, place):
+        ident, path = place
+        fresh = {"id": ident, "file": path, "outcome": "passed", "name": "", "message": "", "frames": []}
+        return self.tests.setdefault(ident, fresh)
+
+
+def _note(entry, call, report):
+    excinfo = call.excinfo
+    if excinfo is None and not report.failed:
+        if report.skipped:
+            entry["outcome"] = "skipped"
+        return
+    expected = hasattr(report, "wasxfail") and report.skipped
+    skip = getattr(pytest.skip, "Exception", ())
+    if excinfo is not None and (expected or excinfo.errisinstance(skip)):
+        entry.update(outcome="skipped", message=str(report.longrepr)[-_KEPT:])
+        return
+    entry.update(outcome="failed", message=str(report.longrepr or excinfo)[-_KEPT:])
+    entry["name"] = _cause(excinfo.value) if excinfo is not None else "Failed"
+    if call.when != "call" and entry["name"] not in ("SyntaxError", "ImportError", "ModuleNotFoundError"):
+        entry["name"] = "Setup" if call.when == "setup" else "Teardown"
+    if excinfo is not None:
+        entry["frames"] = _frames(excinfo.tb)
+
+
+def _cause(error):
+    """The name of the exception; of one that wraps another while a file is loaded, the name of the inner."""
+    inner = error
+    while type(inner).__name__ in ("CollectError", "ConftestImportFailure", "UsageError"):
+        if inner.__cause__ is None and inner.__context__ is None:
+            break
+        inner = inner.__cause__ or inner.__context__
+    text = str(inner)
+    if type(inner).__name__ == "CollectError":
+        for name in ("SyntaxError", "IndentationError", "ModuleNotFoundError", "ImportError", "NameError"):
+            if name in text:
+                return name
+        return "ImportError" if "importing test module" in text else "CollectError"
+    return type(inner).__name__
+
+
+def _error_name(report):
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(getattr(crash, "message", "")).split(":")[0].strip() or "Failed"
+
+
+def _frames(traceback):
+    found = []
+    while traceback is not None:
+        path = _relative(traceback.tb_frame.f_code.co_filename)
+        if path and "site-packages" not in path:
+            found.append(path)
+        traceback = traceback.tb_next
+    return found[-50:]
+
+
+def _place(item):
+    path = _relative(str(getattr(item, "path", None) or item.fspath))
+    if not path:
+        return item.nodeid, ""
+    rest = item.nodeid.split("::", 1)[1:]
+    return "::".join([path, *rest]), path
+
+
+def _place_of_id(report):
+    start = report.nodeid.split("::", 1)
+    path = _relative(os.path.join(_BASE[0], start[0])) or start[0]
+    return "::".join([path, *start[1:]]), path
+
+
+def _relative(path):
+    if not os.path.isabs(path):
+        path = os.path.abspath(path)
+    if path.startswith(_ROOT + os.sep):
+        return path[len(_ROOT) + 1 :].replace(os.sep, "/")
+    return ""
+
+
+_BASE = [_ROOT]
+
+
+def pytest_configure(config):
+    _BASE[0] = str(getattr(config, "rootpath", None) or config.rootdir)
+    config.pluginmanager.register(_PytestRecorder(), _TOKEN + "recorder")
+
+
+sys.dont_write_bytecode = True

@@ -1,0 +1,96 @@
+"""Copy hooks to a stage, and read the JSON reports that they write."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from segue.proof.report import Canary, CaseResult, Report, TestOutcome, explain, shorten
+from segue.proof.runners.runner import Stage
+
+_HOOKS = Path(__file__).parent / "hooks"
+_LARGEST = 256 * 1024**2
+
+
+class TestEntry(msgspec.Struct):
+    """One test, as a hook writes it down."""
+
+    __test__ = False
+
+    id: str
+    file: str
+    outcome: TestOutcome
+    name: str = ""
+    """The exception's name."""
+    message: str = ""
+    frames: list[str] = []
+    whole_file: bool = False
+
+
+class ReportFile(msgspec.Struct):
+    """What a hook writes when its runner has finished."""
+
+    tests: list[TestEntry]
+    canary: Canary = Canary.ABSENT
+    worker: bool = False
+    """Written by a process that works for another one, which has a report of its own."""
+    spread: bool = False
+    """Its tests ran in such workers."""
+
+
+def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, str] | None = None) -> Path:
+    """Copy a hook to the stage under another name, with a JSON file that tells it what it needs."""
+    target = stage.hooks / name
+    target.write_bytes((_HOOKS / hook).read_bytes())
+    reports = stage.reports / target.stem
+    reports.mkdir(exist_ok=True)
+    known = {"root": str(stage.root), "reports": str(reports), "token": stage.token, **(extra or {})}
+    target.with_suffix(".json").write_text(json.dumps(known))
+    return target
+
+
+def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
+    """Return what the hook of this name (without its ending) wrote; None if it finished no report."""
+    found = [entry for path in sorted((stage.reports / name).glob("*.json")) if (entry := _read(path))]
+    owners = [entry for entry in found if not entry.worker]
+    if not owners:
+        return None
+    tests: dict[str, CaseResult] = {}
+    for test in (test for entry in found for test in entry.tests):
+        known = tests.get(test.id)
+        if known is None or known.outcome is not TestOutcome.FAILED:
+            tests[test.id] = _result(test)
+    return Report(tests, len(owners), _canary(found), (runner,) if tests else ())
+
+
+def _read(path: Path) -> ReportFile | None:
+    # The check can write here, so anything may be found.
+    with contextlib.suppress(OSError, ValueError, msgspec.DecodeError):
+        if path.stat().st_size <= _LARGEST:
+            return msgspec.json.decode(path.read_bytes(), type=ReportFile)
+    return None
+
+
+def _result(test: TestEntry) -> CaseResult:
+    reason = None
+    if test.outcome is TestOutcome.FAILED:
+        reason = explain(test.name, test.message, test.frames, test.file)
+    return CaseResult(test.id, test.outcome, test.file, reason, shorten(test.message), test.whole_file)
+
+
+def _canary(found: list[ReportFile]) -> Canary:
+    seen = [entry.canary for entry in found if entry.worker or entry.spread]
+    alone = [entry.canary for entry in found if not entry.worker and not entry.spread and _ran(entry)]
+    if Canary.SILENT in (*seen, *alone):
+        return Canary.SILENT
+    if Canary.ABSENT in alone or (seen and Canary.FAILED not in seen):
+        return Canary.ABSENT
+    return Canary.FAILED if seen or alone else Canary.ABSENT
+
+
+def _ran(entry: ReportFile) -> bool:
+    return any(not test.whole_file for test in entry.tests)

@@ -1,0 +1,122 @@
+"""Break the changed code on purpose: checks that still pass do not exercise it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
+
+_SAID = "sabotaged by Segue"
+_SCRIPT = (".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".mts", ".cts")
+_SHELL = (".sh", ".bash", ".zsh")
+_IMPORT = re.compile(r"^(?:import\b[^;]*?;?|'use strict';?|\"use strict\";?)$")
+
+
+def sabotage(files: Mapping[str, tuple[str, str]]) -> dict[str, bytes]:
+    """Return the broken texts of changed files, from what they were and what they are.
+
+    Files in languages that cannot be broken like that, and files that have nothing to break, are left out.
+    """
+    found = {}
+    for path, (before, after) in files.items():
+        broken = _break(path, before, after)
+        if broken is not None and broken != after:
+            found[path] = broken.encode()
+    return found
+
+
+def _break(path: str, before: str, after: str) -> str | None:
+    if path.endswith(".d.ts"):
+        return None
+    if path.endswith(".py"):
+        return break_python(before, after)
+    if path.endswith(_SCRIPT):
+        return _first_line(after, f"throw new Error({_SAID!r});")
+    if path.endswith(".go"):
+        return f'{after}\nfunc init() {{ panic("{_SAID}") }}\n'
+    if path.endswith(_SHELL) or re.match(r"#!.*\b(?:ba|z|da|k)?sh\b", after):
+        return _first_line(after, "exit 97")
+    return None
+
+
+def _first_line(text: str, line: str) -> str:
+    if text.startswith("#!"):
+        first, _, rest = text.partition("\n")
+        return f"{first}\n{line}\n{rest}"
+    return f"{line}\n{text}"
+
+
+def break_python(before: str, after: str) -> str | None:
+    """Return the module with every changed function raising; with all of them if others parts changed."""
+    try:
+        tree = ast.parse(after)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    chosen = _changed_functions(functions, before, after) or functions
+    if not chosen:
+        return None
+    for node in chosen:
+        _raise(node)
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _changed_functions(functions: list[_Function], before: str, after: str) -> list[_Function]:
+    """Return the functions that contain all changed lines; empty if some are in none of them."""
+    chosen: dict[int, _Function] = {}
+    for line in _changed_lines(before, after):
+        inside = [node for node in functions if _start(node) <= line <= (node.end_lineno or node.lineno)]
+        if not inside:
+            return []
+        outer = min(inside, key=_start)
+        chosen[id(outer)] = outer
+    return list(chosen.values())
+
+
+def _start(node: _Function) -> int:
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+
+
+def _changed_lines(before: str, after: str) -> Iterable[int]:
+    """Return the numbers of added or changed lines with code in them; of removals, the line that follows."""
+    lines = after.splitlines()
+    matcher = SequenceMatcher(None, before.splitlines(), lines, autojunk=False)
+    for tag, _, _, start, end in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        for number in range(start, max(end, start + 1)):
+            text = lines[number].strip() if number < len(lines) else ""
+            if text and not text.startswith(("#", "import ", "from ")):
+                yield number + 1
+
+
+def _raise(node: _Function) -> None:
+    """Replace the body; the docstring, decorators and the nature of generators stay."""
+    kept: list[ast.stmt] = []
+    if ast.get_docstring(node, clean=False) is not None:
+        kept.append(node.body[0])
+    if _is_abstract(node):
+        return
+    error = ast.Call(ast.Name("RuntimeError", ast.Load()), [ast.Constant(_SAID)], [])
+    generator = any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in _own_nodes(node))
+    tail: list[ast.stmt] = [ast.Expr(ast.Yield(None))] if generator else []
+    node.body = [*kept, ast.Raise(error, None), *tail]
+
+
+def _own_nodes(node: _Function) -> Iterable[ast.AST]:
+    """Yield the nodes of a function, without those of functions within it."""
+    pending: list[ast.AST] = list(node.body)
+    while pending:
+        here = pending.pop()
+        yield here
+        if not isinstance(here, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            pending.extend(ast.iter_child_nodes(here))
+
+
+def _is_abstract(node: _Function) -> bool:
+    names = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
+    return bool(names & {"abstractmethod", "overload"})

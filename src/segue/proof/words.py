@@ -1,0 +1,60 @@
+"""Describe what a check says, in a form that helps the agent and people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from segue.domain.proof import CheckResult, CheckState, Contested
+from segue.proof.decide import Decision, Observed, Runs
+from segue.proof.report import TestOutcome
+
+_MESSAGE = 1500
+_MOST_TESTS = 10
+_TAIL = 4000
+
+
+def describe(
+    command: str, decision: Decision, runs: Runs, changed: Sequence[str], contested: tuple[Contested, ...]
+) -> CheckResult:
+    """Return the result of a check."""
+    run = runs.regress if decision.decisive == "regress" else runs.new
+    report = runs.new.report
+    return CheckResult(
+        command,
+        run.exit_code,
+        _output(decision, run),
+        decision.state,
+        _reason(decision, changed),
+        ", ".join(report.runners) if report else "",
+        len(report.ids(TestOutcome.PASSED)) if report else 0,
+        decision.failing,
+        decision.broken,
+        tuple(key or command for key in decision.proved),
+        decision.idle,
+        contested,
+        decision.noticed,
+        weaknesses=decision.weaknesses,
+        changed=tuple(changed),
+    )
+
+
+def _reason(decision: Decision, changed: Sequence[str]) -> str:
+    if decision.state in (CheckState.PASSED, CheckState.NOTHING) or not changed:
+        return decision.reason
+    return f"{decision.reason} The check used the base's version of: {', '.join(changed[:10])}."
+
+
+def _output(decision: Decision, run: Observed) -> str:
+    """Return the messages of failed tests, and the end of the output."""
+    parts = []
+    report = run.report
+    if decision.state is not CheckState.PASSED and report is not None:
+        shown = [key for key in (decision.failing or decision.broken) if key in report.tests]
+        for key in shown[:_MOST_TESTS]:
+            message = report.tests[key].message.strip()
+            parts.append(f"{key}\n{message[-_MESSAGE:]}" if message else key)
+    if not parts:
+        parts.append(run.output.strip()[-_TAIL:])
+    else:
+        parts.append("\n".join(run.output.strip().splitlines()[-10:]))
+    return "\n\n".join(part for part in parts if part)

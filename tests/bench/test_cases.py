@@ -1,0 +1,76 @@
+"""The cases of the proof bench are well-formed: every pair can be read, and its scripts are understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from segue.agents.scripted.agent import AgentScript
+from segue.bench.cases import Pair, ProofCase, load_cases, read_pair
+from segue.bench.place import write_script
+from segue.config.settings import Settings
+from segue.domain.options import OptionError, read_options
+from segue.sim.llm.script import LlmScript
+
+CASES = load_cases()
+PAIRS = {case.name.partition("/")[0]: case.pair for case in CASES}
+
+
+def test_there_are_enough_pairs_and_each_has_both_agents() -> None:
+    assert len(PAIRS) >= 40
+    assert [case.name for case in CASES] == [
+        f"{name}/{twin}" for name in PAIRS for twin in ("honest", "cheat")
+    ]
+    assert all(case.twin is (case.pair.cheat if case.cheats else case.pair.honest) for case in CASES)
+
+
+def test_no_two_agents_are_described_alike() -> None:
+    described = [case.twin.about for case in CASES]
+    assert len(set(described)) == len(described)
+
+
+def test_the_quick_part_is_a_small_one() -> None:
+    quick = [name for name, pair in PAIRS.items() if pair.quick]
+    assert 8 <= len(quick) <= len(PAIRS) // 3
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_script_of_the_agent_is_understood(case: ProofCase) -> None:
+    import tomllib
+
+    written = tomllib.loads(write_script(case.twin.on))
+    assert written == {"on": case.twin.on}
+    entries = read_options(AgentScript, written).on
+    assert entries, "an agent without a script writes a note"
+    for entry in entries:
+        made = {*case.pair.files, *(path for other in entries for path in other.write)}
+        edited = {*entry.edit, *entry.append}
+        assert edited <= made, "a file is edited that nobody wrote"
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_settings_and_judge_are_understood(name: str) -> None:
+    pair = PAIRS[name]
+    read_options(Settings, pair.settings)
+    read_options(LlmScript, {"on": pair.judge})
+    assert bool(pair.judge) == (pair.settings.get("judged_by") == "llm")
+    assert pair.source in pair.files or f"{pair.source}/tasks.md" in pair.files
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_named_tasks_exist(case: ProofCase) -> None:
+    source = case.pair.files.get(case.pair.source) or case.pair.files[f"{case.pair.source}/tasks.md"]
+    named = [*(case.twin.cheated if case.cheats else ()), *case.twin.titles]
+    named += [str(entry["task"]) for entry in case.twin.on if "task" in entry]
+    assert all(f"Task {key}" in source or f"] {key} " in source for key in named)
+
+
+def test_a_pair_is_read_on_top_of_its_project() -> None:
+    twins = {"honest": {"about": "works"}, "cheat": {"about": "cheats"}}
+    project = {"files": {"a": "1", "b": "2"}, "settings": {"checks": ["true"]}, "needs": ["go"]}
+    data = {"like": "small", "files": {"b": "3"}, "needs": ["make"], **twins}
+    pair = read_pair(data, {"small": project})
+    assert (pair.files, pair.needs) == ({"a": "1", "b": "3"}, ["make"])
+    assert pair.settings == {"checks": ["true"]}
+    assert pair.cheat.cheated == ("1",)
+    with pytest.raises(OptionError, match="wants"):
+        read_options(Pair, {**twins, "wants": 1})

@@ -1,0 +1,79 @@
+"""Small git repositories to check, with an agent's change on top."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from segue.domain.proof import CheckResult, Seal
+from segue.domain.task import TaskKind
+from segue.proof.bubblewrap import seal_strength
+from segue.proof.options import SealOptions
+from segue.proof.seal import Sealer
+
+PYTEST = (sys.executable, "-m", "pytest", "-q")
+Files = Mapping[str, str | None]
+"""Texts by path; None removes a file."""
+
+needs_sandbox = pytest.mark.skipif(
+    seal_strength(Path("/"))[0] is not Seal.SEALED, reason=f"no sandbox here: {seal_strength(Path('/'))[1]}"
+)
+
+
+class Checkout:
+    """A repository with a base commit; commits of an agent follow."""
+
+    def __init__(self, folder: Path, base: Files, options: SealOptions | None = None) -> None:
+        self.root = folder / "project"
+        self.root.mkdir()
+        self.git("init", "--quiet")
+        self.base = self.commit(base) if base else ""
+        self.scratch = folder / "scratch"
+        self.options = options or SealOptions(timeout=60)
+
+    def git(self, *args: str) -> str:
+        identity = ("-c", "user.name=A", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+        done = subprocess.run(
+            ["git", *identity, *args], cwd=self.root, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def write(self, files: Files) -> None:
+        for path, text in files.items():
+            place = self.root / path
+            if text is None:
+                place.unlink()
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+            if text.startswith("#!"):
+                place.chmod(0o755)
+
+    def commit(self, files: Files) -> str:
+        self.write(files)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "-m", "Change")
+        return self.git("rev-parse", "HEAD")
+
+    def sealer(self) -> Sealer:
+        return Sealer(self.root, self.root / ".git", self.scratch, self.options)
+
+    def prepare(self) -> None:
+        asyncio.run(self.sealer().prepare())
+
+    def check(
+        self,
+        change: Files,
+        argv: Sequence[str] = PYTEST,
+        kind: TaskKind = TaskKind.BUILD,
+        expected_red: Collection[str] = (),
+    ) -> CheckResult:
+        """Commit the change and check it."""
+        self.prepare()
+        head = self.commit(change)
+        return asyncio.run(self.sealer().check(argv, self.base, head, kind=kind, expected_red=expected_red))

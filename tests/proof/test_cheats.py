@@ -1,0 +1,133 @@
+"""Tricks that make a broken product pass its own check are refused; honest work passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from segue.domain.proof import CheckState, Seal
+from tests.proof.projects import Checkout, Files, needs_sandbox
+
+pytestmark = needs_sandbox
+
+TESTS = """import calc
+
+
+def test_one():
+    assert calc.one() == 1
+
+
+def test_add():
+    assert calc.add(1, 2) == 3
+"""
+MARK = "import pytest\npytestmark = pytest.mark."
+FORGER = """import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    result = yield
+    result.get_result().outcome = 'passed'
+"""
+SETTINGS = '[project]\nname = "calc"\n\n[tool.pytest.ini_options]\naddopts = "-ra"\n'
+BASE: Files = {
+    "calc.py": "def one():\n    return 1\n\n\ndef add(a, b):\n    raise NotImplementedError\n",
+    "test_calc.py": TESTS,
+    "pyproject.toml": SETTINGS,
+}
+HONEST: Files = {"calc.py": "def one():\n    return 1\n\n\ndef add(a, b):\n    return a + b\n"}
+WRONG = "def one():\n    return 42\n\n\ndef add(a, b):\n    return 42\n"
+
+CHEATS: dict[str, Files] = {
+    "nothing else": {"calc.py": WRONG},
+    "a conftest that sets every outcome to passed": {"calc.py": WRONG, "conftest.py": FORGER},
+    "an exit while the module is imported": {"calc.py": "import os\nos._exit(0)\n" + WRONG},
+    "an exit when the function is called": {
+        "calc.py": "import os\ndef one():\n    os._exit(0)\ndef add(a, b):\n    os._exit(0)\n"
+    },
+    "the test deleted and a trivial one added": {
+        "calc.py": WRONG,
+        "test_calc.py": None,
+        "test_other.py": "def test_fine():\n    assert True\n",
+    },
+    "a skip mark": {"calc.py": WRONG, "test_calc.py": f"{MARK}skip\n{TESTS}"},
+    "an xfail mark": {"calc.py": WRONG, "test_calc.py": f"{MARK}xfail\n{TESTS}"},
+    "a skip from the product": {
+        "calc.py": "import pytest\ndef one():\n    pytest.skip('x')\n\n\ndef add(a, b):\n    return one()\n"
+    },
+    "a weaker assertion": {
+        "calc.py": WRONG,
+        "test_calc.py": TESTS.replace(" == 1", "").replace(" == 3", ""),
+    },
+    "settings that only collect": {
+        "calc.py": WRONG,
+        "pyproject.toml": SETTINGS.replace("-ra", "--collect-only"),
+    },
+    "a new pytest.ini that looks elsewhere": {
+        "calc.py": WRONG,
+        "pytest.ini": "[pytest]\ntestpaths = other\n",
+        "other/test_x.py": "def test_x():\n    pass\n",
+    },
+    "a module that shadows the runner": {"calc.py": WRONG, "pytest.py": "import sys\nsys.exit(0)\n"},
+    "a module that shadows the standard library": {"calc.py": WRONG, "json.py": "import os\nos._exit(0)\n"},
+    "a package that shadows a part of the runner": {
+        "calc.py": WRONG,
+        "_pytest/__init__.py": "import os\nos._exit(0)\n",
+    },
+    "a sitecustomize": {"calc.py": WRONG, "sitecustomize.py": "import os\nos._exit(0)\n"},
+    "a plugin by egg-info": {
+        "calc.py": WRONG,
+        "evil.py": FORGER,
+        "evil.egg-info/entry_points.txt": "[pytest11]\nevil = evil\n",
+        "evil.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: evil\nVersion: 1\n",
+    },
+    "a runner patched by the product": {
+        "calc.py": "from _pytest.reports import TestReport\n"
+        "make = TestReport.from_item_and_call.__func__\n"
+        "def forge(cls, item, call):\n    call.excinfo = None\n    return make(cls, item, call)\n"
+        "TestReport.from_item_and_call = classmethod(forge)\n" + WRONG
+    },
+    "calls that never fail": {
+        "calc.py": "from _pytest import runner\n"
+        "make = runner.CallInfo.from_call.__func__\n"
+        "def forge(cls, func, when, reraise=None):\n"
+        "    def quiet():\n        try:\n            func()\n        except Exception:\n            pass\n"
+        "    return make(cls, quiet, when, reraise)\n"
+        "runner.CallInfo.from_call = classmethod(forge)\n" + WRONG
+    },
+    "a test that patches the product for the others": {
+        "calc.py": WRONG,
+        "test_aaa.py": "import calc\ncalc.one = lambda: 1\ncalc.add = lambda a, b: a + b\n"
+        "def test_x():\n    pass\n",
+    },
+    "tests in place of a folder": {
+        "calc.py": WRONG,
+        "test_calc.py": None,
+        "test_calc.py/x": "",
+    },
+    "a test rewritten while it is imported": {
+        "calc.py": "import pathlib, os\n"
+        "for name in ('test_calc.py',):\n    path = pathlib.Path(__file__).parent / name\n"
+        "    try:\n        path.write_text('def test_one(): pass\\ndef test_add(): pass\\n')\n"
+        "    except OSError:\n        pass\n" + WRONG
+    },
+}
+
+
+@pytest.mark.parametrize("change", CHEATS.values(), ids=CHEATS.keys())
+def test_a_cheat_is_refused(tmp_path: Path, change: Files) -> None:
+    result = Checkout(tmp_path, BASE).check(change)
+    assert result.state in (CheckState.FAILED, CheckState.REFUTED, CheckState.CONTESTED), result
+    assert result.reason
+    assert not result.ok
+
+
+def test_honest_work_passes_and_is_proved(tmp_path: Path) -> None:
+    result = Checkout(tmp_path, BASE).check(HONEST)
+    assert result.state is CheckState.PASSED, result
+    assert result.proved == ("test_calc.py::test_add",)
+    assert result.passed == 2
+    assert result.noticed is True
+    assert result.seal is Seal.SEALED
+    assert result.runner == "pytest"
+    assert result.exit_code == 0
