@@ -16,8 +16,15 @@ from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain
 from segue.ports import Source, Store
 from segue.runtime.app import App
-from segue.runtime.plan import RunPlan, check_chains, plan_run, replan_run
-from segue.runtime.wiring import drop_unready, make_building, make_chains, make_judging, make_reviewing
+from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
+from segue.runtime.wiring import (
+    check_programs,
+    drop_unready,
+    make_building,
+    make_chains,
+    make_judging,
+    make_reviewing,
+)
 from segue.system.files import exclusive, private_folder
 from segue.system.git.repository import Repository, new_repository
 from segue.system.git.worktree import Worktree, branch_of, no_commit, unmerged
@@ -130,7 +137,8 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
     check_chains(chains, settings.limits.budget())
     cloud = chains[Role.EXECUTE][0].agent.can.cloud
     reviewing = make_reviewing(app, services, cloud) if plan.flow.has("review") else None
-    judging = make_judging(plan.judge, app, services) if plan.judge else None
+    judging = make_judging(judges_of(plan.judge), app, services) if plan.judge else None
+    check_programs(app)
     building = make_building(app, plan.source.outline, services)
     if cloud and await repo.remote_url() is None:
         raise WorkspaceError(
