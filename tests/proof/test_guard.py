@@ -14,7 +14,7 @@ import pytest
 from segue.domain.failure import FailureKind
 from segue.domain.task import Notice, Task, TaskKind, TaskList, TaskStatus
 from segue.proof.contract import Contract, ContractFile, with_sections
-from segue.proof.guard import LaunchGuard
+from segue.proof.guard import LaunchGuard, settle_settings
 from segue.system.git.guard import GitGuard
 from segue.system.git.repository import Repository
 
@@ -222,7 +222,7 @@ OWN = Task("T001", "First", "First", kind=TaskKind.BUILD)
         (PLAN.replace("- [ ] T002", "- [x] T002"), ["marked T002 as done"]),
         (PLAN.replace("Third", "Nothing"), ["rewrote T003"]),
         ("- [x] T001 First\n", ["removed T002, T003"]),
-        ("nonsense", ["removed T001, T002, T003"]),
+        ("nonsense", ["added", "removed T001, T002, T003"]),
         (PLAN.replace("- [ ] T001", "- [x] T001"), []),
     ],
 )
@@ -299,3 +299,21 @@ def test_looking_runs_nothing(repo: Path, tmp_path: Path) -> None:
     git(repo, "config", "alias.status", f"!touch {trap}")
     guard_of(repo, tmp_path / "kept").look()
     assert not trap.exists()
+
+
+def test_settings_changed_in_a_launch_that_was_cut_off_are_put_back_before_anybody_reads_them(
+    tmp_path: Path, plan: Path
+) -> None:
+    settings = tmp_path / "segue.toml"
+    settings.write_text('checks = ["pytest -q"]\n')
+    folder = tmp_path / "guard"
+    files = (ContractFile(plan, "tasks"), ContractFile(settings, "settings"))
+    guard = LaunchGuard(folder, None, Contract(folder / "kept", files, lambda: read_plan(plan)))
+    guard.before("task/1/execute/1")
+    settings.write_text('checks = ["true"]\n')
+    assert "segue.toml" in settle_settings(folder)
+    assert settings.read_text() == 'checks = ["pytest -q"]\n'
+    asyncio.run(guard.after("task/1/execute/1", OWN, "run/1"))
+    settings.write_text('checks = ["make check"]\n')
+    assert settle_settings(folder) == "", "a person changed them between two launches"
+    assert settings.read_text() == 'checks = ["make check"]\n'

@@ -28,6 +28,7 @@ EXAMPLES = {
     "source_kind": "planfile",
     "repo": ".",
     "judged_by": "agent",
+    "require": "checked",
     "max_consecutive_task_failures": 3,
     "state_dir": ".segue",
     "database_url": "postgresql://…",

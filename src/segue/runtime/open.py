@@ -15,6 +15,7 @@ from segue.domain.workspace import Snapshot
 from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain
 from segue.ports import Source, Store
+from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
 from segue.runtime.wiring import (
@@ -101,6 +102,8 @@ async def open_run(
     with app.store(read_only=True) as known:
         last = _last(known, source.key)
     run = _unfinished(last)
+    if run is not None:
+        _refuse_changed_settings(app, run)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
         yield None
         return
@@ -127,6 +130,13 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*said, *warnings, words)))
         yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree)
+
+
+def _refuse_changed_settings(app: App, run: Run) -> None:
+    """Refuse to continue with settings that an agent changed before its launch was cut off."""
+    settled = settle_settings(app.guard_folder(run.id))
+    if settled:
+        raise UsageError(settled, kept="Nothing was started.", hint="Give the command again")
 
 
 async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]]:

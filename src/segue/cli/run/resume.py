@@ -27,6 +27,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from segue.cli.runs import find_run
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
+    from segue.proof.guard import settle_settings
     from segue.runtime.open import reopen_run
 
     app = settings.load()
@@ -47,6 +48,9 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
             kept="Nothing was changed.",
             hint="List the runs: segue status",
         )
+    settled = settle_settings(app.guard_folder(run.id))
+    if settled:
+        output.warn(settled)
     app = settings.load_for(run)
 
     async def proceed() -> int:
