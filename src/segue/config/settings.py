@@ -22,6 +22,7 @@ from segue.domain.options import (
     Text,
 )
 from segue.domain.proof import Level
+from segue.domain.scenario import Scenario
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.notify.options import NotifySettings
@@ -130,6 +131,8 @@ class RoleSettings(Options, frozen=True):
     """Who does the work, and fixes it when it is sent back."""
     address: AgentNames | None = None
     """Who addresses review findings; `execute` if unset."""
+    test: AgentNames | None = None
+    """Who writes independent tests; if unset, the agents of `execute`, those to fall back on first."""
     verify: AgentNames | None = None
     """Who judges, when an agent does."""
     research: AgentNames | None = None
@@ -223,6 +226,17 @@ class FlowSettings(Options, frozen=True):
     """The phases of each task, in their order."""
 
 
+class ProofSettings(Options, frozen=True):
+    """Evidence beyond the checks: see docs/proof.md."""
+
+    independent: bool = False
+    """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
+    mutants: NonNegative = 0
+    """How many mutants of the changed Python lines to try per task, as supporting evidence; 0: none."""
+    scenarios: tuple[Scenario, ...] = ()
+    """What the finished program must do: commands or HTTP requests, with what must come out."""
+
+
 class Settings(Options, frozen=True):
     """All settings."""
 
@@ -294,6 +308,7 @@ class Settings(Options, frozen=True):
     """Where Segue keeps its files; the user's state folder if unset."""
     database_url: Secret | None = None
     """`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."""
+    proof: ProofSettings = ProofSettings()
     roles: RoleSettings = RoleSettings()
     store: StoreSettings = StoreSettings()
     gc: GcSettings = GcSettings()
