@@ -12,22 +12,21 @@ from typing import Any, Literal
 import msgspec
 
 from segue.domain.options import Options
-from segue.sim.script import Deck, check_pattern, equals, matches
+from segue.sim.script import Deck, check_pattern, equals, matches, read_block
 
 JudgeRule = dict[str, str | bool]
 """Criterion key → the regular expression that must be found, or the answer; `default` for others."""
 
-_BLOCK = r"<<<{label} (?P<code>[0-9a-f]{{16,}})>>>\n(?P<text>.*?)\n<<<end of {label} (?P=code)>>>"
 _NO_QUOTE = "(the evidence shows nothing to quote)"
 
 
 def judge(rule: JudgeRule, users: Sequence[str]) -> dict[str, Any] | None:
     """Return the verdict on the newest message that asks for one; None if there is none."""
     for text in reversed(users):
-        criteria = _block("criteria", text)
+        criteria = read_block("criteria", text)
         if criteria is not None:
-            shown = _block("diff", text) or ""
-            entries = [_entry(rule, key, shown, _block("checks", text) or "") for key in _keys(criteria)]
+            shown = read_block("diff", text) or ""
+            entries = [_entry(rule, key, shown, read_block("checks", text) or "") for key in _keys(criteria)]
             answer = {"criteria": entries, "reasoning": "The diff was searched for regular expressions."}
             return {**answer, **_choose_action(entries)} if '"action"' in text else answer
     return None
@@ -68,11 +67,6 @@ def _keys(criteria: str) -> list[str]:
         if isinstance(found, dict) and "key" in found:
             keys.append(str(found["key"]))
     return keys
-
-
-def _block(label: str, text: str) -> str | None:
-    found = re.search(_BLOCK.format(label=label), text, re.DOTALL)
-    return found["text"] if found else None
 
 
 LlmApi = Literal["chat", "responses", "messages", "gemini"]
