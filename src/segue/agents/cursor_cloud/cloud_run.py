@@ -128,7 +128,8 @@ class CloudRun:
         over = False
         try:
             started = await starter.start(self.job.session)
-            yield _start_event(started)
+            ref = started.ref
+            yield AgentStarted("cursor-cloud", ref.agent, ref.run, ref.url, started.adopted)
             watch = await self._make_watch(started, reader, deadline)
             async with aclosing(watch.events()) as seen:
                 async for event in seen:
@@ -267,8 +268,3 @@ class CloudRun:
         except OSError:
             return ""
         return word if word in BY_US else ""
-
-
-def _start_event(started: StartedRun) -> Event:
-    ref = started.ref
-    return AgentStarted("cursor-cloud", ref.agent, ref.run, ref.url, started.adopted)

@@ -69,7 +69,8 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
         _edit(entry, names)
     if entry.get("orphan"):
         leave_orphan()
-    _print_line(type="usage", **_read_usage(entry, prompt, text))
+    guess = {"input_tokens": len(prompt) // 4, "output_tokens": len(text) // 4, "cost_usd": 0.0}
+    _print_line(type="usage", **{**guess, **entry.get("usage", {})})
     if "limit" in entry:
         _print(fill(entry["limit"], names) + "\n")
         return code
@@ -149,11 +150,6 @@ def _commit(message: str) -> None:
     subprocess.run(["git", "add", "--all"], check=True, capture_output=True)
     subprocess.run(["git", *who, "commit", "--quiet", "-m", message], check=True, capture_output=True)
     _print_line(type="tool", name="Bash", input={"command": f"git commit -m {message!r}"})
-
-
-def _read_usage(entry: dict[str, Any], prompt: bytes, text: str) -> dict[str, Any]:
-    guess = {"input_tokens": len(prompt) // 4, "output_tokens": len(text) // 4, "cost_usd": 0.0}
-    return {**guess, **entry.get("usage", {})}
 
 
 def _print_line(**line: Any) -> None:

@@ -28,14 +28,11 @@ def judge(rule: JudgeRule, users: Sequence[str]) -> dict[str, Any] | None:
             shown = read_block("diff", text) or ""
             entries = [_entry(rule, key, shown, read_block("checks", text) or "") for key in _keys(criteria)]
             answer = {"criteria": entries, "reasoning": "The diff was searched for regular expressions."}
-            return {**answer, **_choose_action(entries)} if '"action"' in text else answer
+            if '"action"' not in text:
+                return answer
+            action = "PROCEED" if all(entry["met"] for entry in entries) else "RETRY"
+            return {**answer, "action": action, "request": "", "caveats": []}
     return None
-
-
-def _choose_action(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what should follow, for a judge that is asked for it."""
-    action = "PROCEED" if all(entry["met"] for entry in entries) else "RETRY"
-    return {"action": action, "request": "", "caveats": []}
 
 
 def _entry(rule: JudgeRule, key: str, diff: str, checks: str) -> dict[str, Any]:
