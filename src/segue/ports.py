@@ -304,6 +304,9 @@ class Workspace(Protocol):
     async def tree(self, now: Snapshot) -> str:
         """Return everything that is there now as the id of a git tree or commit."""
 
+    async def tree_of(self, commit: str) -> str:
+        """Return the id of what a commit contains, as `tree` would."""
+
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None if there was nothing to commit."""
 

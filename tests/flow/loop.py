@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +16,10 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome, Usage
+from segue.domain.proof import CheckResult
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec
-from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Verdict
 from segue.flow.context import Checking, Judging, Policy, Reviewing, RunContext
 from segue.flow.launch import ChosenAgent, Launcher
@@ -212,14 +213,21 @@ class Loop:
                     policy=self.policy,
                     launcher=Launcher(journal, self.view, budget=self.budget, attempts=self.attempts),
                     view=self.view,
-                    checking=Checking(self.checks, _run_check),
+                    checking=Checking(self.checks, self.run_check),
                     reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail")
                     if self.reviewer
                     else None,
-                    judging=Judging(self.judge, no_verdict) if self.judge else None,
+                    judging=Judging((self.judge,), no_verdict) if self.judge else None,
                 )
             finally:
                 await store.close(journal)
+
+    async def run_check(
+        self, argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
+    ) -> CheckResult:
+        """Run a check in the work tree itself: these tests are not about the seal."""
+        done = subprocess.run(list(argv), cwd=self.repo, capture_output=True, text=True, check=False)
+        return CheckResult(" ".join(argv), done.returncode, done.stdout + done.stderr)
 
     def _row(self, store: Store) -> Run:
         if not self.run_id:
@@ -234,8 +242,3 @@ class Loop:
         """The steps of the run, all generations."""
         with self.store() as store:
             return [f"{step.key}#{step.gen}" for step in store.steps(self.run_id)]
-
-
-async def _run_check(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
-    done = subprocess.run(list(argv), cwd=folder, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr

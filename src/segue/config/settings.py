@@ -22,6 +22,7 @@ from segue.domain.options import (
     Secret,
     Text,
 )
+from segue.domain.proof import Level
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.notify.options import NotifySettings
@@ -229,14 +230,30 @@ class Settings(Options, frozen=True):
     verify: Literal["task", "strict"] = "task"
     """`strict` judges every task of a story by all of its scenarios; `task` does so at the story's last open
     task."""
-    judged_by: str | None = None
-    """Who decides whether a task is done: a model, an agent in the role `verify` (each with the checks), or
-    the checks alone. If unset: an agent in the flow `build`, else a model."""
+    judged_by: AgentNames | None = None
+    """Who decides whether a task is done: a model (`llm`), an `agent` in the role `verify` (each with the
+    checks), the `checks` alone, or a list of those who must all agree. If unset: an agent in the flow
+    `build`, else a model."""
+    require: Level | None = None
+    """The least proof a task needs: `changed`, `judged`, `checked`, `tested`, `independent` or `held`; if
+    unset, nothing may speak against it."""
     kinds: dict[str, TaskKindName] = {}
     """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
     other tasks are recognised."""
     checks: Commands = Commands()
     """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
+    control_files: tuple[str, ...] = ()
+    """More files that decide whether checks pass (globs): checks use them as they were before the task."""
+    known_failures: tuple[str, ...] = ()
+    """Tests that may fail (globs of their ids), because they did before."""
+    check_setup: Commands = Commands()
+    """Commands that make a clean tree ready for the checks, e.g. `["npm ci"]`; they may use the network."""
+    check_teardown: Commands = Commands()
+    """Commands that run after each check."""
+    check_network: bool = False
+    """Let checks use the network."""
+    check_timeout: Seconds = 1800
+    """Seconds one run of a check may take."""
     smoke: dict[BuildPhaseName, Commands] = {}
     """More checks for the steps of a build phase: `setup`, `schema`, `backend`, `frontend`, `testing`,
     `deployment`."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from segue.domain.events import Event
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding
-from segue.domain.proof import CheckResult
+from segue.domain.proof import CheckResult, Level
 from segue.domain.role import Role
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Verdict
@@ -32,6 +32,8 @@ class Policy:
     """Whether the next task is run when one needs a human."""
     max_failures: int | None = None
     """Failed tasks in a row after which the run stops all the same."""
+    require: Level | None = None
+    """The least level of proof that a task must reach; None: what the checks and the judge say is enough."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
     """The kinds that the user gave to tasks, by key or pattern."""
     resolutions: int = 2
@@ -71,12 +73,21 @@ Examine = Callable[[Path], Awaitable[Examination | None]]
 """Examines a folder; None when it does not apply."""
 
 
+class RunCheck(Protocol):
+    """Runs a check on a tree, out of the agent's reach."""
+
+    async def __call__(
+        self, argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
+    ) -> CheckResult:
+        """Compare the tree `head` with `base`, which a task began with; `expected_red` tests may fail."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checking:
     """The commands whose failure keeps a task from being done."""
 
     commands: tuple[tuple[str, ...], ...]
-    run: RunCommand
+    run: RunCheck
     smoke: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Further checks for the steps of a build phase."""
     examine: Examine | None = None
@@ -94,10 +105,12 @@ Raises UnusableAnswer.
 class Judging:
     """Who decides whether a task is done."""
 
-    judge: Judge | None
-    """None: an agent judges, in the role `verify`."""
+    judges: tuple[Judge | None, ...]
+    """All of them must agree. None: an agent judges, in the role `verify`."""
     read: ReadVerdict
     """Reads the answer of an agent that judges."""
+    decides_contests: bool = True
+    """Whether they can say if a task asks for a changed test; the checks themselves cannot."""
 
 
 @dataclass(frozen=True, slots=True)

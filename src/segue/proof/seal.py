@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,13 +28,18 @@ from segue.system.files import private_folder, write_atomic
 
 _CONTESTED_BYTES = 20 * 1024
 _NOTHING_RAN = Observed(None)
+Redact = Callable[[str], str]
+"""Removes secrets from a text that is kept."""
 
 
 class Sealer:
     """Runs the checks of one run."""
 
-    def __init__(self, root: Path, git_dir: Path, scratch: Path, options: SealOptions) -> None:
+    def __init__(
+        self, root: Path, git_dir: Path, scratch: Path, options: SealOptions, redact: Redact = str
+    ) -> None:
         """Know the work tree, its git folder, and a folder for what is kept between processes."""
+        self._redact = redact
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._objects = SealedObjects(git_dir, scratch)
         self._inputs: Inputs | None = None
@@ -67,7 +72,7 @@ class Sealer:
         changed, fresh, distrust = await asyncio.to_thread(self._dependencies, after)
         place.folders, place.distrust_compiled = (*self._inputs.folders, *fresh), distrust
         examination = SealedCheck(
-            tuple(argv), comparison, place, self._options, kind, frozenset(expected_red)
+            tuple(argv), comparison, place, self._options, kind, frozenset(expected_red), self._redact
         )
         cache = self._scratch / "base" / f"{self._key(argv, base)}.json"
         result = await examination.run(cache, base)
@@ -109,7 +114,9 @@ class SealedCheck:
         options: SealOptions,
         kind: TaskKind,
         expected_red: frozenset[str],
+        redact: Redact,
     ) -> None:
+        self._redact = redact
         self._argv, self._comparison, self._place = argv, comparison, place
         self._options, self._kind, self._expected_red = options, kind, expected_red
         self._armed: tuple[Runner, ...] = ()
@@ -136,7 +143,7 @@ class SealedCheck:
         seen = await self._calibrate(Recipe("base", "base")) if base else _NOTHING_RAN
         if base:
             private_folder(cache.parent)
-            write_atomic(cache, msgspec.json.encode(seen))
+            write_atomic(cache, self._redact(msgspec.json.encode(seen).decode()).encode())
         return seen
 
     async def _calibrate(self, recipe: Recipe) -> Observed:

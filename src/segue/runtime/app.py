@@ -78,6 +78,10 @@ class App:
         """Return the private folder where the supervisor of a run keeps what its agents print."""
         return private_folder(private_folder(self.state_dir / "runs") / run_id)
 
+    def guard_folder(self, run_id: str) -> Path:
+        """Return where a run keeps what its agents must not touch."""
+        return self.run_folder(run_id) / "guard"
+
     def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
         settings = self.loaded.settings

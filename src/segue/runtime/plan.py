@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from segue.config.settings import Settings
 from segue.domain.budget import Budget
 from segue.domain.errors import UsageError
 from segue.domain.kinds.recognise import with_kinds
+from segue.domain.proof import Level
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
@@ -71,6 +73,7 @@ class RunPlan:
             max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
             resolutions=most,
+            require=settings.require,
         )
 
     def spec(self, repo: Path, run: Run | None = None) -> RunSpec:
@@ -122,9 +125,11 @@ def _plan(
         raise UsageError(
             'The judge looks at commits, but commit = "never".', hint='Set commit = "task" or "phase"'
         )
-    if judge == "checks" and not (settings.checks or settings.smoke):
+    panel = judges_of(judge)
+    if "checks" in panel and not (settings.checks or settings.smoke):
         raise UsageError('judged_by = "checks", but there are no checks.', hint='Set checks = ["pytest -q"]')
-    roles = roles_of(flow, source.outline is not None, judge == "agent", settings.search.service is None)
+    check_required(settings, panel)
+    roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
 
@@ -164,6 +169,31 @@ def judge_name(app: App, source: Source) -> str:
     """Return who verifies: what was chosen, or an agent where agents do everything, or a model."""
     settings = app.loaded.settings
     return settings.judged_by or ("agent" if source.outline is not None or settings.roles.verify else "llm")
+
+
+def judges_of(named: str | None) -> tuple[str, ...]:
+    """Return the judges of a run by name; none when nobody judges."""
+    return tuple(name.strip() for name in named.split(",")) if named else ()
+
+
+def check_required(settings: Settings, panel: Sequence[str]) -> None:
+    """Refuse a level of proof that the run cannot reach as it is configured."""
+    required = settings.require
+    if required is None or required is Level.CHANGED:
+        return
+    checks = bool(settings.checks or settings.smoke)
+    if required is Level.ACCEPTED:
+        raise UsageError('require = "accepted" cannot be reached by a run: only a person can accept a task.')
+    if required is Level.JUDGED and not checks and set(panel) <= {"checks"}:
+        raise UsageError(
+            'require = "judged" cannot be reached: nobody judges, and there are no checks.',
+            hint='Set judged_by = "llm" or judged_by = "agent"',
+        )
+    if required.rank >= Level.CHECKED.rank and not checks:
+        raise UsageError(
+            f'require = "{required}" cannot be reached: there are no checks.',
+            hint='Set checks = ["pytest -q"], or require less',
+        )
 
 
 def find_flow(app: App, source: Source) -> Flow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from segue.config.settings import FinalSettings
@@ -21,6 +21,7 @@ from segue.runtime.open import OpenRun
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
 from segue.system.git.branches import LocalBranches, RemoteBranches
+from segue.system.git.delivery import missing_from_clone
 from segue.system.git.worktree import WorktreeResult
 from segue.system.interrupts import on_interrupt
 from segue.system.process.orphans import end_orphans
@@ -122,20 +123,37 @@ class _Session:
             if opened.fresh and not context.cloud:
                 processes.warm()
             await self._announce()
+            before = {key for key, task in self._view.tasks.items() if task.commit}
             try:
                 await run_tasks(context, opened.spec.tasks)
             finally:
                 await _end_review(context)
+            await self._verify_delivery(before)
         final = opened.app.loaded.settings.final
         run = command_runner(opened.parts.services.redactor, final.timeout)
         commands = _final_commands(final)
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
 
+    async def _verify_delivery(self, before: Collection[str]) -> None:
+        """See to it, from a fresh clone, that the work of this session is all there."""
+        tasks = [task for key, task in self._view.tasks.items() if key not in before and task.state == "done"]
+        work = {task.commit: task.proof.tree if task.proof else "" for task in tasks if task.commit}
+        if not work or self._opened.parts.cloud:
+            return
+        missing = await missing_from_clone(self._opened.repo, work)
+        if missing:
+            raise NeedsHuman(
+                f"The work of this run is not all there: {'; '.join(missing)}.",
+                kept="Nothing was deleted; git keeps unreachable commits for some time.",
+                hint="Bring them back with: git branch NAME COMMIT",
+            )
+
     def _context(self) -> RunContext:
         opened, parts = self._opened, self._opened.parts
         settings, redactor = opened.app.loaded.settings, parts.services.redactor
         limits = settings.limits
-        examine = examine_rls(opened.app, opened.app.run_folder(opened.run.id)) if parts.building else None
+        folder = opened.app.run_folder(opened.run.id)
+        examine = examine_rls(opened.app, folder) if parts.building else None
         return RunContext(
             flow=opened.plan.flow,
             journal=self._journal,
@@ -148,7 +166,7 @@ class _Session:
                 guard=make_guard(opened),
             ),
             view=self._view,
-            checking=make_checking(opened.app, command_runner(redactor, limits.phase_timeout), examine),
+            checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
             redact=redactor.text,
             reviewing=parts.reviewing,
             judging=parts.judging,

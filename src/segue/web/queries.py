@@ -11,11 +11,13 @@ from typing import Any
 
 from segue.domain.budget import Budget
 from segue.domain.errors import SegueError, UsageError
+from segue.domain.kinds.recognise import with_kinds
 from segue.domain.run import Run, RunState
 from segue.domain.task import Task
 from segue.ports import Store
 from segue.reports.selection import Rows
 from segue.runtime.app import App
+from segue.runtime.plan import kind_rules
 from segue.store.rows import CHATTY
 from segue.view.data import task_data
 from segue.view.load import load_view, state_of
@@ -115,8 +117,9 @@ def read_budget(app: App, run: Run) -> Budget:
 def read_source(app: App, run: Run) -> tuple[list[Task], str]:
     """Return the tasks the source contains now, and why it cannot be read."""
     try:
-        source = load_run_app(app, run).source(run.spec.source, Path(run.spec.repo), run.spec.source_kind)
-        return list(source.look().tasks), ""
+        own = load_run_app(app, run)
+        source = own.source(run.spec.source, Path(run.spec.repo), run.spec.source_kind)
+        return list(with_kinds(source.look(), kind_rules(own)).tasks), ""
     except (SegueError, OSError, ValueError) as error:
         return [], str(error)
 

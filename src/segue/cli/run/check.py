@@ -94,11 +94,11 @@ async def _check_all(app: App, output: Printer) -> int:
 
 
 def _document(results: list[CheckResult], report: RlsReport | None, passed: bool) -> dict[str, Any]:
-    from dataclasses import asdict
+    from segue.domain.results import to_json
 
     return {
         "passed": passed,
-        "checks": [asdict(result) for result in results],
+        "checks": [to_json(result) for result in results],
         "rls": report.as_json() if report is not None else None,
     }
 

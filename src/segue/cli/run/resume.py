@@ -37,6 +37,7 @@ def resume(
     from segue.cli.runs import find_run
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
+    from segue.proof.guard import settle_settings
     from segue.runtime.app import App
     from segue.runtime.open import reopen_run
 
@@ -59,6 +60,9 @@ def resume(
             kept="Nothing was changed.",
             hint="List the runs: segue status",
         )
+    settled = settle_settings(app.guard_folder(run.id))
+    if settled:
+        output.warn(settled)
     config = config_file or (Path(run.spec.config) if run.spec.config else None)
     app = App.load(Path(run.spec.repo), config, settings, stored=run.spec.settings)
 

@@ -30,7 +30,7 @@ class LocalBranches:
             repo.tree,
             repo.commit,
         )
-        self.set_aside, self.find_commit = repo.set_aside, repo.find_commit
+        self.tree_of, self.set_aside, self.find_commit = repo.tree_of, repo.set_aside, repo.find_commit
         self.diff, self.checkout = repo.diff, repo.checkout
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:
@@ -133,6 +133,10 @@ class RemoteBranches:
     async def tree(self, now: Snapshot) -> str:
         """Return the commit that the agent pushed."""
         return now.head
+
+    async def tree_of(self, commit: str) -> str:
+        """Return the commit itself."""
+        return commit
 
     async def commit(self, message: str) -> str | None:  # noqa: ARG002 - the agent has committed
         """Do nothing: the agent has committed."""

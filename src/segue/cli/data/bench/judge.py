@@ -54,7 +54,7 @@ def judge_(
     from segue.system.process.processes import Processes
 
     app = App.load(repo, config_file, {"judge": {"model": model}})
-    judge = make_judging("llm", app, app.services(Processes())).judge
+    judge = make_judging(("llm",), app, app.services(Processes())).judges[0]
     assert judge is not None
     report = asyncio.run(run_bench(judge, repeat, concurrency, _progress(output)))
     if report.judged and len(report.errors) == len(report.judged):
