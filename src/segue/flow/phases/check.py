@@ -81,9 +81,10 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
 
 
 def _commands(context: RunContext, state: TaskState) -> tuple[tuple[str, ...], ...]:
-    """Return the commands that apply to the task; one that only verifies may name some itself."""
+    """Return the commands that apply to the task: it may name some itself, and the story that it ends too."""
     checking, task = context.checking, state.task
     named = commands_in(task.text) if task.kind is TaskKind.VERIFY_ONLY else ()
+    named = (*named, *commands_in(task.independent_test))
     return tuple(dict.fromkeys((*checking.commands, *checking.smoke.get(task.build_phase or "", ()), *named)))
 
 
