@@ -12,6 +12,7 @@ from segue.domain.run import Run, RunState
 from segue.runtime.app import App
 from segue.runtime.overrides import decide
 from segue.runtime.session import stop_run
+from segue.runtime.stored import load_run_app
 from segue.system.program import start_in_background
 from segue.view.load import state_of
 from segue.web import queries
@@ -65,7 +66,7 @@ async def _override(app: App, path: Fields, reason: str, *, skip: bool) -> Actio
     run = await _read_run(app, path["run"])
     if state_of(run) in queries.ACTIVE:
         raise Locked("The run is still running.", kept="Nothing was changed.", hint="Stop it first.")
-    await decide(queries.load_run_app(app, run), run, path["task"], reason, skip=skip)
+    await decide(load_run_app(app, run), run, path["task"], reason, skip=skip)
     verb = "skipped" if skip else "accepted as done"
     return ActionResult(f"Task {path['task']} was {verb}. Resume the run to continue.", f"/runs/{run.id}")
 

@@ -6,18 +6,15 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from segue.domain.budget import Budget
 from segue.domain.errors import SegueError, UsageError
-from segue.domain.kinds.recognise import with_kinds
 from segue.domain.run import Run, RunState
-from segue.domain.task import Task
 from segue.ports import Store
 from segue.reports.selection import Rows
 from segue.runtime.app import App
-from segue.runtime.plan import kind_rules
+from segue.runtime.stored import load_run_app
 from segue.store.rows import CHATTY
 from segue.view.data import task_data
 from segue.view.load import load_view, state_of
@@ -99,29 +96,12 @@ def get_run(store: Store, run_id: str) -> Run:
     return run
 
 
-def load_run_app(app: App, run: Run) -> App:
-    """Load the settings the run was started with, for the database shown here."""
-    config = Path(run.spec.config) if run.spec.config else None
-    here = {"database_url": app.database(), "state_dir": str(app.state_dir)}
-    return App.load(Path(run.spec.repo), config, here, stored=run.spec.settings)
-
-
 def read_budget(app: App, run: Run) -> Budget:
     """Return the budget of the run; an empty one if its repository or settings are gone."""
     try:
         return load_run_app(app, run).loaded.settings.limits.budget()
     except (SegueError, OSError):
         return Budget()
-
-
-def read_source(app: App, run: Run) -> tuple[list[Task], str]:
-    """Return the tasks the source contains now, and why it cannot be read."""
-    try:
-        own = load_run_app(app, run)
-        source = own.source(run.spec.source, Path(run.spec.repo), run.spec.source_kind)
-        return list(with_kinds(source.look(), kind_rules(own)).tasks), ""
-    except (SegueError, OSError, ValueError) as error:
-        return [], str(error)
 
 
 def list_steps(store: Store, run_id: str, tasks: Sequence[str]) -> Rows:

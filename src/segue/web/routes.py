@@ -26,6 +26,7 @@ MODULES = (
     "segue.web.tasks",
     "segue.web.run",
     "segue.web.step",
+    "segue.web.proof",
     "segue.web.actions",
     "segue.web.reports",
     "segue.web.steps",
