@@ -19,6 +19,7 @@ from segue.domain.outcome import Outcome, Usage
 from segue.domain.proof import CheckResult
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec
+from segue.domain.scenario import Scenario
 from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Verdict
 from segue.flow.context import Checking, Judging, Policy, ReadVerdict, Reviewing, RunContext
@@ -27,6 +28,8 @@ from segue.flow.phase import PRESETS, make_flow
 from segue.flow.phases import PHASES
 from segue.flow.scheduler import run_tasks
 from segue.ports import Capabilities, Installation, Judge, Problem, Reviewer, Source, SourceRequest, Store
+from segue.proof.options import SealOptions
+from segue.proof.seal import Sealer
 from segue.store import connect
 from segue.system.git.repository import Repository
 from segue.view.run import FOLDED, RunView
@@ -162,6 +165,8 @@ class Loop:
     policy: Policy = field(default_factory=Policy)
     budget: Budget = field(default_factory=Budget)
     checks: tuple[tuple[str, ...], ...] = ()
+    sealed: bool = False
+    scenarios: tuple[Scenario, ...] = ()
     reviewer: Reviewer | None = None
     judge: Judge | None = None
     agent_judge: ReadVerdict | None = None
@@ -215,7 +220,7 @@ class Loop:
                     policy=self.policy,
                     launcher=Launcher(journal, self.view, budget=self.budget, attempts=self.attempts),
                     view=self.view,
-                    checking=Checking(self.checks, self.run_check),
+                    checking=self.checking(),
                     reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail")
                     if self.reviewer
                     else None,
@@ -229,6 +234,13 @@ class Loop:
         if self.agent_judge is not None:
             return Judging((None,), self.agent_judge)
         return Judging((self.judge,), no_verdict) if self.judge else None
+
+    def checking(self) -> Checking:
+        """Checks in the work tree itself, or sealed."""
+        if not self.sealed:
+            return Checking(self.checks, self.run_check)
+        sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", SealOptions(timeout=60))
+        return Checking(self.checks, sealer.check, scenarios=self.scenarios, run_scenario=sealer.try_scenario)
 
     async def run_check(
         self, argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()

@@ -39,6 +39,7 @@ EXAMPLES = {
     "roles.plan": "claude:opus",
     "roles.execute": ["cursor", "claude"],
     "roles.address": "claude",
+    "roles.test": "codex",
     "roles.verify": "codex",
     "roles.research": "claude",
     "limits.run_timeout": 14400,

@@ -12,6 +12,7 @@ from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.proof import CheckResult, Level
 from segue.domain.role import Role
+from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Verdict
 from segue.ports import Journal, Judge, Outline, Reviewer, Searcher, Source, Workspace
@@ -36,6 +37,10 @@ class Policy:
     """The least level of proof that a task must reach; None: what the checks and the judge say is enough."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
     """The kinds that the user gave to tasks, by key or pattern."""
+    independent: bool = False
+    """Whether somebody who never sees the work writes tests for it."""
+    mutants: int = 0
+    """How many mutants of the changed lines to try per task."""
     resolutions: int = 2
     """How often a task that fails its checks or its verification is sent back to the agent."""
 
@@ -82,6 +87,10 @@ class RunCheck(Protocol):
         """Compare the tree `head` with `base`, which a task began with; `expected_red` tests may fail."""
 
 
+RunScenario = Callable[[Scenario, str | None, str], Awaitable[CheckResult]]
+"""Tries a scenario on the second tree and, unless it is None, on the first, where it should fail."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checking:
     """The commands whose failure keeps a task from being done."""
@@ -92,6 +101,10 @@ class Checking:
     """Further checks for the steps of a build phase."""
     examine: Examine | None = None
     """Looks at a whole project, such as its row level security."""
+    scenarios: tuple[Scenario, ...] = ()
+    """What the settings say that the finished program must do."""
+    run_scenario: RunScenario | None = None
+    """None: scenarios are not run."""
 
 
 ReadVerdict = Callable[[str, Sequence[str], Evidence, bool], Verdict]

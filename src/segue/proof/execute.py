@@ -6,7 +6,8 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing
@@ -42,20 +43,37 @@ class Sandbox:
 
     async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left."""
+        async with self._place() as (work, token):
+            stage, ended = await self._run(tuple(argv), composed, armed, work, token)
+            return observe(stage, armed, ended)
+
+    async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
+        """Run a command that is no check; with a script, Python (its first word) runs the script with it."""
+        async with self._place() as (work, token):
+            words = tuple(argv)
+            if script is not None:
+                copy = work / "hooks" / script.name
+                copy.write_bytes(script.read_bytes())
+                words = (words[0], str(copy), *words[1:])
+            return (await self._run(words, composed, (), work, token))[1]
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[tuple[Path, str]]:
+        """Yield a folder for one run, and a random word."""
         async with self._slots:
             token = f"s{secrets.token_hex(6)}"
             work = private_folder(self._scratch / "runs" / token)
             try:
-                return await self._run(tuple(argv), composed, armed, work, token)
+                (work / "hooks").mkdir()
+                (work / "reports").mkdir()
+                yield work, token
             finally:
                 await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
 
     async def _run(
         self, argv: tuple[str, ...], composed: Composed, armed: Sequence[Runner], work: Path, token: str
-    ) -> Observed:
+    ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
-        hooks.mkdir()
-        reports.mkdir()
         await self._objects.write(composed.entries, tree)
         for path, text in composed.texts.items():
             (tree / path).write_bytes(text)
@@ -79,7 +97,7 @@ class Sandbox:
         ended = await run_bounded(
             wrap(argv, mounts, env, self._options.network), self._scratch, env, self._options.timeout
         )
-        return observe(stage, armed, ended)
+        return stage, ended
 
 
 async def run_bounded(argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> Ended:

@@ -12,17 +12,19 @@ from pathlib import Path
 import msgspec
 
 from segue.domain.proof import CheckResult, CheckState, Contested, Seal
+from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.proof.bubblewrap import seal_strength
-from segue.proof.compose import Comparison, Control, Recipe
+from segue.proof.compose import Comparison, Composed, Control, Recipe
 from segue.proof.decide import Decision, Observed, Runs, decide
 from segue.proof.execute import Sandbox, find_program
 from segue.proof.inputs import Inputs, changed_folders, compiled_digest, list_inputs, new_folders
 from segue.proof.objects import SealedObjects
 from segue.proof.options import SealOptions
 from segue.proof.paths import Classifier, PathKind, named_files
-from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
+from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Ended, Project, Runner
 from segue.proof.sabotage import sabotage
+from segue.proof.scenarios import run_scenario
 from segue.proof.words import describe
 from segue.system.files import private_folder, write_atomic
 
@@ -58,9 +60,6 @@ class Sealer:
         expected_red: Collection[str] = (),
     ) -> CheckResult:
         """Run the command on trees made of the base and the head; return what it says about the task."""
-        if self._inputs is None:
-            await self.prepare()
-        assert self._inputs is not None
         before, after = await self._objects.entries(base), await self._objects.entries(head)
         paths = {**before, **after}
         if find_program(argv, self._root) is None and argv[0].removeprefix("./") not in paths:
@@ -68,15 +67,36 @@ class Sealer:
             return CheckResult(shlex.join(argv), None, "", CheckState.BROKEN, reason)
         classifier = Classifier(argv, paths.keys(), self._options.control_files)
         comparison = Comparison(self._objects, classifier, before, after)
-        place = Sandbox(self._root, self._scratch, self._options, self._objects, self._inputs)
-        changed, fresh, distrust = await asyncio.to_thread(self._dependencies, after)
-        place.folders, place.distrust_compiled = (*self._inputs.folders, *fresh), distrust
+        place, unsealed = await self._sandbox(after)
         examination = SealedCheck(
             tuple(argv), comparison, place, self._options, kind, frozenset(expected_red), self._redact
         )
         cache = self._scratch / "base" / f"{self._key(argv, base)}.json"
         result = await examination.run(cache, base)
-        return self._label(result, (*changed, *fresh))
+        return self._label(result, unsealed)
+
+    async def try_scenario(self, scenario: Scenario, base: str | None, head: str) -> CheckResult:
+        """Run a scenario on the head, and on the base unless that is None; return what it says."""
+        unsealed: tuple[str, ...] = ()
+
+        async def try_out(argv: Sequence[str], tree: str, script: Path | None = None) -> Ended:
+            nonlocal unsealed
+            entries = await self._objects.entries(tree)
+            place, unsealed = await self._sandbox(entries)
+            return await place.try_out(argv, Composed(entries), script)
+
+        result = await run_scenario(try_out, scenario, base, head)
+        return self._label(result, unsealed)
+
+    async def _sandbox(self, tracked: Collection[str]) -> tuple[Sandbox, tuple[str, ...]]:
+        """Return where commands run, and the folders of dependencies that an agent may have changed."""
+        if self._inputs is None:
+            await self.prepare()
+        assert self._inputs is not None
+        place = Sandbox(self._root, self._scratch, self._options, self._objects, self._inputs)
+        changed, fresh, distrust = await asyncio.to_thread(self._dependencies, tracked)
+        place.folders, place.distrust_compiled = (*self._inputs.folders, *fresh), distrust
+        return place, (*changed, *fresh)
 
     def _dependencies(self, tracked: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
         """Return folders of dependencies that changed, new ones, and whether compiled files changed."""

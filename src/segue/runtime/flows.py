@@ -44,7 +44,7 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
         )
     if settings.review.reviewer not in (None, "none"):
         flow = with_phase(flow, PHASES["review"])
-    if settings.checks:
+    if settings.checks or settings.proof.scenarios:
         flow = with_phase(flow, PHASES["check"])
     if settings.judged_by is not None and settings.flow is None:
         flow = with_phase(flow, PHASES["verify"])

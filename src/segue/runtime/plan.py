@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from segue.config.settings import Settings
 from segue.domain.budget import Budget
 from segue.domain.errors import UsageError
-from segue.domain.kinds.recognise import with_kinds
-from segue.domain.proof import Level
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
@@ -22,6 +19,7 @@ from segue.flow.phase import PRESETS, Flow, make_flow
 from segue.ports import Capabilities, Source
 from segue.runtime.app import App
 from segue.runtime.flows import choose_flow, roles_of
+from segue.runtime.requirements import check_proof
 from segue.runtime.wiring import agent_kind
 
 NO_TASKS = "No pending tasks to process."
@@ -74,6 +72,8 @@ class RunPlan:
             kinds=kind_rules(self.app),
             resolutions=most,
             require=settings.require,
+            independent=self.flow.has("independent"),
+            mutants=settings.proof.mutants,
         )
 
     def spec(self, repo: Path, run: Run | None = None) -> RunSpec:
@@ -99,7 +99,7 @@ class RunPlan:
 def plan_run(app: App, source: Source, only: Sequence[str] = (), start: str | None = None) -> RunPlan:
     """Plan a run of a source; raises UsageError for everything that does not fit together."""
     check_rewritten(source, app.loaded.settings.plan_changed)
-    listing = with_kinds(source.tasks(), kind_rules(app))
+    listing = source.tasks()
     agent = agent_text(app)
     flow = find_flow(app, source)
     return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start))
@@ -112,8 +112,7 @@ def replan_run(app: App, source: Source, run: Run) -> RunPlan:
     spec = run.spec
     known = {**PRESETS, **{name: flow.phases for name, flow in app.loaded.settings.flows.items()}}
     flow = make_flow(spec.flow, spec.phases or known.get(spec.flow, ()), PHASES)
-    listing = with_kinds(source.tasks(), kind_rules(app))
-    return _plan(app, source, flow, spec.agent, listing, spec.tasks)
+    return _plan(app, source, flow, spec.agent, source.tasks(), spec.tasks)
 
 
 def _plan(
@@ -128,7 +127,7 @@ def _plan(
     panel = judges_of(judge)
     if "checks" in panel and not (settings.checks or settings.smoke):
         raise UsageError('judged_by = "checks", but there are no checks.', hint='Set checks = ["pytest -q"]')
-    check_required(settings, panel)
+    check_proof(settings, flow, panel, listing)
     roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
@@ -174,26 +173,6 @@ def judge_name(app: App, source: Source) -> str:
 def judges_of(named: str | None) -> tuple[str, ...]:
     """Return the judges of a run by name; none when nobody judges."""
     return tuple(name.strip() for name in named.split(",")) if named else ()
-
-
-def check_required(settings: Settings, panel: Sequence[str]) -> None:
-    """Refuse a level of proof that the run cannot reach as it is configured."""
-    required = settings.require
-    if required is None or required is Level.CHANGED:
-        return
-    checks = bool(settings.checks or settings.smoke)
-    if required is Level.ACCEPTED:
-        raise UsageError('require = "accepted" cannot be reached by a run: only a person can accept a task.')
-    if required is Level.JUDGED and not checks and set(panel) <= {"checks"}:
-        raise UsageError(
-            'require = "judged" cannot be reached: nobody judges, and there are no checks.',
-            hint='Set judged_by = "llm" or judged_by = "agent"',
-        )
-    if required.rank >= Level.CHECKED.rank and not checks:
-        raise UsageError(
-            f'require = "{required}" cannot be reached: there are no checks.',
-            hint='Set checks = ["pytest -q"], or require less',
-        )
 
 
 def find_flow(app: App, source: Source) -> Flow:

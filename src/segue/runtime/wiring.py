@@ -151,6 +151,7 @@ def check_programs(app: App) -> None:
     settings = app.loaded.settings
     commands = [*settings.checks, *settings.check_setup, *settings.check_teardown]
     commands += [argv for several in settings.smoke.values() for argv in several]
+    commands += [argv for one in settings.proof.scenarios for argv in (one.run, one.start) if argv]
     for argv in commands:
         # A path inside the project may be made by one of the tasks.
         inside = "/" in argv[0] and not Path(argv[0]).is_absolute()
@@ -178,7 +179,9 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
     )
     sealer = Sealer(repo.root, repo.git_dir, folder, options, app.redactor().text)
     smoke = {str(phase): commands for phase, commands in settings.smoke.items()}
-    return Checking(settings.checks, sealer.check, smoke, examine)
+    return Checking(
+        settings.checks, sealer.check, smoke, examine, settings.proof.scenarios, sealer.try_scenario
+    )
 
 
 def make_building(app: App, outline: Outline | None, services: Services) -> Building | None:

@@ -21,6 +21,8 @@ from segue.flow.errors import ErrorRecorder
 from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import Phase
 from segue.flow.phases.resolve import resolve
+from segue.flow.ratchet import name_broken_tasks, proofs_to_run, run_again
+from segue.flow.scenarios import scenarios_of
 from segue.flow.state import PhaseEnd, TaskState
 from segue.ports import StepFacts
 from segue.prompts.judge import contested_text
@@ -61,7 +63,7 @@ CONTEST = Phase("contest", "Decide about changed tests", within=("check",))
 async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult, ...]:
     """Run all checks as one step of the journal."""
     commands = _commands(context, state)
-    if not commands and context.checking.examine is None:
+    if not (commands or context.checking.examine or _has_scenarios(context, state)):
         return ()
     number = state.launched[CHECK.name] = state.next_number(CHECK.name)
     key = f"{state.folder}/{CHECK.name}/{number}"
@@ -69,6 +71,8 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
     async def work(_token: str) -> StepResult[CheckOutput]:
         tree = await context.workspace.tree(state.now)
         results = await _run_checks(context, state, commands, tree, key)
+        if all(one.ok for one in results):
+            results += await _run_earlier(context, state, tree, key)
         passed = all(one.ok for one in results)
         if not passed:
             await context.emit(VerdictGiven.of(state.task.key, _verdict(results), results), key)
@@ -78,6 +82,10 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
     found = (await context.journal.step(key, CheckOutput, work, facts=facts)).output
     state.tree = found.tree
     return found.checks
+
+
+def _has_scenarios(context: RunContext, state: TaskState) -> bool:
+    return bool(scenarios_of(context, state.task) or proofs_to_run(context, state))
 
 
 def _commands(context: RunContext, state: TaskState) -> tuple[tuple[str, ...], ...]:
@@ -98,7 +106,13 @@ async def _run_checks(
     for argv in commands:
         began = time.monotonic()
         result = await checking.run(argv, state.base.head, tree, kind=task.kind, expected_red=red)
-        result = _cleaned(context, result)
+        result = _cleaned(context, name_broken_tasks(context, state, result))
+        results.append(result)
+        await _store(context, state, key, result, began)
+    for scenario in scenarios_of(context, task):
+        assert checking.run_scenario is not None
+        began = time.monotonic()
+        result = _cleaned(context, await checking.run_scenario(scenario, state.base.head, tree))
         results.append(result)
         await _store(context, state, key, result, began)
     if checking.examine is None:
@@ -109,6 +123,16 @@ async def _run_checks(
     if examined is not None:
         await _store(context, state, key, examined.check, began, examined)
         results += [examined.check] if examined.decides else []
+    return tuple(results)
+
+
+async def _run_earlier(context: RunContext, state: TaskState, tree: str, key: str) -> tuple[CheckResult, ...]:
+    """Run again what earlier tasks have shown, as far as this one may have broken it."""
+    results: list[CheckResult] = []
+    for proof in proofs_to_run(context, state):
+        began = time.monotonic()
+        results.append(_cleaned(context, await run_again(context, state, proof, tree)))
+        await _store(context, state, key, results[-1], began)
     return tuple(results)
 
 
