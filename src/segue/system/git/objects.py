@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,11 +89,17 @@ class Objects:
         done = await self.git("cat-file", "blob", f"{tree or EMPTY_TREE}:{path}", codes=(0, 128))
         return done.out.decode("utf-8", "replace") if done.exit_code == 0 else None
 
-    async def git(self, *arguments: str, codes: tuple[int, ...] = (0,), stdin: bytes = b"") -> Captured:
+    async def git(
+        self,
+        *arguments: str,
+        codes: tuple[int, ...] = (0,),
+        stdin: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+    ) -> Captured:
         """Run a git command that reads objects, in a git folder made for this one call."""
         with tempfile.TemporaryDirectory(prefix="segue-git-") as folder:
             self._prepare(Path(folder))
-            environment = child_environment(extra={**_ENVIRONMENT, "GIT_DIR": folder})
+            environment = child_environment(extra={**_ENVIRONMENT, "GIT_DIR": folder, **(variables or {})})
             done = await capture(["git", *arguments], Path(folder), environment, _TIMEOUT, stdin)
         if done.exit_code not in codes:
             said = done.err.decode("utf-8", "replace").strip()[-2000:]
