@@ -21,7 +21,7 @@ from segue.domain.notification import Notification, NotifyError
 from segue.domain.options import Options, Secret
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.run import Run, RunKind, RunState
-from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import (
     Agent,
@@ -49,7 +49,7 @@ __all__ = [
     "Notification", "Notifier", "NotifyError", "Options", "Outcome", "Problem", "ProcessEnd", "Recorded",
     "Result", "Review", "ReviewSubject", "Reviewer", "Run", "RunKind", "RunResult", "RunState", "RunView",
     "SearchFailed", "Searcher", "Secret", "SegueError", "Services", "Severity", "Source", "SourceError",
-    "SourceRequest", "Store", "Task", "TaskList", "TaskStatus", "TaskView", "Usage", "UsageError",
+    "SourceRequest", "Store", "Task", "TaskKind", "TaskList", "TaskStatus", "TaskView", "Usage", "UsageError",
     "Verdict", "check_agent", "check_judge", "check_notifier", "check_reviewer", "check_searcher",
     "check_source", "check_store", "events", "load_view", "open_store", "run", "run_async", "run_program",
 ]
