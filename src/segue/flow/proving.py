@@ -22,6 +22,8 @@ def prove(context: RunContext, state: TaskState) -> Proof:
     independent, dropped = conclude_tests(state)
     if independent is not None and independent.proved and level is Level.TESTED:
         level = Level.INDEPENDENT
+    if state.task.kind is TaskKind.VERIFY_ONLY and not level.proven:
+        reasons.insert(0, "the task names no command that could be run to verify it")
     again, held = _hold(context, state)
     if again and held < again:
         reasons.insert(0, f"{again - held} proofs of earlier tasks no longer hold")

@@ -28,7 +28,7 @@ _TIMEOUT = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PathChange:
     """How one path differs between two trees."""
 
     path: str
@@ -60,7 +60,7 @@ class Objects:
         done = await self.git("diff-tree", "-r", "-p", "--no-color", "-M", base or EMPTY_TREE, head)
         return done.out.decode("utf-8", "replace")
 
-    async def changes(self, base: str, head: str) -> tuple[Change, ...]:
+    async def changes(self, base: str, head: str) -> tuple[PathChange, ...]:
         """Return the paths that differ between two commits or trees."""
         done = await self.git("diff-tree", "-r", "-z", "--raw", "--no-renames", base or EMPTY_TREE, head)
         fields = done.out.decode("utf-8", "surrogateescape").split("\0")
@@ -128,6 +128,6 @@ class Objects:
 _MARKER = ": leftover conflict marker"
 
 
-def _read_change(facts: str, path: str) -> Change:
+def _read_change(facts: str, path: str) -> PathChange:
     before, after, old, new, _ = facts.removeprefix(":").split(" ", 4)
-    return Change(path, before, after, old, new)
+    return PathChange(path, before, after, old, new)
