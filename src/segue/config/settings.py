@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from msgspec import Meta
 
 from segue.config.bridge import BridgeSettings
-from segue.config.provider import ProviderSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
 from segue.domain.options import (
@@ -192,6 +191,32 @@ class StoreSettings(Options, frozen=True):
 
     patience: NonNegativeFloat = 300
     """Seconds a run continues while Postgres is unreachable; events are buffered."""
+
+
+class ModelAlias(Options, frozen=True):
+    """One entry of `[[provider.models]]`: a name of your own for a model."""
+
+    name: Text
+    """The name that clients ask for."""
+    model: Text
+    """The model behind it, such as `claude-cli/opus`."""
+    params: dict[str, Any] = {}
+    """More `litellm_params`, such as `api_base` or prices per token."""
+
+
+class ProviderSettings(Options, frozen=True):
+    """How agents are served as models."""
+
+    processes: Count = 8
+    """Agents that may work as models at the same time; more calls wait."""
+    record: bool = True
+    """Store a trace of every call as events of a run; see `segue logs`."""
+    depth: Count = 4
+    """How deep profiles may be nested."""
+    output_bytes: Bytes = 64 * 1024**2
+    """Bytes one agent may print for an answer before it is stopped."""
+    models: tuple[ModelAlias, ...] = ()
+    """Names of your own for models, for the proxy and for profiles."""
 
 
 class FlowSettings(Options, frozen=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from segue.config.load import LoadedSettings, load
 from segue.domain.errors import ToolMissing
+from segue.domain.run import Run
 from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
 from segue.sources.recognise import recognise
@@ -49,6 +50,19 @@ class App:
         check_profiles(loaded)
         check_flows(loaded.settings.flows)
         return cls(loaded, start if repo else (loaded.settings.repo or start), named)
+
+    @classmethod
+    def load_for(
+        cls, run: Run, config: Path | None = None, command_line: dict[str, Any] | None = None
+    ) -> App:
+        """Read the settings a run was started with; a configuration file named now takes the place of its."""
+        named = config or (Path(run.spec.config) if run.spec.config else None)
+        repo = Path(run.spec.repo) if run.spec.kind.has_tasks else None
+        return cls.load(repo, named, command_line, stored=run.spec.settings)
+
+    def place(self) -> dict[str, str]:
+        """Return the settings that make another Segue use the same database and state folder."""
+        return {"database_url": self.database(), "state_dir": str(self.state_dir)}
 
     @property
     def state_dir(self) -> Path:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from segue.domain.budget import Budget
 from segue.domain.errors import UsageError
-from segue.domain.kinds.recognise import with_kinds
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
@@ -100,7 +99,7 @@ class RunPlan:
 def plan_run(app: App, source: Source, only: Sequence[str] = (), start: str | None = None) -> RunPlan:
     """Plan a run of a source; raises UsageError for everything that does not fit together."""
     check_rewritten(source, app.loaded.settings.plan_changed)
-    listing = with_kinds(source.tasks(), kind_rules(app))
+    listing = source.tasks()
     agent = agent_text(app)
     flow = find_flow(app, source)
     return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start))
@@ -113,8 +112,7 @@ def replan_run(app: App, source: Source, run: Run) -> RunPlan:
     spec = run.spec
     known = {**PRESETS, **{name: flow.phases for name, flow in app.loaded.settings.flows.items()}}
     flow = make_flow(spec.flow, spec.phases or known.get(spec.flow, ()), PHASES)
-    listing = with_kinds(source.tasks(), kind_rules(app))
-    return _plan(app, source, flow, spec.agent, listing, spec.tasks)
+    return _plan(app, source, flow, spec.agent, source.tasks(), spec.tasks)
 
 
 def _plan(

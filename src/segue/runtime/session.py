@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
 from segue.domain.errors import Interrupted, JudgeFailed, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported
@@ -25,6 +27,7 @@ from segue.system.git.delivery import missing_from_clone
 from segue.system.git.worktree import WorktreeResult
 from segue.system.interrupts import on_interrupt
 from segue.system.process.orphans import end_orphans
+from segue.system.program import start_in_background
 from segue.view.run import FOLDED, RunView
 
 _STOP_TIMEOUT = 60.0
@@ -86,7 +89,7 @@ class _Session:
         except Exception as caught:
             await close_run(self._journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
             raise
-        state = _state_after(error)
+        state = state_after(error)
         await close_run(self._journal, state, error.message if error else "")
         if opened.tree and result and result.merged:
             await opened.tree.forget()
@@ -229,7 +232,8 @@ def _is_done(state: StepState) -> bool:
     return state is StepState.DONE
 
 
-def _state_after(error: SegueError | None) -> RunState:
+def state_after(error: SegueError | None) -> RunState:
+    """Return the state of a run that an error has ended, or nothing."""
     if error is None:
         return RunState.DONE
     if isinstance(error, NeedsHuman):
@@ -254,6 +258,12 @@ async def close_run(journal: Journal, state: RunState, note: str, wake: float | 
     """Record that this process ends its work on the run."""
     await journal.emit(RunEnded(state, note))
     await journal.set_state(state, note, wake)
+
+
+def resume_in_background(app: App, run: Run, log: Path) -> int:
+    """Start `segue resume` in a process of its own that outlives this one; return its pid."""
+    variables = environment_of(app.place())
+    return start_in_background(["resume", run.id], log=log, cwd=Path(run.spec.repo), variables=variables)
 
 
 async def stop_run(app: App, run: Run) -> Run:

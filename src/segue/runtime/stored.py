@@ -14,9 +14,7 @@ from segue.runtime.plan import kind_rules
 
 def load_run_app(app: App, run: Run) -> App:
     """Load the settings the run was started with, for the database that is looked at."""
-    config = Path(run.spec.config) if run.spec.config else None
-    here = {"database_url": app.database(), "state_dir": str(app.state_dir)}
-    return App.load(Path(run.spec.repo), config, here, stored=run.spec.settings)
+    return App.load_for(run, command_line=app.place())
 
 
 def read_source(app: App, run: Run) -> tuple[list[Task], str]:

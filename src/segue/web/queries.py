@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +17,7 @@ from segue.store.rows import CHATTY
 from segue.view.data import task_data
 from segue.view.load import load_view, state_of
 from segue.view.run import RunView, TaskView
+from segue.web.shared import VersionedCache
 
 
 class NotFound(UsageError):
@@ -26,7 +25,6 @@ class NotFound(UsageError):
 
 
 ACTIVE = (RunState.RUNNING, RunState.PARKED)
-_MAX_VIEWS = 256
 RESULT = (
     "CASE WHEN s.output->'verdict'->>'result' <> 'PASS' OR s.output->'verdict'->'criteria'->0 IS NOT NULL"
     " THEN s.output->'verdict'->>'result' END"
@@ -41,28 +39,10 @@ _LAST = "SELECT coalesce(max(seq), 0) AS last FROM orchestrator_events WHERE run
 _LAST += "".join(f" AND type <> '{name}'" for name in CHATTY)
 
 
-class ViewCache:
-    """Views of runs by id, valid until something happens in the run; nobody changes what it returns."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._views: OrderedDict[str, tuple[int, RunState, RunView]] = OrderedDict()
-
-    def get(self, store: Store, run: Run) -> RunView:
-        """Return the view of a run."""
-        [row] = store.query(_LAST, [run.id])
-        last, state = int(row["last"]), state_of(run)
-        with self._lock:
-            known = self._views.get(run.id)
-        if known is not None and known[:2] == (last, state):
-            return known[2]
-        view = load_view(store, run)
-        with self._lock:
-            self._views[run.id] = last, state, view
-            self._views.move_to_end(run.id)
-            while len(self._views) > _MAX_VIEWS:
-                self._views.popitem(last=False)
-        return view
+def get_view(store: Store, run: Run, views: VersionedCache[RunView]) -> RunView:
+    """Return the view of a run: a known one until something happens in the run."""
+    [row] = store.query(_LAST, [run.id])
+    return views.get(run.id, (row["last"], state_of(run)), lambda: load_view(store, run))
 
 
 def describe_usage(view: RunView) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -26,11 +25,9 @@ def proof(
     task: str | None,
     markdown: bool,
     html: bool,
-    repo: Path | None,
-    config_file: Path | None,
+    settings: CommandSettings,
     output: Printer,
-    **settings: Any,
-) -> int:
+) -> None:
     """Show how well the tasks of RUN are proven, or what is missing.
 
     RUN is the newest run if it is left out. TASK shows one task only.
@@ -44,19 +41,16 @@ def proof(
     """
     from segue.cli.runs import NO_RUNS, find_run
     from segue.reports.card.build import build_cards
-    from segue.runtime.app import App
     from segue.runtime.stored import read_source
 
     if markdown + html + output.json > 1:
         raise click.UsageError("Choose one of --json, --markdown and --html.")
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
         if run is None:
-            if output.json:
-                output.data(None)
-            output.text(NO_RUNS)
-            return 0
+            output.result(None, NO_RUNS)
+            return
         cards = build_cards(store, run, read_source(app, run)[0])
     if task is not None:
         cards = _choose(cards, run, task)
@@ -64,7 +58,6 @@ def proof(
         output.data({"run": run.id, "tasks": [card.to_json() for card in cards]})
     else:
         output.text(_render(cards, run, markdown, html))
-    return 0
 
 
 def _choose(cards: list[ProofCard], run: Run, task: str) -> list[ProofCard]:

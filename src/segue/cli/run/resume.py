@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @options("verbose", "repo", "config", "database", "json", "quiet", "color")
-def resume(
-    run_id: str | None,
-    verbose: bool,
-    repo: Path | None,
-    config_file: Path | None,
-    output: Printer,
-    **settings: Any,
-) -> int:
+def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output: Printer) -> int:
     """Continue RUN, or the last run that did not finish.
 
     Finished work is not repeated, and an agent that is still running is adopted instead of started again.
@@ -38,10 +28,9 @@ def resume(
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
     from segue.proof.guard import settle_settings
-    from segue.runtime.app import App
     from segue.runtime.open import reopen_run
 
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id, unfinished=True)
     if run is None:
@@ -52,8 +41,7 @@ def resume(
     if run.spec.kind is RunKind.CONVERSATION:
         from segue.cli.serve import conversation
 
-        app, run = conversation.reopen(run.id, config_file, settings)
-        return conversation.hold(app, run, output, wait_reminders=False, verbose=verbose)
+        return conversation.hold(settings.load_for(run), run, output, verbose=verbose)
     if not run.spec.kind.has_tasks:
         raise UsageError(
             f"Run {run.id} has no tasks to continue with: its kind is {run.spec.kind}.",
@@ -63,8 +51,7 @@ def resume(
     settled = settle_settings(app.guard_folder(run.id))
     if settled:
         output.warn(settled)
-    config = config_file or (Path(run.spec.config) if run.spec.config else None)
-    app = App.load(Path(run.spec.repo), config, settings, stored=run.spec.settings)
+    app = settings.load_for(run)
 
     async def proceed() -> int:
         async with reopen_run(app, run) as opened:
