@@ -21,7 +21,7 @@ from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.domain.task import Completion, Task, TaskList
 from segue.domain.verdict import Verdict
-from segue.domain.workspace import Changes, Snapshot
+from segue.domain.workspace import Snapshot, WorkChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ class Workspace(Protocol):
     def checkout(self, head: str) -> AbstractAsyncContextManager[Path]:
         """Provide a folder in which a commit can be inspected and tried out."""
 
-    async def changes(self, base: Snapshot, now: Snapshot) -> Changes:
+    async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
         """Return what differs between two snapshots, and what of it must not be committed."""
 
     async def tree(self, now: Snapshot) -> str:

@@ -22,7 +22,7 @@ from segue.domain.run import Run, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Verdict
-from segue.flow.context import Checking, Judging, Policy, Reviewing, RunContext
+from segue.flow.context import Checking, Judging, Policy, ReadVerdict, Reviewing, RunContext
 from segue.flow.launch import ChosenAgent, Launcher
 from segue.flow.phase import PRESETS, make_flow
 from segue.flow.phases import PHASES
@@ -169,6 +169,8 @@ class Loop:
     scenarios: tuple[Scenario, ...] = ()
     reviewer: Reviewer | None = None
     judge: Judge | None = None
+    agent_judge: ReadVerdict | None = None
+    """Reads the answers of an agent that judges."""
     roles: Mapping[Role, Sequence[FunctionAgent]] = field(default_factory=dict)
     events: list[Recorded] = field(default_factory=list)
     view: RunView = field(default_factory=RunView)
@@ -222,10 +224,16 @@ class Loop:
                     reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail")
                     if self.reviewer
                     else None,
-                    judging=Judging((self.judge,), no_verdict) if self.judge else None,
+                    judging=self.judging(),
                 )
             finally:
                 await store.close(journal)
+
+    def judging(self) -> Judging | None:
+        """Who judges."""
+        if self.agent_judge is not None:
+            return Judging((None,), self.agent_judge)
+        return Judging((self.judge,), no_verdict) if self.judge else None
 
     def checking(self) -> Checking:
         """Checks in the work tree itself, or sealed."""

@@ -18,6 +18,8 @@ _HIGHEST = {TaskKind.DOCS: Level.CHECKED, TaskKind.TEST_FIRST: Level.TESTED}
 def prove(context: RunContext, state: TaskState) -> Proof:
     """Return how well the task is proven."""
     level, reasons = level_of(state.checks, judged=state.judged)
+    if state.task.kind is TaskKind.VERIFY_ONLY and not level.proven:
+        reasons.insert(0, "the task names no command that could be run to verify it")
     again, held = _hold(context, state)
     if again and held < again:
         reasons.insert(0, f"{again - held} proofs of earlier tasks no longer hold")

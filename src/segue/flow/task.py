@@ -133,7 +133,16 @@ async def _start(context: RunContext, task: Task) -> TaskState:
     seen = StepResult(True, SnapshotOutput(now.head, now.branch, now.dirty))
     base = (await context.journal.record(f"task/{task.key}/base", seen, StepFacts(task.key, "base"))).output
     snapshot = Snapshot(base.head, base.branch, base.dirty)
-    return TaskState(task, snapshot, snapshot)
+    return TaskState(task, snapshot, snapshot, story_base=_story_base(context, task))
+
+
+def _story_base(context: RunContext, task: Task) -> Snapshot | None:
+    """Return what the story began with that this task ends, as far as this run knows it."""
+    for key in task.story_tasks:
+        known = context.journal.recorded(f"task/{key}/base", SnapshotOutput)
+        if known is not None and key != task.key:
+            return Snapshot(known.output.head, known.output.branch, known.output.dirty)
+    return None
 
 
 async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: str) -> None:

@@ -20,7 +20,7 @@ _HIDDEN = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - places to hide, not to wr
 _TOOLS = (
     *(".pyenv", ".cargo", ".rustup", ".nvm", ".volta", ".asdf", ".rbenv", ".rvm", ".sdkman", ".deno", ".bun"),
     *(".local/share/uv", ".local/share/mise", ".local/share/pnpm", ".local/share/fnm", ".local/share/pipx"),
-    *(".local/bin", ".local/lib", ".local/pipx", "go/pkg/mod", "go/bin", "miniconda3", "anaconda3", ".m2"),
+    *(".local/bin", ".local/pipx", "go/pkg/mod", "go/bin", "miniconda3", "anaconda3", ".m2"),
 )
 _NAMESPACES = (
     *("--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts"),

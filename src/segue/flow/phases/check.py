@@ -12,6 +12,7 @@ from segue.domain.criterion import Criterion, CriterionVerdict
 from segue.domain.events import CheckRun, NoticeGiven, VerdictGiven
 from segue.domain.evidence import Evidence
 from segue.domain.kinds.commands import commands_in
+from segue.domain.kinds.recognise import with_kind
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import CheckOutput, StepResult
 from segue.domain.task import TaskKind, TaskStatus
@@ -89,9 +90,10 @@ def _has_scenarios(context: RunContext, state: TaskState) -> bool:
 
 
 def _commands(context: RunContext, state: TaskState) -> tuple[tuple[str, ...], ...]:
-    """Return the commands that apply to the task; one that only verifies may name some itself."""
+    """Return the commands that apply to the task: it may name some itself, and the story that it ends too."""
     checking, task = context.checking, state.task
     named = commands_in(task.text) if task.kind is TaskKind.VERIFY_ONLY else ()
+    named = (*named, *commands_in(task.independent_test))
     return tuple(dict.fromkeys((*checking.commands, *checking.smoke.get(task.build_phase or "", ()), *named)))
 
 
@@ -162,7 +164,9 @@ def _is_more_to_build(context: RunContext, state: TaskState) -> bool:
     keys = [one.key for one in tasks]
     later = tasks[keys.index(task.key) + 1 :] if task.key in keys else ()
     return any(
-        one.kind is TaskKind.BUILD and one.status is TaskStatus.PENDING and one.story == task.story
+        one.status is TaskStatus.PENDING
+        and one.story == task.story
+        and with_kind(one, context.policy.kinds).kind is TaskKind.BUILD
         for one in later
     )
 

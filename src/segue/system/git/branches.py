@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.workspace import Changes, Snapshot
+from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.objects import GITLINK
 from segue.system.git.repository import Repository
 
@@ -118,13 +118,13 @@ class RemoteBranches:
         """Return a snapshot of the user's work tree, in which no agent works."""
         return await self.repo.snapshot()
 
-    async def changes(self, base: Snapshot, now: Snapshot) -> Changes:
+    async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
         """Return what differs between two commits."""
         objects = self.repo.objects()
         if base.head == now.head:
-            return Changes()
+            return WorkChanges()
         found = await objects.changes(base.head, now.head)
-        return Changes(
+        return WorkChanges(
             files=tuple(one.path for one in found),
             links=tuple(one.path for one in found if one.mode_after == GITLINK != one.mode_before),
             conflicted=await objects.conflicted(base.head, now.head),

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing, WorkspaceError
-from segue.domain.workspace import Changes, Snapshot
-from segue.system.git.objects import GITLINK, Change, Objects
+from segue.domain.workspace import Snapshot, WorkChanges
+from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.process.processes import Captured, capture, child_environment
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
@@ -67,14 +67,16 @@ class Repository:
             return _parse_status(self.root, done.out)
         return await asyncio.to_thread(_parse_status, self.root, done.out)
 
-    async def changes(self, base: Snapshot, now: Snapshot) -> Changes:
+    async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
         """Return what differs between two snapshots, and what must not be committed of it."""
-        committed: tuple[Change, ...] = ()
+        committed: tuple[PathChange, ...] = ()
         if now.head and base.head != now.head:
             committed = await self.objects().changes(base.head, now.head)
         files = tuple(dict.fromkeys([*(_shown(os.fsencode(one.path)) for one in committed), *now.files]))
         links = (one.path for one in committed if one.mode_after == GITLINK != one.mode_before)
-        return Changes(files, (*now.links, *links), now.unmerged, await self._conflicted(base, now, files))
+        return WorkChanges(
+            files, (*now.links, *links), now.unmerged, await self._conflicted(base, now, files)
+        )
 
     async def _conflicted(self, base: Snapshot, now: Snapshot, files: Sequence[str]) -> tuple[str, ...]:
         """Return the files in which an agent left conflict markers; git is asked only if there are some."""
