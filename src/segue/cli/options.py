@@ -52,6 +52,7 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         own = signature(command).parameters
+        assert all(one.kind is not one.VAR_KEYWORD for one in own.values()), "name `settings` instead"
 
         @wraps(command)
         def call(

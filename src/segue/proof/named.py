@@ -7,10 +7,10 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-_SOURCED = re.compile(r"^\s*(?:\.|source)\s+(\S+)", re.M)
+_SOURCED = re.compile(r"^\s*(?:\.|source)\s+(\S.*)$", re.M)
 _INCLUDED = re.compile(r"^-?s?include\s+(.+)$", re.M)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.M)
-_VARIABLE = re.compile(r"^[\"']?\$[({]?[^/]*/")
+_VARIABLE = re.compile(r"^[\"']?\$(?:\(.*\)|\{[^}]*\}|\w+)[\"']?/")
 _FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _PACKAGE_TOOLS = ("npm", "npx", "yarn", "pnpm", "bun")
@@ -87,7 +87,7 @@ def _resolve(path: str, words: Sequence[str], known: Collection[str]) -> list[st
     folder = path.rpartition("/")[0]
     found = []
     for word in words:
-        clean = _VARIABLE.sub("", word).strip("\"'").removeprefix("./")
+        clean = (_VARIABLE.sub("", word).split() or [""])[0].strip("\"';").removeprefix("./")
         for option in (clean, f"{folder}/{clean}" if folder else clean):
             if option in known:
                 found.append(option)

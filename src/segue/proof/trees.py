@@ -47,6 +47,8 @@ async def read_entry(objects: Objects, entry: TreeEntry) -> bytes:
 async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder: Path) -> None:
     """Write files to a new folder; no filter and no hook of the repository has a say."""
     folder.mkdir(parents=True)
+    if not entries:
+        return
     index = folder.with_name(f"{folder.name}.index")
     variables = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)}
     lines = b"".join(
