@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from segue.domain.criterion import Criterion, CriterionVerdict
 from segue.domain.events import CheckRun, Event, Tampered, TaskEnded, VerdictGiven, event_data
 from segue.domain.proof import (
@@ -38,7 +40,7 @@ FAILED = CheckResult(
 PROOF = Proof(
     level=Level.TESTED,
     reasons=("No tests were written by somebody else.",),
-    checks=(PYTEST,),
+    checks=(msgspec.structs.replace(PYTEST, contested=()),),
     tree="b" * 40,
     base="a" * 40,
     mutants=(8, 7),
@@ -63,6 +65,10 @@ def write_proofs(address: str) -> str:
     run.on("T001").execute(1, usage=usage).verify(1, "PASS")
     met = (CriterionVerdict("US1/AC1", True, "def log_in(password):\n    return True"),)
     record(run, VerdictGiven("T001", Result.PASS, Action.PROCEED, "met", met), "task/T001/verify/1")
+    record(run, CheckRun("T001", "pytest -q", 0, "out", result=PYTEST), "task/T001/check/1")
+    run.step("contest")
+    asked = (CriterionVerdict("contested", True, "it says so"),)
+    record(run, VerdictGiven("T001", Result.PASS, Action.PROCEED, "yes", asked), "task/T001/contest/1")
     found = (Tampering("ticks", "The agent ticked T002; the tick was taken back.", "tasks.md"),)
     record(run, Tampered("T001", found), "task/T001/execute/1")
     finding = {"id": "1", "file": "a.py", "line": 3, "severity": "warning", "rule": "E1", "message": "Bad."}

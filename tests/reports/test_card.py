@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.domain.proof import CheckState, Level, Seal, Tampering
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.events import TaskEnded, VerdictGiven
+from segue.domain.proof import CheckState, Level, Proof, Seal, Tampering
 from segue.domain.task import TaskKind
+from segue.domain.verdict import Action, Result
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reports.card.html import render_html
@@ -21,7 +24,7 @@ from segue.reports.card.markdown import render_markdown
 from segue.reports.card.text import render_text
 from segue.store import connect
 from tests.reports.dataset import Written
-from tests.reports.proofs import TASKS, write_proofs
+from tests.reports.proofs import TASKS, record, write_proofs
 
 
 def read_cards(address: str, run_id: str) -> dict[str, ProofCard]:
@@ -48,14 +51,26 @@ def test_the_card_of_a_proven_task(cards: dict[str, ProofCard]) -> None:
     [check] = card.checks
     assert (check.state, check.passed, check.seal, check.noticed) == (CheckState.PASSED, 12, Seal.WEAK, True)
     [contested] = check.contested
-    assert contested == ContestedCard("tests/test_old.py", ("tests/test_old.py::test_one",), "claude opus"), (
-        "the judge decided"
-    )
+    assert contested == ContestedCard(
+        "tests/test_old.py", ("tests/test_old.py::test_one",), "claude opus", True
+    ), "the judge decided"
     assert [found.subject for found in card.tampering] == ["ticks"]
     assert [(found.file, found.message) for found in card.findings] == [("a.py", "Bad.")]
     assert (card.mutants, card.held, card.commit) == ((8, 7), (3, 3), "c" * 40)
     assert (card.agents, card.attempts, card.tokens, card.cost_usd) == (("claude opus",), 1, 1234, 0.5)
     assert card.missing == ()
+
+
+def test_a_panel_is_named(database: str) -> None:
+    data = Written()
+    run = data.run("panel", t1="One").execute().verify(1, "PASS").verify(2, "PASS")
+    met = (CriterionVerdict("task", True, "x"),)
+    for step in ("task/1/verify/1", "task/1/verify/2", "task/1/verify"):
+        record(run, VerdictGiven("1", Result.PASS, Action.PROCEED, "met", met), step)
+    record(run, TaskEnded("1", True, proof=Proof(level=Level.JUDGED)))
+    data.write(database)
+    [card] = read_cards(database, "panel").values()
+    assert (card.judge, card.decided_by) == ("claude opus", ("judge claude opus",))
 
 
 def test_the_card_of_a_failed_task_says_what_is_missing(cards: dict[str, ProofCard]) -> None:
@@ -155,7 +170,9 @@ CHECKS = st.builds(
     broken=SOME,
     proved=SOME,
     idle=SOME,
-    contested=st.lists(st.builds(ContestedCard, ANY, SOME, ANY), max_size=2).map(tuple),
+    contested=st.lists(st.builds(ContestedCard, ANY, SOME, ANY, st.none() | st.booleans()), max_size=2).map(
+        tuple
+    ),
     noticed=st.none() | st.booleans(),
     seal=st.sampled_from(Seal),
     weaknesses=SOME,

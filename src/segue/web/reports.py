@@ -23,16 +23,19 @@ _ASKS = {
     "gaps": "Tasks and errors that recur across runs, by build phase.",
     "recovery": "What was done about failed verdicts, and how often the next attempt passed.",
     "compare": "Agents and models on the same source. Only significant differences are shown.",
+    "proof": "How well tasks are proven, by agent and model.",
 }
 _EMPTY = {
     "gaps": "Nothing failed in these runs.",
     "recovery": "No failed verdict was followed by another attempt yet. Verdicts come from a judge:",
     "compare": "Only finished runs count. Run the same plan with two agents:",
+    "proof": "No task has ended in these runs.",
 }
 _TRY = {
     "gaps": ("segue demo feature",),
     "recovery": ("segue run plan.md --flow spec", "segue demo build"),
     "compare": ("segue experiment todo.toml", "segue run plan.md --agent claude"),
+    "proof": ("segue run plan.md",),
 }
 
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from segue.reports.report import DatasetReport
     from segue.runtime.app import App
 
-NAMES = ("gaps", "recovery", "compare", "run")
+NAMES = ("gaps", "recovery", "compare", "proof", "run")
 
 
 @click.command()
-@click.argument("name", metavar="[gaps|recovery|compare|run]", type=click.Choice(NAMES), required=False)
+@click.argument("name", metavar="[gaps|recovery|compare|proof|run]", type=click.Choice(NAMES), required=False)
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("--html", metavar="FILE", help="Write a self-contained page; - is stdout.")
 @click.option("--csv", "sheet", metavar="FILE", help="Write all tables as CSV; - is stdout.")
@@ -49,9 +49,10 @@ def report(
     gaps      tasks and errors that recur across runs, by build phase
     recovery  how often the next attempt passes, by recovery action
     compare   agents and models on the same prompt; only significant differences are ranked
+    proof     how well tasks are proven, by agent and model
     run RUN   the timeline of one run (`last` for the newest)
 
-    The default is the first three.
+    The default is the first four.
 
     \b
     Examples:

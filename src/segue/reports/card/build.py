@@ -38,6 +38,8 @@ _KINDS: tuple[type[Event], ...] = (
 )
 _CHECK = "check: "
 """What the key of a criterion starts with when it is a command and not a sentence."""
+_CONTESTED = "contested"
+"""The key of the question whether the task asked for changed tests."""
 _REVIEW = "SELECT output FROM orchestrator_steps WHERE run_id = ? AND key = ? ORDER BY gen DESC LIMIT 1"
 _UNDECIDED = {
     "pending": "It has not begun.",
@@ -55,6 +57,10 @@ class _Evidence:
     agents: dict[str, None] = field(default_factory=dict)
     criteria: tuple[CriterionVerdict, ...] = ()
     judge: str = ""
+    voters: dict[str, None] = field(default_factory=dict)
+    """Who judged: a panel's conclusion names nobody."""
+    contest: tuple[str, bool] | None = None
+    """Who decided about contested files, and whether the task asked for the change."""
     checks: dict[str, CheckResult] = field(default_factory=dict)
     """The last round of checks, by command."""
     checked: str | None = None
@@ -100,8 +106,11 @@ def _take(known: _Evidence, event: Event, step: str | None, who: str) -> None:
             known.agents[who] = None
         case VerdictGiven(criteria=criteria):
             judged = tuple(one for one in criteria if not one.key.startswith(_CHECK))
-            if judged:
-                known.criteria, known.judge = judged, who
+            if judged and judged[0].key == _CONTESTED:
+                known.contest = who, judged[0].met
+            elif judged:
+                known.voters.update({who: None} if who else {})
+                known.criteria, known.judge = judged, who or ", ".join(known.voters)
         case CheckRun():
             if step != known.checked:
                 known.checks, known.checked = {}, step
@@ -131,8 +140,8 @@ def _build_card(
     shown = proof or end
     decided_by = tuple(_who_decided(task, known))
     person = proof.by if proof and proof.level is Level.ACCEPTED else ""
-    checks = end.checks if end and end.checks else tuple(known.checks.values())
-    cards = tuple(CheckCard.of(check, person or known.judge) for check in checks)
+    decided = (person, True) if person else known.contest or ("", None)
+    cards = tuple(CheckCard.of(check, *decided) for check in _list_checks(known))
     criteria = tuple(
         CriterionCard(one.key, sentences.get(one.key, ""), one.met, one.evidence) for one in known.criteria
     )
@@ -163,6 +172,16 @@ def _build_card(
         tokens=task.usage.tokens,
         cost_usd=task.usage.cost_usd,
     )
+
+
+def _list_checks(known: _Evidence) -> Iterator[CheckResult]:
+    """Yield the checks of the proof, or the last round; the proof leaves out what was contested."""
+    if known.proof is None or not known.proof.checks:
+        yield from known.checks.values()
+        return
+    for check in known.proof.checks:
+        seen = known.checks.get(check.command, check)
+        yield msgspec.structs.replace(check, contested=check.contested or seen.contested)
 
 
 def _who_decided(task: TaskView, known: _Evidence) -> Iterator[str]:

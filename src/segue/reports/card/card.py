@@ -28,6 +28,8 @@ class ContestedCard(msgspec.Struct, frozen=True):
     tests: tuple[str, ...]
     decided_by: str
     """Empty: nobody yet."""
+    asked_for: bool | None
+    """Whether the task asked for the change, as decided; None: nobody decided."""
 
 
 class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +52,13 @@ class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...]
 
     @classmethod
-    def of(cls, check: CheckResult, decided_by: str) -> CheckCard:
-        """Return the card of a check; its exit code decides where it has no state."""
+    def of(cls, check: CheckResult, decided_by: str = "", asked_for: bool | None = None) -> CheckCard:
+        """Return the card of a check, with who decided about contested files and how."""
         by_code = CheckState.PASSED if check.exit_code == 0 else CheckState.FAILED
         known = {name: getattr(check, name) for name in cls.__struct_fields__ if hasattr(check, name)}
-        contested = tuple(ContestedCard(one.path, one.tests, decided_by) for one in check.contested)
+        contested = tuple(
+            ContestedCard(one.path, one.tests, decided_by, asked_for) for one in check.contested
+        )
         state = check.state or (CheckState.BROKEN if check.exit_code is None else by_code)
         return cls(**{**known, "state": state, "contested": contested})
 

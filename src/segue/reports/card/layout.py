@@ -142,7 +142,10 @@ def _describe_tests(check: CheckCard) -> Iterator[str]:
 
 def _describe_contested(one: ContestedCard) -> str:
     tests = f" ({_enumerate(one.tests)})" if one.tests else ""
-    return f"contested: {one.path}{tests}, decided by {one.decided_by or 'nobody yet'}"
+    if not one.decided_by:
+        return f"contested: {one.path}{tests}; nobody has decided yet"
+    asked = "the task asked for it" if one.asked_for else "the task did not ask for it"
+    return f"contested: {one.path}{tests}; {one.decided_by} decided: {asked}"
 
 
 def _show_tampering(found: Tampering) -> CardItem:
