@@ -42,10 +42,16 @@ class ReportFile(msgspec.Struct):
     """Its tests ran in such workers."""
 
 
-def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, str] | None = None) -> Path:
-    """Copy a hook to the stage under another name, with a JSON file that tells it what it needs."""
+def copy_hook(stage: Stage, hook: str, name: str) -> Path:
+    """Copy a hook to the stage under another name."""
     target = stage.hooks / name
     target.write_bytes((_HOOKS / hook).read_bytes())
+    return target
+
+
+def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, object] | None = None) -> Path:
+    """Copy a hook to the stage under another name, with a JSON file that tells it what it needs."""
+    target = copy_hook(stage, hook, name)
     reports = stage.reports / target.stem
     reports.mkdir(exist_ok=True)
     known = {"root": str(stage.root), "reports": str(reports), "token": stage.token, **(extra or {})}
