@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from segue.proof.report import Report
 from segue.proof.runners.javascript.canary import ENDINGS, place_canaries
@@ -15,12 +14,11 @@ from segue.proof.runners.runner import Ended, Project, Stage
 _TOKEN = re.compile(r"\bs[0-9a-f]{12}\b")
 
 
-@dataclass(frozen=True, slots=True)
 class NodeRunner:
     """The hook adds options to the command line, also behind npm, npx, pnpm and make."""
 
-    name: str
-    reader: Callable[[Stage, str], Report | None]
+    def __init__(self, name: str, read: Callable[[Stage, str], Report | None]) -> None:
+        self.name, self._read = name, read
 
     def applies(self, project: Project) -> bool:
         """Return whether the project may start Node."""
@@ -32,7 +30,7 @@ class NodeRunner:
 
     def read(self, stage: Stage, ended: Ended) -> Report | None:  # noqa: ARG002 - it is in a file
         """Return what was written to the folder of reports."""
-        return self.reader(stage, self.name)
+        return self._read(stage, self.name)
 
     def clean(self, text: str) -> str:
         """Return the output without the lines that name a canary."""
