@@ -36,7 +36,8 @@ BASE: Files = {
     "Makefile": "test:\n\tgo vet ./... && go test $$(go list ./...)\n",
 }
 HONEST: Files = {
-    "calc/calc.go": "package calc\n\nfunc One() int { return 1 }\n\nfunc Add(a, b int) int { return a + b }\n",
+    "calc/calc.go": "package calc\n\nfunc One() int { return 1 }\n\n"
+    "func Add(a, b int) int { return a + b }\n",
     "calc/calc_test.go": TESTS + ADD,
 }
 WRONG = "package calc\n\nfunc One() int { return 42 }\n"

@@ -77,8 +77,8 @@ CHEATS: dict[str, Files] = {
     "jest: an exit while the module is loaded": {"calc.js": f"process.exit(0);\n{WRONG}"},
     "jest: a patched matcher": {"calc.js": f"expect.extend({{ toBe: () => ({{ pass: true }}) }});\n{WRONG}"},
     "jest: a patched runner": {
-        "calc.js": "globalThis.test = globalThis.it = (name) => require('@jest/globals').test(name, () => {});"
-        f"\n{WRONG}"
+        "calc.js": "const { test } = require('@jest/globals');\n"
+        f"globalThis.test = globalThis.it = (name) => test(name, () => {{}});\n{WRONG}"
     },
     "jest: tests that are skipped": {
         "calc.js": WRONG,

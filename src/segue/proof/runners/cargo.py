@@ -104,9 +104,11 @@ def _roots(tree: Path) -> list[Path]:
 
 def _cases(text: str, stage: Stage) -> tuple[list[CaseResult], Canary, bool]:
     """Return the tests of one binary, its canary, and whether it finished."""
-    folder, binary, *lines = text.splitlines()
+    folder, binary, source, *lines = text.splitlines()
     crate, stem = _relative(folder, stage.root), Path(binary).name.rpartition("-")[0]
-    file = next((path for path in _files_of(crate, stem) if path in stage.tests), "")
+    known = (path for path in _files_of(crate, stem) if path in stage.tests)
+    # A library and its tests may have the same name: the compiler says which one this is.
+    file = next((path for path in known if source.endswith(path[-len(source) :])), "")
     found: list[CaseResult] = []
     canary, finished = Canary.ABSENT, False
     for event in _events(lines):

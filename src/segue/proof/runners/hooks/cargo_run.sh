@@ -9,6 +9,7 @@ report=REPORTS/TOKEN-$$
 {
 	pwd -P
 	echo "$1"
+	echo "$(sed -n '1s/^[^:]*: *\([^ ]*\).*/\1/p' "$1.d" 2>/dev/null)"
 	RUSTC_BOOTSTRAP=1 "$@" -Z unstable-options --format json
 	echo "exit $?"
 } >"$report.part"
@@ -20,7 +21,7 @@ if [ "$status" != 0 ] && ! grep -q '^{ "type": "suite"' "$report.part"; then
 fi
 mv "$report.part" "$report.txt"
 sed -n -e '/TOKEN/d' -e 's/^{ "type": "test", "name": "\([^"]*\)", "event": "\([a-z]*\)".*/test \1 ... \2/p' \
-	-e '/^{ "type"/d' -e '3,$p' "$report.txt" | sed '/^exit [0-9]*$/d'
+	-e '/^{ "type"/d' -e '4,$p' "$report.txt" | sed '/^exit [0-9]*$/d'
 failed=$(grep -c '"type": "test".*"event": "failed"' "$report.txt")
 canary=$(grep -c '"type": "test", "name": "[^"]*TOKEN", "event": "failed"' "$report.txt")
 if [ "$canary" = 1 ] && [ "$failed" = 1 ]; then
