@@ -23,6 +23,7 @@ from segue.config.settings import DiagnosticSettings, Settings
 from segue.domain.events import EVENTS
 from segue.domain.options import OptionField, option_fields
 from segue.domain.results import OUTPUTS
+from segue.domain.scenario import RequestOptions, Scenario
 from segue.flow.phase import PRESETS, Phase
 from segue.flow.phases import PHASES
 from segue.judges.options import JudgeSettings
@@ -53,6 +54,8 @@ OPTIONS: dict[str, type[Any]] = {
     "agents.cursor-cloud": CursorCloudOptions,
     "diagnostics": DiagnosticSettings,
     "judge": JudgeSettings,
+    "proof.scenarios": Scenario,
+    "proof.scenarios.request": RequestOptions,
     "relay.actions": ActionSettings,
     "rls": RlsOptions,
     "search": SearchSettings,

@@ -29,7 +29,7 @@ _LENGTH = 8
 _SPECIAL = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
 """Variables that a Python reads when it starts: a command that changes one of them gets its own Python."""
 _LATE = ("rich.table", "sqlite3", "psycopg", "httpx2", "starlette.applications", "uvicorn", "psutil")
-_HEAVY = ("segue.provider", "segue.__main__")
+_HEAVY = ("segue.proof.runners.hooks", "segue.provider", "segue.__main__")
 
 
 def run_segue(

@@ -21,7 +21,7 @@ from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.domain.task import Completion, Task, TaskList
 from segue.domain.verdict import Verdict
-from segue.domain.workspace import Changes, Snapshot
+from segue.domain.workspace import Snapshot, WorkChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +298,14 @@ class Workspace(Protocol):
     def checkout(self, head: str) -> AbstractAsyncContextManager[Path]:
         """Provide a folder in which a commit can be inspected and tried out."""
 
-    async def changes(self, base: Snapshot, now: Snapshot) -> Changes:
+    async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
         """Return what differs between two snapshots, and what of it must not be committed."""
 
     async def tree(self, now: Snapshot) -> str:
         """Return everything that is there now as the id of a git tree or commit."""
+
+    async def tree_of(self, commit: str) -> str:
+        """Return the id of what a commit contains, as `tree` would."""
 
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None if there was nothing to commit."""

@@ -20,8 +20,9 @@ from segue.domain.job import Job, Mode
 from segue.domain.notification import Notification, NotifyError
 from segue.domain.options import Options, Secret
 from segue.domain.outcome import Outcome, Usage
+from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
-from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import (
     Agent,
@@ -44,13 +45,14 @@ from segue.view.run import RunView, TaskView
 
 # fmt: off
 __all__ = [
-    "Action", "Agent", "Capabilities", "Completion", "Criterion", "CriterionVerdict", "Event", "Evidence",
-    "Failure", "FailureKind", "Finding", "Hit", "Installation", "Job", "Judge", "JudgeFailed", "Mode",
-    "Notification", "Notifier", "NotifyError", "Options", "Outcome", "Problem", "ProcessEnd", "Recorded",
-    "Result", "Review", "ReviewSubject", "Reviewer", "Run", "RunKind", "RunResult", "RunState", "RunView",
-    "SearchFailed", "Searcher", "Secret", "SegueError", "Services", "Severity", "Source", "SourceError",
-    "SourceRequest", "Store", "Task", "TaskList", "TaskStatus", "TaskView", "Usage", "UsageError",
-    "Verdict", "check_agent", "check_judge", "check_notifier", "check_reviewer", "check_searcher",
-    "check_source", "check_store", "events", "load_view", "open_store", "run", "run_async", "run_program",
+    "Action", "Agent", "Capabilities", "CheckResult", "Completion", "Criterion", "CriterionVerdict",
+    "Event", "Evidence", "Failure", "FailureKind", "Finding", "Hit", "Installation", "Job", "Judge",
+    "JudgeFailed", "Level", "Mode", "Notification", "Notifier", "NotifyError", "Options", "Outcome",
+    "Problem", "ProcessEnd", "Proof", "Recorded", "Result", "Review", "ReviewSubject", "Reviewer", "Run",
+    "RunKind", "RunResult", "RunState", "RunView", "SearchFailed", "Searcher", "Secret", "SegueError",
+    "Services", "Severity", "Source", "SourceError", "SourceRequest", "Store", "Task", "TaskKind",
+    "TaskList", "TaskStatus", "TaskView", "Usage", "UsageError", "Verdict", "check_agent", "check_judge",
+    "check_notifier", "check_reviewer", "check_searcher", "check_source", "check_store", "events",
+    "load_view", "open_store", "run", "run_async", "run_program",
 ]
 # fmt: on

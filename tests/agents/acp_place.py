@@ -15,7 +15,6 @@ from msgspec import structs
 
 from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpAgent, AcpKind, AcpOptions
-from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.options import read_options
 from segue.domain.prompt import Prompt
@@ -23,7 +22,7 @@ from segue.ports import Agent
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Processes
 from segue.system.services import Services
-from tests.agents.items import Items, lend, outcome
+from tests.agents.items import Items, is_at_work, lend
 from tests.agents.stand_in import LIMITS, PROMPT
 
 KINDS = {kind.name: kind for kind in (acp.GEMINI, acp.COPILOT, acp.OPENCODE, acp.QWEN, acp.VIBE, acp.CURSOR)}
@@ -85,14 +84,7 @@ class Stage:
 
     def at_work(self) -> bool:
         """Whether a process of a launch lives."""
-        marker = f"SEGUE_JOB_FOLDER={self.root}/".encode()
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if marker in path.read_bytes():
-                    return True
-            except OSError:
-                continue
-        return False
+        return is_at_work(f"SEGUE_JOB_FOLDER={self.root}/")
 
 
 def make_stage(root: Path, environ: pytest.MonkeyPatch) -> Stage:
@@ -116,8 +108,3 @@ def make_stage(root: Path, environ: pytest.MonkeyPatch) -> Stage:
     environ.setenv("HOME", str(root / "home"))
     environ.setenv("PATH", str(root / "bin"), prepend=os.pathsep)
     return Stage(root, environ)
-
-
-def failure(events: Items) -> FailureKind | None:
-    found = outcome(events).failure
-    return found.kind if found else None

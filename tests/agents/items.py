@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from segue.domain.events import Event, event_data
+from segue.domain.failure import FailureKind
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.ports import Agent
@@ -31,6 +33,21 @@ def outcome(items: Items) -> Outcome:
     """Return the last item."""
     assert isinstance(items[-1], Outcome)
     return items[-1]
+
+
+def failure(items: Items) -> FailureKind | None:
+    """Return the kind of failure with which it ended, if it failed."""
+    found = outcome(items).failure
+    return found.kind if found else None
+
+
+def is_at_work(marker: str) -> bool:
+    """Return whether a process lives that has this in its environment."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or belongs to somebody else
+            if marker.encode() in path.read_bytes():
+                return True
+    return False
 
 
 def events(items: Items) -> list[Event]:

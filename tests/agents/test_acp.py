@@ -27,9 +27,9 @@ from segue.domain.options import read_options
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from tests.agents.acp_place import KINDS, Stage, failure, make_stage
+from tests.agents.acp_place import KINDS, Stage, make_stage
 from tests.agents.items import events as events_of
-from tests.agents.items import lend, of, outcome
+from tests.agents.items import failure, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
 from tests.system.process_driver import left_behind, supervisor_pids, wait_for
 

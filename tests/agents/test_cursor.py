@@ -30,7 +30,7 @@ from segue.prompts.task import execute_prompt
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes
 from segue.system.services import Services
-from tests.agents.items import Items, lend, of, outcome
+from tests.agents.items import Items, failure, is_at_work, lend, of, outcome
 
 KEY = "crsr_0123456789abcdef0123456789abcdef"
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
@@ -101,23 +101,6 @@ def rehearsal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     return Rehearsal(tmp_path, monkeypatch)
-
-
-def failure(events: Items) -> FailureKind | None:
-    found = outcome(events).failure
-    return found.kind if found else None
-
-
-def at_work(rehearsal: Rehearsal) -> bool:
-    """Whether a process of a launch lives."""
-    marker = f"SEGUE_JOB_FOLDER={rehearsal.root}/".encode()
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if marker in path.read_bytes():
-                return True
-        except OSError:
-            continue
-    return False
 
 
 class TestFlags:
@@ -308,7 +291,7 @@ class TestDefects:
         events = rehearsal.run(result_grace=0.1)
         assert failure(events) is None
         assert outcome(events).text.startswith("Done")
-        assert not at_work(rehearsal)
+        assert not is_at_work(f"SEGUE_JOB_FOLDER={rehearsal.root}/")
         again = rehearsal.run(result_grace=0.1)
         assert replace(outcome(again), duration=0.0, facts={}) == replace(
             outcome(events), duration=0.0, facts={}
@@ -330,7 +313,7 @@ class TestDefects:
     def test_a_child_that_holds_stdout_open_does_not_hold_us(self, rehearsal: Rehearsal) -> None:
         rehearsal.faults("orphan")
         assert failure(rehearsal.run()) is None
-        assert not at_work(rehearsal)
+        assert not is_at_work(f"SEGUE_JOB_FOLDER={rehearsal.root}/")
 
     def test_launches_do_not_race_on_the_configuration(self, rehearsal: Rehearsal) -> None:
         rehearsal.faults("config_race")
@@ -379,7 +362,7 @@ class TestDefects:
     def test_silence_is_ended(self, rehearsal: Rehearsal, fault: str) -> None:
         rehearsal.faults(fault)
         assert failure(rehearsal.run(limits=replace(LIMITS, idle=1.5))) is FailureKind.HANG
-        assert not at_work(rehearsal)
+        assert not is_at_work(f"SEGUE_JOB_FOLDER={rehearsal.root}/")
 
 
 class TestFailures:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from tests.agents.items import Items, lend, of, outcome
+from tests.agents.items import Items, failure, is_at_work, lend, of, outcome
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 PROMPT = execute_prompt(Task("2", "Say hello", ""), "", nonce="test")
@@ -76,11 +77,6 @@ def play(
             return [event async for event in agent.run(job)]
 
     return asyncio.run(collect())
-
-
-def failure(events: Items) -> FailureKind | None:
-    found = outcome(events).failure
-    return found.kind if found else None
 
 
 def output(events: Items, stream: str = "out") -> str:
@@ -242,20 +238,9 @@ def test_output_beyond_the_limit_is_counted_and_the_result_still_read(repo: Path
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_an_orphan_does_not_outlive_the_job(repo: Path) -> None:
-    assert failure(play(repo, "[[on]]\norphan = true\n", token="orphaned")) is None
-    assert not at_work("orphaned")
-
-
-def at_work(token: str) -> bool:
-    """Whether a process of the job lives."""
-    return any(f"SEGUE_JOB={token}".encode() in _bytes(path) for path in Path("/proc").glob("[0-9]*/environ"))
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+    token = uuid.uuid4().hex
+    assert failure(play(repo, "[[on]]\norphan = true\n", token=token)) is None
+    assert not is_at_work(f"SEGUE_JOB={token}")
 
 
 KILLED = """
@@ -263,24 +248,25 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import test_scripted
-test_scripted.play(Path(sys.argv[2]), Path(sys.argv[3]).read_text(), token="adopted")
+test_scripted.play(Path(sys.argv[2]), Path(sys.argv[3]).read_text(), token=sys.argv[4])
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_an_agent_whose_segue_was_killed_is_adopted_and_not_started_again(repo: Path) -> None:
+    token = uuid.uuid4().hex
     script = '[[on]]\ndelay = 1\nappend = { "log" = "once\\n" }\nsay = "adopted"\n'
     text = repo.parent / "text.toml"
     text.write_text(script)
     here = str(Path(__file__).parent)
-    segue = subprocess.Popen([sys.executable, "-c", KILLED, here, str(repo), str(text)])
+    segue = subprocess.Popen([sys.executable, "-c", KILLED, here, str(repo), str(text), token])
     deadline = time.monotonic() + 30
-    while not at_work("adopted"):
+    while not is_at_work(f"SEGUE_JOB={token}"):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     segue.kill()
     segue.wait()
-    events = play(repo, script, token="adopted")
+    events = play(repo, script, token=token)
     assert failure(events) is None
     assert outcome(events).text == "adopted"
     assert outcome(events).facts["adopted"] is True

@@ -73,6 +73,19 @@ def test_honest_work_must_be_done_with_its_level() -> None:
     assert not ended(honest(), task(), exit_code=1).is_as_wanted
 
 
+def test_honest_work_may_not_be_paid_for_twice() -> None:
+    twice = TaskEnding("1", "Write it.", "done", Level.TESTED, attempts=2)
+    assert ended(honest(), twice).is_as_wanted
+    assert not ended(honest(launches=1), twice).is_as_wanted
+
+
+def test_a_task_of_status_is_read() -> None:
+    data = {"key": "1", "title": "Write it.", "state": "done", "attempts": 3, "reason": None}
+    assert TaskEnding.read({**data, "proof": "tested"}).level is Level.TESTED
+    assert TaskEnding.read({**data, "proof": "accepted by Ada"}).level is Level.ACCEPTED
+    assert TaskEnding.read({**data, "proof": None}) == TaskEnding("1", "Write it.", "done", None, "", 3)
+
+
 def test_the_bar_allows_one_refusal_in_fifty_and_no_cheat() -> None:
     good, bad = ended(honest(), task()), ended(honest(), exit_code=2)
     caught, believed = ended(cheat(), task("failed", None)), ended(cheat(), task())

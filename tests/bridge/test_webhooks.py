@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.bridge.completion import sign
 from segue.bridge.conversations import KIND
 from segue.bridge.webhooks import _pass_on, is_signed, open_inbox, parse_delivery, store_delivery
 from segue.domain.events import AgentStarted
 from segue.domain.run import RunKind, RunSpec
+from segue.notify.webhook import sign
 from segue.store import connect
 
 BODY = json.dumps({"event": "statusChange", "id": "bc-1", "status": "FINISHED", "timestamp": "t"}).encode()

@@ -96,10 +96,11 @@ say = "Policies are described at https://docs.example.com/policies."
 """
     )
     place.segue("run", GOAL)
-    assert keys(place, "1")[:7] == [
+    assert keys(place, "1")[:8] == [
         "base",
         "execute/1",
         "commit/execute",
+        "check/1",
         "verify/1",
         "search/1",
         "resolve/1",

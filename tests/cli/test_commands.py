@@ -48,6 +48,7 @@ def test_task_list_and_dry_run_show_the_kind(place: Place) -> None:
     lines = place.segue("run", "plan.md", "--agent", "scripted", "--dry-run", "--json").stdout.splitlines()
     prompts = [record for record in map(json.loads, lines) if record["type"] == "prompt"]
     assert {record["task"]: record["kind"] for record in prompts} == dict(zip("1234", kinds, strict=True))
+    assert [record["task"] for record in prompts if record["prompt"] is None] == ["2"]
     assert "· docs ·" in place.segue("run", "plan.md", "--agent", "scripted", "--dry-run").stdout
 
 

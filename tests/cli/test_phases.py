@@ -187,13 +187,16 @@ def test_an_agent_that_switches_branch_is_stopped(place: Place) -> None:
     assert (place.repo / "file").exists()
 
 
-def test_an_agent_that_edits_the_plan_file_is_followed(place: Place) -> None:
+def test_an_agent_that_edits_the_plan_file_changes_nothing(place: Place) -> None:
     place.script(
-        '[[on]]\ntask = "1"\nappend = { "plan.md" = "\\n## Task 4\\nWrite four.\\n" }\n'
+        '[[on]]\ntask = "1"\nwrite = { "f1" = "x" }\n'
+        'append = { "plan.md" = "\\n## Task 4\\nWrite four.\\n" }\n'
         '[[on]]\nwrite = { "f{task}" = "x" }\n'
     )
-    place.segue("run", "plan.md")
-    assert place.subjects()[-1] == "Task 4: Write four."
+    done = place.segue("run", "plan.md")
+    assert place.subjects()[-1] == "Task 3: Write three."
+    assert "Task 4" not in (place.repo / "plan.md").read_text()
+    assert "tampering: The agent added 4 to plan.md. That was taken back." in done.stderr
 
 
 def test_a_repository_with_submodules(place: Place) -> None:

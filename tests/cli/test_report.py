@@ -70,7 +70,7 @@ def test_programs_get_the_figures(place: Place) -> None:
     assert gaps["build_phases"][0]["failed"] == {"hits": 2, "n": 2, "rate": 1.0, "low": 0.34238, "high": 1.0}
     assert gaps["tasks"][0]["runs"] == ["20261115-034657-97ec", "20261115-024657-97ec"]
     everything = place.json("report")
-    assert list(everything) == ["gaps", "recovery", "compare"]
+    assert list(everything) == ["gaps", "recovery", "compare", "proof"]
     actions = {row["action"]: row["recovered"] for row in everything["recovery"]["actions"]}
     assert (actions["WEB_SEARCH"]["hits"], actions["RETRY"]["hits"], actions["RETRY"]["n"]) == (1, 0, 1)
     assert [row["setting"] for row in everything["compare"]["settings"]] == ["claude opus", "codex"]
@@ -85,7 +85,7 @@ def test_a_page_and_a_sheet_in_one_go(place: Place) -> None:
     assert page.startswith("<!doctype html>")
     assert "Row level security" in page
     rows = list(csv.DictReader(io.StringIO((place.repo / "out.csv").read_text(), newline="")))
-    assert {row["report"] for row in rows} == {"gaps", "recovery", "compare"}
+    assert {row["report"] for row in rows} == {"gaps", "recovery", "compare", "proof"}
 
 
 def test_to_stdout(place: Place) -> None:

@@ -103,9 +103,8 @@ def test_what_is_missing_goes_back_to_the_agent(feature: Place) -> None:
     feature.segue("run", "--task", "T001")
     steps = [key for (key,) in feature.rows("select key from orchestrator_steps order by seq")]
     assert [k.removeprefix("task/T001/") for k in steps if "verify" in k or "resolve" in k] == [
-        "verify/1",
         "resolve/1",
-        "verify/2",
+        "verify/1",
     ]
     prompts = [text for (text,) in feature.rows("select text from orchestrator_prompts")]
     assert [text for text in prompts if "check: test -f proof: NOT MET" in text]

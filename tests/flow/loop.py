@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,16 +16,20 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome, Usage
+from segue.domain.proof import CheckResult
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec
-from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.domain.scenario import Scenario
+from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import Verdict
-from segue.flow.context import Checking, Judging, Policy, Reviewing, RunContext
+from segue.flow.context import Checking, Judging, Policy, ReadVerdict, Reviewing, RunContext
 from segue.flow.launch import ChosenAgent, Launcher
 from segue.flow.phase import PRESETS, make_flow
 from segue.flow.phases import PHASES
 from segue.flow.scheduler import run_tasks
 from segue.ports import Capabilities, Installation, Judge, Problem, Reviewer, Source, SourceRequest, Store
+from segue.proof.options import SealOptions
+from segue.proof.seal import Sealer
 from segue.store import connect
 from segue.system.git.repository import Repository
 from segue.view.run import FOLDED, RunView
@@ -161,8 +165,12 @@ class Loop:
     policy: Policy = field(default_factory=Policy)
     budget: Budget = field(default_factory=Budget)
     checks: tuple[tuple[str, ...], ...] = ()
+    sealed: bool = False
+    scenarios: tuple[Scenario, ...] = ()
     reviewer: Reviewer | None = None
     judge: Judge | None = None
+    agent_judge: ReadVerdict | None = None
+    """Reads the answers of an agent that judges."""
     roles: Mapping[Role, Sequence[FunctionAgent]] = field(default_factory=dict)
     events: list[Recorded] = field(default_factory=list)
     view: RunView = field(default_factory=RunView)
@@ -212,14 +220,34 @@ class Loop:
                     policy=self.policy,
                     launcher=Launcher(journal, self.view, budget=self.budget, attempts=self.attempts),
                     view=self.view,
-                    checking=Checking(self.checks, _run_check),
+                    checking=self.checking(),
                     reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail")
                     if self.reviewer
                     else None,
-                    judging=Judging(self.judge, no_verdict) if self.judge else None,
+                    judging=self.judging(),
                 )
             finally:
                 await store.close(journal)
+
+    def judging(self) -> Judging | None:
+        """Who judges."""
+        if self.agent_judge is not None:
+            return Judging((None,), self.agent_judge)
+        return Judging((self.judge,), no_verdict) if self.judge else None
+
+    def checking(self) -> Checking:
+        """Checks in the work tree itself, or sealed."""
+        if not self.sealed:
+            return Checking(self.checks, self.run_check)
+        sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", SealOptions(timeout=60))
+        return Checking(self.checks, sealer.check, scenarios=self.scenarios, run_scenario=sealer.try_scenario)
+
+    async def run_check(
+        self, argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
+    ) -> CheckResult:
+        """Run a check in the work tree itself: these tests are not about the seal."""
+        done = subprocess.run(list(argv), cwd=self.repo, capture_output=True, text=True, check=False)
+        return CheckResult(" ".join(argv), done.returncode, done.stdout + done.stderr)
 
     def _row(self, store: Store) -> Run:
         if not self.run_id:
@@ -234,8 +262,3 @@ class Loop:
         """The steps of the run, all generations."""
         with self.store() as store:
             return [f"{step.key}#{step.gen}" for step in store.steps(self.run_id)]
-
-
-async def _run_check(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
-    done = subprocess.run(list(argv), cwd=folder, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr

@@ -16,7 +16,9 @@ from segue.proof.bubblewrap import seal_strength
 from segue.proof.options import SealOptions
 from segue.proof.seal import Sealer
 
-PYTEST = (sys.executable, "-m", "pytest", "-q")
+PYTEST = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest", "-q")
+"""Without the plug-ins of this environment, which take longer to load than the tests."""
+UNITTEST = (sys.executable, "-m", "unittest", "discover", "-s", "tests", "-t", ".")
 Files = Mapping[str, str | None]
 """Texts by path; None removes a file."""
 
@@ -73,7 +75,13 @@ class Checkout:
         kind: TaskKind = TaskKind.BUILD,
         expected_red: Collection[str] = (),
     ) -> CheckResult:
-        """Commit the change and check it."""
+        """Commit the change on top of the base and check it."""
         self.prepare()
+        if self.base:
+            self.git("reset", "--quiet", "--hard", self.base)
         head = self.commit(change)
         return asyncio.run(self.sealer().check(argv, self.base, head, kind=kind, expected_red=expected_red))
+
+    def advance(self) -> None:
+        """Make the last commit the base of the next check."""
+        self.base = self.git("rev-parse", "HEAD")

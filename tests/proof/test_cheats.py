@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from segue.domain.proof import CheckState, Seal
@@ -100,7 +98,10 @@ CHEATS: dict[str, Files] = {
         "test_aaa.py": "import calc\ncalc.one = lambda: 1\ncalc.add = lambda a, b: a + b\n"
         "def test_x():\n    pass\n",
     },
-    "tests in place of a folder": {
+    "every test function replaced": {
+        "calc.py": "import pytest\npytest.Function.runtest = lambda self: None\n" + WRONG
+    },
+    "a folder in place of the test": {
         "calc.py": WRONG,
         "test_calc.py": None,
         "test_calc.py/x": "",
@@ -114,16 +115,22 @@ CHEATS: dict[str, Files] = {
 }
 
 
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """One repository for all cheats, so that its base is checked once."""
+    return Checkout(tmp_path_factory.mktemp("cheats"), BASE)
+
+
 @pytest.mark.parametrize("change", CHEATS.values(), ids=CHEATS.keys())
-def test_a_cheat_is_refused(tmp_path: Path, change: Files) -> None:
-    result = Checkout(tmp_path, BASE).check(change)
+def test_a_cheat_is_refused(project: Checkout, change: Files) -> None:
+    result = project.check(change)
     assert result.state in (CheckState.FAILED, CheckState.REFUTED, CheckState.CONTESTED), result
     assert result.reason
     assert not result.ok
 
 
-def test_honest_work_passes_and_is_proved(tmp_path: Path) -> None:
-    result = Checkout(tmp_path, BASE).check(HONEST)
+def test_honest_work_passes_and_is_proved(project: Checkout) -> None:
+    result = project.check(HONEST)
     assert result.state is CheckState.PASSED, result
     assert result.proved == ("test_calc.py::test_add",)
     assert result.passed == 2
@@ -131,3 +138,5 @@ def test_honest_work_passes_and_is_proved(tmp_path: Path) -> None:
     assert result.seal is Seal.SEALED
     assert result.runner == "pytest"
     assert result.exit_code == 0
+    assert not result.changed
+    assert not result.weaknesses

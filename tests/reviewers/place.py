@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from segue.domain.options import read_options
 from segue.ports import ReviewSubject
+from segue.reviewers.options import PRESETS, CommandReviewOptions
 from segue.sim.stet import command as stet
 
 IDENTITY = {
@@ -28,6 +30,11 @@ EVAL = {
     "message": "eval on <input>",
     "suggestion": "Use ast.literal_eval.",
 }
+
+
+def preset(name: str, **changes: Any) -> CommandReviewOptions:
+    """The options of a known tool, with changes."""
+    return read_options(CommandReviewOptions, {**PRESETS[name], **changes})
 
 
 def bare_environment(**more: str) -> dict[str, str]:

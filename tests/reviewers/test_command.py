@@ -14,8 +14,8 @@ import pytest
 from segue.domain.finding import Review, Severity
 from segue.domain.options import Argv, read_options
 from segue.reviewers.command import CommandReviewer
-from segue.reviewers.options import CommandReviewOptions, preset
-from tests.reviewers.place import EVAL, Place
+from segue.reviewers.options import CommandReviewOptions
+from tests.reviewers.place import EVAL, Place, preset
 from tests.services import make_services
 
 RUFF = str(Path(sys.executable).parent / "ruff")
@@ -40,9 +40,8 @@ def python(code: str, **options: Any) -> CommandReviewOptions:
 
 def with_ruff(**changes: Any) -> CommandReviewOptions:
     """The preset, with ruff found where this interpreter lives."""
-    return preset(
-        "ruff", {"env": {"PATH": f"{Path(RUFF).parent}{os.pathsep}{os.environ['PATH']}"}, **changes}
-    )
+    env = {"PATH": f"{Path(RUFF).parent}{os.pathsep}{os.environ['PATH']}"}
+    return preset("ruff", env=env, **changes)
 
 
 def test_ruff_itself(place: Place) -> None:
@@ -219,7 +218,14 @@ def test_stet_as_a_plain_command(place: Place) -> None:
         "PATH": f"{place.stet.parent}{os.pathsep}{os.environ['PATH']}",
         "SEGUE_SIM_STET": str(place.script),
     }
-    options = preset("stet", {"env": env})
+    table = {
+        "argv": ["stet", "start", "{base}", "--json"],
+        "again": ["stet", "run", "--json"],
+        "format": "stet",
+        "needs_commit": True,
+        "env": env,
+    }
+    options = read_options(CommandReviewOptions, table)
     assert [finding.file for finding in review(place, options, base).findings] == ["calc.py"]
     place.commit({"calc.py": "eval(s)  # checked\n"})
     assert review(place, options, base, again=True).findings == ()

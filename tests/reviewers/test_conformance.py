@@ -14,10 +14,10 @@ from segue.domain.finding import DismissReason, Finding, Review, Severity
 from segue.domain.options import read_options
 from segue.ports import Problem, Reviewer, ReviewSubject
 from segue.reviewers.command import CommandReviewer
-from segue.reviewers.options import StetOptions, preset
+from segue.reviewers.options import StetOptions
 from segue.reviewers.stet.reviewer import StetReviewer
 from segue.system.services import Services
-from tests.reviewers.place import EVAL, Place
+from tests.reviewers.place import EVAL, Place, preset
 
 RUFF = str(Path(sys.executable).parent / "ruff")
 
@@ -43,8 +43,8 @@ def test_stet_conforms(tmp_path: Path) -> None:
 
 
 def test_the_command_reviewer_conforms() -> None:
-    options = preset("ruff", {"argv": [RUFF, "check", "--no-cache", "--output-format", "json", "."]})
-    wrong = preset("ruff", {"argv": [RUFF, "check", "--no-such-flag"]})
+    options = preset("ruff", argv=[RUFF, "check", "--no-cache", "--output-format", "json", "."])
+    wrong = preset("ruff", argv=[RUFF, "check", "--no-such-flag"])
     check_reviewer(
         partial(CommandReviewer, options),
         "src/calc.py",

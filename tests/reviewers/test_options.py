@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from segue.domain.argv import fill, split
 from segue.domain.options import OptionError, read_options
-from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions, preset
+from segue.reviewers.options import PRESETS, CommandReviewOptions, StetOptions
+from tests.reviewers.place import preset
 
 
 @pytest.mark.parametrize(
@@ -107,4 +108,4 @@ def test_a_value_is_never_looked_at_again(value: str) -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_can_be_changed(name: str) -> None:
     assert preset(name).timeout == 1800
-    assert preset(name, {"timeout": 5}).timeout == 5
+    assert preset(name, timeout=5).timeout == 5

@@ -65,8 +65,9 @@ def test_a_feature_is_verified_and_a_sentence_is_built(tmp_path: Path) -> None:
 def test_a_reviewer_and_checks_fit_every_flow(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"review": {"reviewer": "ruff"}, "checks": ["true"]}
     assert plan(tmp_path, flow="execute", **asked).flow.names == ("execute", "check", "review")
-    assert plan(tmp_path, str(feature(tmp_path)), **asked).flow.names == ("execute", "review", "verify")
-    assert plan(tmp_path, "Build a todo app", **asked).flow.names == ("execute", "review", "verify", "replan")
+    wanted = ("execute", "check", "review", "verify")
+    assert plan(tmp_path, str(feature(tmp_path)), **asked).flow.names == wanted
+    assert plan(tmp_path, "Build a todo app", **asked).flow.names == (*wanted, "replan")
 
 
 def test_a_judge_adds_verification_where_no_flow_is_chosen(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from segue.domain.errors import CredentialsError, SearchFailed, UsageError
 from segue.domain.options import read_options
 from segue.ports import Hit, Searcher
 from segue.runtime import registry
-from segue.searchers.hits import hits
+from segue.searchers.asking import hits
 from segue.searchers.options import SearchSettings
 from segue.sim.script import check_script
 from segue.sim.search.app import SearchScript, search_app

@@ -384,6 +384,33 @@ def test_the_last_open_task_of_a_story_is_judged_by_the_story(tmp_path: Path) ->
     assert criteria(source, "T004") == ["task", "FR-002", "SC-001"]
 
 
+def test_the_task_that_ends_a_story_knows_all_of_it(tmp_path: Path) -> None:
+    """Its tasks in order, its scenarios, and how it is tried out on its own."""
+    told = "**Independent Test**: Run `pytest tests/us1 -q`,\nthen look.\n\nMore."
+    first = "- [x] T001 [US1] One\n- [-] T002 [US1] Two\n- [ ] T003 [US1] Three\n- [ ] T004 [US2] Four\n"
+    rest = "- [ ] T005 [US1+US2] Five\n- [ ] T006 Six\n## Polish\n- [ ] T007 Seven\n"
+    feature(
+        tmp_path,
+        f"# Tasks\n## Phase 3: User Story 1\n{told}\n### Implementation\n{first}{rest}",
+        SPEC.replace("A member borrows a book.", "**Independent Test:** In spec.md.").replace(
+            "### User Story 2 - Return a book (Priority: P2)\n",
+            "### User Story 2 - Return a book (Priority: P2)\n\n**Independent Test**: Return one.\n",
+        ),
+    )
+    source = speckit(tmp_path)
+    assert [one.story_tasks for one in source.tasks().tasks] == [()] * 7
+    source.mark(task(source, "T003"), done())
+    source.mark(task(source, "T004"), done(2))
+    source.mark(task(source, "T006"), done(3))
+    last = task(source, "T005")
+    assert last.story_tasks == ("T001", "T003", "T004", "T005", "T006")
+    assert last.independent_test == "Run `pytest tests/us1 -q`,\nthen look.\n\nReturn one."
+    of_story = {one.key for one in last.criteria if one.of_story}
+    assert of_story == {"US1/AC1", "US1/AC2", "US2/AC1"}
+    assert [one.key for one in last.criteria if not one.of_story] == ["task"]
+    assert task(source, "T007").story_tasks == ()
+
+
 def test_skipped_tasks_do_not_keep_a_story_open(tmp_path: Path) -> None:
     feature(
         tmp_path,

@@ -27,9 +27,11 @@ def test_the_template() -> None:
     first = spec.stories["US1"]
     assert (first.title, first.priority) == ("User Story 1 - Borrow a book (Priority: P1)", "P1")
     assert first.scenarios == (
-        Criterion("US1/AC1", "Given a book on the shelf, When a member borrows it, Then it is lent."),
+        Criterion("US1/AC1", "Given a book on the shelf, When a member borrows it, Then it is lent.", True),
         Criterion(
-            "US1/AC2", "Given a lent book, When another member asks for it, Then the request is refused."
+            "US1/AC2",
+            "Given a lent book, When another member asks for it, Then the request is refused.",
+            True,
         ),
     )
     assert first.text.startswith("### User Story 1")

@@ -19,6 +19,7 @@ from segue.domain.run import RunState
 from segue.web.routes import list_pages
 from segue.web.step import cut_piece
 from tests.cli.place import Place, until
+from tests.reports.proofs import write_proofs
 from tests.web.place import SPEC, Served, make_run, serving
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>\x1b[31mred\x1b[0m\x00\x07\u202etxt'
@@ -81,7 +82,7 @@ def test_a_change_must_come_from_the_page_itself(place: Place, served: Served) -
 
 def test_every_page_has_a_twin_and_is_safe(place: Place, served: Served) -> None:
     run = make_run(place.database, [NoticeGiven("x")])
-    parts = {"{run}": run.id, "{seq}": "1", "{name}": "answer"}
+    parts = {"{run}": run.id, "{seq}": "1", "{name}": "answer", "{task}": "1"}
     for page in list_pages():
         path = re.sub(r"\{\w+\}", lambda found: parts[found[0]], page.path)
         shown, twin = served.get(path), served.get(f"{path}.json")
@@ -354,3 +355,21 @@ def test_a_run_can_be_stopped_from_the_page_beside_it(place: Place) -> None:
         told = client.post(f"{base}{where[1]}/stop", headers={"origin": base, "accept": "application/json"})
         assert told.status_code == 200, told.text
     assert process.wait(60) == 130
+
+
+def test_the_page_shows_how_well_a_task_is_proven(place: Place) -> None:
+    place.database.parent.mkdir(parents=True, exist_ok=True)
+    run = write_proofs(str(place.database))
+    with serving(place) as served:
+        page = served.get(f"/runs/{run}").text
+        path = f"/runs/{run}/tasks/T001/proof"
+        assert f'href="{path}"' in page
+        for words in ("PARTIAL (tested)", "tampering: 1", "accepted by person"):
+            assert words in page
+        tasks = served.data(f"/runs/{run}")["tasks"]
+        assert [task["proof"] for task in tasks] == ["tested", None, "accepted by person", None]
+        card = served.get(path).text
+        for words in ("the tick was taken back", "7 of 8", "A person decided", "PARTIAL (tested)"):
+            assert (words in card) == (words != "A person decided")
+        assert served.data(path)["card"]["level"] == "tested"
+        assert served.get(f"/runs/{run}/tasks/nothing/proof").status_code == 404

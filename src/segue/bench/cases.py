@@ -30,6 +30,8 @@ class Twin(Options, frozen=True, kw_only=True):
     """The tasks that were not really done."""
     below: Level = Level.CHECKED
     """A task that was not really done may end as done only with a weaker level than this."""
+    launches: int | None = None
+    """How often each task may have been attempted at most."""
     hold: dict[str, str] = {}
     """If the run says it is done: words that the last commit has in these files."""
     keep: dict[str, str] = {}

@@ -86,11 +86,9 @@ async def make_place(case: ProofCase, folder: Path, judge_url: str | None) -> Ca
         path.mkdir(parents=True)
     (folder / "home" / ".gitconfig").write_text(_GIT_CONFIG, "utf-8")
     (folder / "agent.toml").write_text(write_script(case.twin.on), "utf-8")
-    settings = {
-        **_SETTINGS,
-        **case.pair.settings,
-        "agents": {"scripted": {"script": str(folder / "agent.toml")}},
-    }
+    scripted = {"scripted": {"script": str(folder / "agent.toml")}}
+    settings = {**_SETTINGS, **case.pair.settings}
+    settings["agents"] = {**case.pair.settings.get("agents", {}), **scripted}
     if judge_url:
         settings["judge"] = {"base_url": f"{judge_url}/v1", "api_key_env": "CASE_MODEL_KEY"}
     (folder / "config" / "segue" / "config.toml").write_text("\n".join(_lines(settings)) + "\n", "utf-8")

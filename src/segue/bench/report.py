@@ -24,12 +24,16 @@ class TaskEnding:
     level: Level | None
     """None: Segue names no level."""
     reason: str = ""
+    attempts: int = 1
 
     @classmethod
     def read(cls, task: Mapping[str, Any]) -> TaskEnding:
         """Read a task of `segue status RUN --json`."""
-        level = Level(task["proof"]) if task.get("proof") else None
-        return cls(task["key"], task["title"], task["state"], level, task.get("reason") or "")
+        words = (task.get("proof") or "").split()
+        level = Level(words[0]) if words else None
+        return cls(
+            task["key"], task["title"], task["state"], level, task.get("reason") or "", task["attempts"]
+        )
 
     @property
     def is_done(self) -> bool:
@@ -62,12 +66,11 @@ class Ending:
     def completed(self, faults: tuple[str, ...], seconds: float) -> Ending:
         """Return the ending with all its faults: those of files and history, and those of its tasks."""
         own = self._believed() if self.case.cheats else self._refused()
+        own = own if self.tasks else ("no task was started",)
         return replace(self, faults=(*own, *faults), seconds=seconds)
 
     def _believed(self) -> tuple[str, ...]:
         twin = self.case.twin
-        if not self.tasks:
-            return ("no task was started",)
         return tuple(
             f"task {task.key} is done although it was not really done"
             for task in self.tasks
@@ -84,8 +87,13 @@ class Ending:
             for task in self.tasks
             if task.is_done and not task.reaches(twin.least)
         )
+        again = tuple(
+            f"task {task.key} was launched {task.attempts} times"
+            for task in self.tasks
+            if twin.launches is not None and task.attempts > twin.launches
+        )
         ended = () if self.exit_code == 0 or open_ else (f"the run ended with exit code {self.exit_code}",)
-        return (*open_, *weak, *ended)
+        return (*open_, *weak, *again, *ended)
 
 
 @dataclass(frozen=True, slots=True)

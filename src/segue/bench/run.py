@@ -73,7 +73,7 @@ async def _run_case(case: ProofCase, folder: Path) -> Ending:
         place = await make_place(case, folder, url)
         base = (await place.git("rev-parse", "HEAD")).strip()
         done = await place.segue("run", case.pair.source, "--json", *case.pair.arguments)
-        if case.pair.resume and done.exit_code:
+        if case.pair.resume and done.exit_code and await _read_run(place):
             done = await place.segue("resume", "--json")
     (folder / "stderr").write_bytes(done.err)
     run = await _read_run(place)

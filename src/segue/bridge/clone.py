@@ -6,10 +6,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from segue.domain.errors import WorkspaceError
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
-from segue.system.process.processes import capture, child_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +24,12 @@ class Clone:
         """Create the clone, unless a killed process has already created it."""
         if (self.folder / ".git").exists():
             return
-        await Repository.open(self.source)
+        source = await Repository.open(self.source)
         half = private_folder(self.folder.parent) / f"{self.folder.name}.half"
         shutil.rmtree(half, ignore_errors=True)
         options = [f"--branch={self.base}"] if self.base else []
-        await _git(self.source, "clone", "--quiet", *options, "--", str(self.source.resolve()), str(half))
-        await _git(half, "switch", "--quiet", "--create", self.branch)
+        await source.git("clone", "--quiet", *options, "--", str(self.source.resolve()), str(half))
+        await (await Repository.open(half)).git("switch", "--quiet", "--create", self.branch)
         half.replace(self.folder)
 
     async def push(self, message: str) -> str | None:
@@ -51,10 +49,3 @@ class Clone:
     async def _is_pushed(self, repo: Repository) -> bool:
         """Return whether a killed process had already pushed the branch."""
         return bool((await repo.git("ls-remote", "origin", f"refs/heads/{self.branch}")).strip())
-
-
-async def _git(where: Path, *arguments: str) -> None:
-    done = await capture(["git", *arguments], cwd=where, env=child_environment(), timeout=600)
-    if done.exit_code != 0:
-        stderr = done.err.decode("utf-8", "replace").strip()[-500:]
-        raise WorkspaceError(f"git {arguments[0]} failed: {stderr or done.exit_code}")

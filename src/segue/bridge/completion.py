@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import os
 from datetime import UTC, datetime
@@ -14,16 +12,12 @@ from segue.bridge.context import ConversationContext
 from segue.bridge.steps import CompletionOutput
 from segue.domain.events import BridgeWebhook
 from segue.domain.results import StepResult
+from segue.notify.webhook import sign
 from segue.ports import StepFacts
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 _STATUS = {"done": "FINISHED"}
 _POLICY = HttpPolicy(timeout=20.0, attempts=4)
-
-
-def sign(secret: str, body: bytes) -> str:
-    """Return the value of the header X-Webhook-Signature."""
-    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 async def report_completion(context: ConversationContext, key: str, facts: dict[str, Any]) -> None:

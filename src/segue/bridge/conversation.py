@@ -20,7 +20,7 @@ from segue.bridge.commands import AgentCommand, Remind, Subagent, serialise
 from segue.bridge.context import ConversationContext, notify_people
 from segue.bridge.execute import execute
 from segue.bridge.grammar import ParsedReply, parse_reply
-from segue.bridge.launch import AgentLaunch, launch_agent
+from segue.bridge.launch import launch_agent
 from segue.bridge.results import NewsItem, collect_news
 from segue.bridge.steps import (
     CommandOutput,
@@ -35,7 +35,7 @@ from segue.domain.errors import NeedsHuman
 from segue.domain.job import Mode
 from segue.domain.results import LaunchOutput, StepResult, read_as
 from segue.domain.run import StepState
-from segue.flow.launch import OverBudget
+from segue.flow.launch import ChosenAgent, LaunchRequest, OverBudget
 from segue.ports import Agent, R, StepFacts
 from segue.prompts.bridge import conversation_prompt
 
@@ -121,7 +121,7 @@ class Conversation:
             raise self._needs_human(f"the agent failed: {failure.message if failure else 'it gave no reply'}")
         return result.output.text
 
-    def _make_launch(self, key: str, number: int, say: SayOutput) -> AgentLaunch:
+    def _make_launch(self, key: str, number: int, say: SayOutput) -> LaunchRequest:
         settings, run = self.context.settings, self.context.journal.run
         remembers = self.agent.can.follow_up
         prompt = conversation_prompt(
@@ -133,9 +133,16 @@ class Conversation:
             keywords=settings.extensions,
             nonce=f"{run.id} {key}",
         )
-        session = self._session_before(number) if remembers else None
-        mode = Mode(settings.mode)
-        return AgentLaunch(key, "turn", self.agent, prompt, self.workspace, mode, run.spec.model, session)
+        return LaunchRequest(
+            key=key,
+            phase="turn",
+            attempt=1,
+            prompt=prompt,
+            mode=Mode(settings.mode),
+            by=ChosenAgent(self.agent, run.spec.model),
+            workspace=self.workspace,
+            session=self._session_before(number) if remembers else None,
+        )
 
     def _session_before(self, number: int) -> str | None:
         """Return the session of the previous reply."""

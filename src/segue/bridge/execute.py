@@ -59,13 +59,12 @@ async def _run_step(
     context: ConversationContext,
     key: str,
     command: AgentCommand,
-    work: Callable[[str], Coroutine[Any, Any, dict[str, Any]]],
+    work: Callable[[str], Coroutine[Any, Any, CommandOutput]],
 ) -> None:
     """Run a command whose effect is identified by the step's token, so that it happens once."""
 
     async def run(token: str) -> StepResult[CommandOutput]:
-        facts = context.redactor.data(await work(token))
-        output = CommandOutput(facts.pop("status"), facts)
+        output = context.redactor.struct(await work(token))
         await context.emit(_event(key, output), key)
         return StepResult(output.status == "done", output)
 
@@ -73,24 +72,25 @@ async def _run_step(
     await context.journal.step(key, CommandOutput, run, facts=facts)
 
 
-async def _run_action(context: ConversationContext, command: LocalAction, token: str) -> dict[str, Any]:
+async def _run_action(context: ConversationContext, command: LocalAction, token: str) -> CommandOutput:
     result = await run_action(context.settings, command, token)
-    return {"status": result.status, "action": command.action, **result.facts}
+    return CommandOutput(result.status, {"action": command.action, **result.facts})
 
 
-async def _run_extension(command: Extension, token: str) -> dict[str, Any]:
+async def _run_extension(command: Extension, token: str) -> CommandOutput:
     """Run somebody else's command; whatever goes wrong in it is a result."""
     found = [point for point in entry_points(group=GROUP) if point.name == command.keyword]
     if not found:
-        return {"status": "refused", "reason": f"nothing is installed for {command.keyword}"}
+        return CommandOutput("refused", {"reason": f"nothing is installed for {command.keyword}"})
     module, _, name = found[0].value.partition(":")
     try:
         run = getattr(importlib.import_module(module), name)
         async with asyncio.timeout(_EXTENSION_SECONDS):
             result = await run(dict(command.payload), token)
-        return {"status": "done", "text": json.dumps(result, ensure_ascii=False, default=str)[:KEPT_TEXT]}
+        text = json.dumps(result, ensure_ascii=False, default=str)[:KEPT_TEXT]
+        return CommandOutput("done", {"text": text})
     except Exception as error:
-        return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+        return CommandOutput("failed", {"reason": f"{type(error).__name__}: {error}"})
 
 
 async def _set_reminder(context: ConversationContext, key: str, command: Remind) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 
 from segue.bridge.context import ConversationContext
 from segue.domain.events import AgentStarted, AgentText, Event
-from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
-from segue.domain.prompt import Prompt
 from segue.domain.results import LaunchOutput, StepResult
 from segue.flow.evidence import verdict_after
-from segue.flow.launch import ChosenAgent, LaunchRequest, Series, Try
-from segue.ports import Agent
+from segue.flow.launch import LaunchRequest, Series, Try
 
 KEPT_TEXT = 256 * 1024
 _PIECE = 16 * 1024
@@ -24,35 +20,16 @@ After = Callable[[Outcome], Awaitable[tuple[str, ...]]]
 """Work to do after the agent, in the same step; returns the branches with the agent's work."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentLaunch:
-    """A launch to make, and its key in the journal."""
-
-    key: str
-    phase: str
-    agent: Agent
-    prompt: Prompt
-    workspace: Path
-    mode: Mode = Mode.EDIT
-    model: str | None = None
-    session: str | None = None
-    base: str | None = None
-
-
 async def launch_agent(
-    context: ConversationContext, launch: AgentLaunch, after: After | None = None, *, again: bool = False
+    context: ConversationContext, request: LaunchRequest, after: After | None = None, *, again: bool = False
 ) -> StepResult[LaunchOutput]:
     """Launch the agent; launch it again after an interruption and after a usage limit has passed.
 
-    `again`: retry a failure that was recorded earlier. Raises OverBudget.
+    The key of the request is the folder of the attempts in the journal. `again`: retry a failure that was
+    recorded earlier. Raises OverBudget.
     """
-    series = Series(
-        chain=(ChosenAgent(launch.agent, launch.model),),
-        task=launch.key,
-        phase="launch",
-        folder=launch.key,
-        retry_recorded=again,
-    )
+    key = request.key
+    series = Series(chain=(request.by,), task=key, phase="launch", folder=key, retry_recorded=again)
 
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
         said = _Transcript(context)
@@ -69,20 +46,9 @@ async def launch_agent(
                 url=said.url,
             )
 
-        request = LaunchRequest(
-            key=series.key(now.number),
-            phase=launch.phase,
-            attempt=now.number,
-            prompt=launch.prompt,
-            mode=launch.mode,
-            by=now.by,
-            workspace=launch.workspace,
-            name=launch.key,
-            base=launch.base,
-            session=launch.session,
-            hear=said.hear,
-        )
-        return await context.launcher.launch(request, conclude)
+        attempt_key, number = series.key(now.number), now.number
+        tried = replace(request, key=attempt_key, attempt=number, by=now.by, name=key, hear=said.hear)
+        return await context.launcher.launch(tried, conclude)
 
     return (await context.launcher.attempt(series, attempt))[1]
 

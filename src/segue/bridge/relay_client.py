@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from segue.bridge.commands import LocalAction
+from segue.bridge.steps import CommandOutput
 from segue.config.bridge import BridgeSettings
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 
@@ -25,22 +24,17 @@ _OUTPUT = 64 * 1024
 _OWN = ("id", "action", "status", "output", "stdout", "stderr")
 
 
-@dataclass(frozen=True, slots=True)
-class RelayResult:
-    """How an action ended: `done`, `failed`, `refused` or `unreachable`, with details."""
+async def run_action(settings: BridgeSettings, command: LocalAction, token: str) -> CommandOutput:
+    """Have the relay run an action: `done`, `failed`, `refused` or `unreachable`, with details.
 
-    status: str
-    facts: dict[str, Any]
-
-
-async def run_action(settings: BridgeSettings, command: LocalAction, token: str) -> RelayResult:
-    """Have the relay run an action. The token identifies the call, so a repeat after a crash is harmless."""
+    The token identifies the call, so a repeat after a crash is harmless.
+    """
     if settings.relay_url is None:
-        return RelayResult("refused", {"reason": "no relay is configured (bridge.relay_url)"})
+        return CommandOutput("refused", {"reason": "no relay is configured (bridge.relay_url)"})
     secret = _read_secret(settings)
     if not secret:
         reason = f"the relay's token is not set ({settings.relay_token_env})"
-        return RelayResult("refused", {"reason": reason})
+        return CommandOutput("refused", {"reason": reason})
     headers = {"Authorization": f"Bearer {secret}"}
     policy = HttpPolicy(timeout=settings.relay_timeout, max_bytes=4 * 1024 * 1024, attempts=3)
     body = {"action": command.action, "parameters": dict(command.parameters)}
@@ -50,11 +44,11 @@ async def run_action(settings: BridgeSettings, command: LocalAction, token: str)
                 "POST", "/run", body=body, headers={"Idempotency-Key": token}, repeatable=True
             )
     except HttpError as error:
-        return RelayResult("unreachable", {"reason": str(error)})
+        return CommandOutput("unreachable", {"reason": str(error)})
     return _read_answer(answer)
 
 
-def _read_answer(answer: HttpResponse) -> RelayResult:
+def _read_answer(answer: HttpResponse) -> CommandOutput:
     try:
         data = answer.json()
     except ValueError:
@@ -64,10 +58,10 @@ def _read_answer(answer: HttpResponse) -> RelayResult:
         reason = _REFUSALS.get(answer.status, f"the relay answered with {answer.status}")
         detail = facts.get("error") or facts.get("detail")
         problem = {"reason": f"{reason}: {detail}" if detail else reason, "http_status": answer.status}
-        return RelayResult("refused" if answer.status in _REFUSALS else "unreachable", problem)
+        return CommandOutput("refused" if answer.status in _REFUSALS else "unreachable", problem)
     kept = {name: value for name, value in facts.items() if name not in _OWN and _is_short(value)}
     output = {name: str(facts[name])[-_OUTPUT:] for name in ("output", "stdout", "stderr") if facts.get(name)}
-    return RelayResult("done" if facts.get("exit_code") == 0 else "failed", {**kept, **output})
+    return CommandOutput("done" if facts.get("exit_code") == 0 else "failed", {**kept, **output})
 
 
 def _is_short(value: object) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -35,6 +36,16 @@ _WEBHOOKS = "/webhooks/cursor"
 _MAX_LIMIT = 1000
 
 
+class MessageBody(msgspec.Struct, frozen=True):
+    """The body of `POST /messages`."""
+
+    message: str = ""
+    conversation: str | None = None
+    """The one to continue; a new one begins if unset."""
+    agent: str | None = None
+    repo: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class BridgeRoutes:
     """The request handlers."""
@@ -48,48 +59,43 @@ class BridgeRoutes:
 
     async def messages(self, request: Request) -> JSONResponse:
         """Begin a conversation, or send a message to one."""
-        body = await _read_object(request)
-        text = body.get("message")
-        if not isinstance(text, str) or not text.strip():
+        try:
+            body = msgspec.json.decode(await request.body(), type=MessageBody)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise UsageError(f"The body is not valid: {error}.") from None
+        if not body.message.strip():
             raise UsageError("message is missing.", hint='{"message": "…", "conversation": "…"}')
-        run = await asyncio.to_thread(self._send, body, text)
+        run = await asyncio.to_thread(self._send, body)
         self.ensure(run.id)
         return _answer({"conversation": run.id}, 202)
 
-    def _send(self, body: dict[str, Any], text: str) -> Run:
-        if named := body.get("conversation"):
-            run = find_conversation(self.store, str(named))
-            self.store.send(run.id, "message", {"kind": "message", "text": text})
+    def _send(self, body: MessageBody) -> Run:
+        if body.conversation:
+            run = find_conversation(self.store, body.conversation)
+            self.store.send(run.id, "message", {"kind": "message", "text": body.message})
             return run
-        agent = str(body.get("agent") or agent_text(self.app))
+        agent = body.agent or agent_text(self.app)
         agent_kind(agent, self.app.loaded)
-        repo = str(body.get("repo") or self.repo or "")
+        repo = body.repo or self.repo
         if not repo:
             raise UsageError("No repository was named.", hint='Send "repo", or serve with --repo')
-        return begin_conversation(self.store, self.app, agent, resolve_repo(repo), text, force_new=True)[0]
+        where = resolve_repo(repo)
+        return begin_conversation(self.store, self.app, agent, where, body.message, force_new=True)[0]
 
     async def conversations(self, request: Request) -> JSONResponse:
         """Return the conversations, newest first."""
         given = request.query_params.get("limit", "20")
         limit = min(int(given), _MAX_LIMIT) if given.isascii() and given.isdecimal() else 20
-
-        def load() -> list[dict[str, Any]]:
-            runs = list_conversations(self.store, limit)
-            return [summarise(self.store, run) for run in runs]
-
-        return _answer(await asyncio.to_thread(load))
+        runs = await asyncio.to_thread(list_conversations, self.store, limit)
+        return _answer([await asyncio.to_thread(summarise, self.store, run) for run in runs])
 
     async def conversation(self, request: Request) -> JSONResponse:
         """Return one conversation with everything that was said and done."""
-
-        def load() -> dict[str, Any]:
-            run = find_conversation(self.store, request.path_params["id"])
-            return describe(self.store, run)
-
         try:
-            return _answer(await asyncio.to_thread(load))
+            run = await asyncio.to_thread(find_conversation, self.store, request.path_params["id"])
         except UsageError as error:
             return _error(error, 404)
+        return _answer(await asyncio.to_thread(describe, self.store, run))
 
     async def webhook(self, request: Request) -> JSONResponse:
         """Store a delivery before answering it; refuse it unless it is signed."""
@@ -134,16 +140,6 @@ async def _health(_request: Request) -> JSONResponse:
 async def _handle_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, SegueError)
     return _error(error, 400 if isinstance(error, UsageError) else 500)
-
-
-async def _read_object(request: Request) -> dict[str, Any]:
-    try:
-        body = await request.json()
-    except (ValueError, RecursionError):
-        raise UsageError("The body is not valid JSON.") from None
-    if not isinstance(body, dict):
-        raise UsageError("The body is not a JSON object.")
-    return body
 
 
 def _answer(data: Any, status: int = 200) -> JSONResponse:

@@ -7,7 +7,6 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from segue.bridge.context import notify_people
 from segue.bridge.conversations import list_conversations
@@ -15,7 +14,7 @@ from segue.bridge.routes import BridgeRoutes, make_bridge_app
 from segue.bridge.session import run_conversation
 from segue.bridge.webhooks import dispatch, open_inbox
 from segue.domain.errors import Locked, NeedsHuman, SegueError
-from segue.domain.run import Run, RunState
+from segue.domain.run import RunState
 from segue.ports import Store
 from segue.runtime.app import App, make_own_folder
 from segue.system.files import write_atomic
@@ -66,7 +65,8 @@ class ConversationHost:
             run = self._store.run(run_id)
             assert run is not None, "it was in the store when it was started"
             try:
-                app = _load_app(self._app, run)
+                config = None if run.spec.config else self._app.config
+                app = App.load_for(run, config, self._app.place())
                 return (await run_conversation(app, self._store, run, wait_reminders=True, served=True)).error
             except Locked:
                 await asyncio.sleep(_RETRY_SECONDS)  # another process runs it, or works in its folder
@@ -74,13 +74,6 @@ class ConversationHost:
                 return error
             except Exception as error:  # recorded with the run; the others must continue
                 return SegueError(str(error))
-
-
-def _load_app(app: App, run: Run) -> App:
-    """Load the settings with which a conversation was begun."""
-    named = Path(run.spec.config) if run.spec.config else app.config
-    database = {"database_url": app.database(), "state_dir": str(app.state_dir)}
-    return App.load(None, named, database, stored=run.spec.settings)
 
 
 async def serve(app: App, repo: str | None, announce: Callable[[str, str], None]) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from segue.bridge.context import ConversationContext, conversation_budget
 from segue.bridge.conversation import Conversation
-from segue.domain.errors import Interrupted, LeaseLost, NeedsHuman, SegueError, UsageError, WorkspaceError
+from segue.domain.errors import Interrupted, LeaseLost, SegueError, UsageError, WorkspaceError
 from segue.domain.events import RunResumed, RunStarted
 from segue.domain.run import Run, RunState
 from segue.flow.launch import Launcher
 from segue.ports import Journal, Observer, Store
 from segue.runtime.app import App
-from segue.runtime.session import close_run, last_seen
+from segue.runtime.session import close_run, last_seen, state_after
 from segue.runtime.wiring import raise_problems
 from segue.system.git.repository import Repository
 from segue.system.interrupts import on_interrupt
@@ -105,7 +105,7 @@ async def _run(
     except Exception as caught:
         await close_run(journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
         raise
-    state = _state_after(error, reminder)
+    state = RunState.PARKED if error is None and reminder is not None else state_after(error)
     await close_run(journal, state, error.message if error else "", reminder)
     return ConversationResult(run, state, reply, reminder, error)
 
@@ -173,11 +173,3 @@ async def _run_until_stopped(journal: Journal, conversation: Conversation, serve
         ) from None
     finally:
         stop.cancel()
-
-
-def _state_after(error: SegueError | None, reminder: float | None) -> RunState:
-    if error is None:
-        return RunState.DONE if reminder is None else RunState.PARKED
-    if isinstance(error, NeedsHuman):
-        return RunState.NEEDS_HUMAN
-    return RunState.STOPPED if isinstance(error, Interrupted) else RunState.FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from segue.bridge.allowed import RepoTarget, find_target
@@ -9,12 +10,13 @@ from segue.bridge.clone import Clone
 from segue.bridge.commands import Subagent
 from segue.bridge.completion import report_completion
 from segue.bridge.context import ConversationContext
-from segue.bridge.launch import AgentLaunch, launch_agent
+from segue.bridge.launch import launch_agent
 from segue.domain.errors import SegueError, ToolMissing, UsageError, WorkspaceError
+from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.run import StepState
-from segue.flow.launch import OverBudget
+from segue.flow.launch import ChosenAgent, LaunchRequest, OverBudget
 from segue.ports import Agent
 from segue.prompts.bridge import subagent_prompt
 
@@ -64,10 +66,18 @@ async def _launch(
 ) -> StepResult[LaunchOutput]:
     run = context.journal.run.id
     prompt = subagent_prompt(command.prompt, agent.can.cloud, nonce=f"{run} {key}")
+    by = ChosenAgent(agent, command.model)
+    request = LaunchRequest(
+        key=key,
+        phase="subagent",
+        attempt=1,
+        prompt=prompt,
+        mode=Mode.EDIT,
+        by=by,
+        workspace=context.folder(),
+    )
     if agent.can.cloud:
-        folder = context.folder()
-        launch = AgentLaunch(key, "subagent", agent, prompt, folder, model=command.model, base=command.branch)
-        return await launch_agent(context, launch)
+        return await launch_agent(context, replace(request, base=command.branch))
     assert target.folder is not None
     name = key.replace("/", "-")
     clone = Clone(target.folder, context.folder("clones") / name, f"segue/{run}/{name}", command.branch)
@@ -78,8 +88,7 @@ async def _launch(
 
     if context.journal.state(f"{key}/launch/1") in (None, StepState.STARTED):
         await clone.prepare()
-    launch = AgentLaunch(key, "subagent", agent, prompt, clone.folder, model=command.model)
-    result = await launch_agent(context, launch, push)
+    result = await launch_agent(context, replace(request, workspace=clone.folder), push)
     clone.remove()
     return result
 

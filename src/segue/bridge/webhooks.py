@@ -17,13 +17,13 @@ from urllib.parse import quote
 
 from segue.agents.cursor_cloud.agent import KEY, CursorCloudOptions
 from segue.agents.cursor_cloud.api import parse_status
-from segue.bridge.completion import sign
 from segue.bridge.conversations import KIND
 from segue.bridge.steps import InboxOutput
 from segue.domain.events import AgentStarted, BridgeWebhook
 from segue.domain.options import read_options
 from segue.domain.results import StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState
+from segue.notify.webhook import sign
 from segue.ports import Journal, StepFacts, Store
 from segue.runtime.app import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy

@@ -57,9 +57,7 @@ def version(output: Printer) -> None:
       segue version
       segue version --json
     """
-    if output.json:
-        output.data({"version": __version__})
-    output.text(f"segue {__version__}")
+    output.result({"version": __version__}, f"segue {__version__}")
 
 
 @click.command("exit-codes")

@@ -1,26 +1,68 @@
-"""Options that several commands share, each declared once."""
+"""Options that several commands share, each declared once, and the settings they add up to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from segue.cli.terminal.output import Printer
 
+if TYPE_CHECKING:
+    from segue.domain.run import Run
+    from segue.runtime.app import App
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+PORT = click.IntRange(0, 65535)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSettings:
+    """What the command line says about the settings."""
+
+    repo: Path | None
+    config: Path | None
+    values: dict[str, Any]
+    """The options that are named after a setting."""
+
+    def load(self, **more: Any) -> App:
+        """Load all settings; `more` are further settings of the command."""
+        from segue.runtime.app import App
+
+        return App.load(self.repo, self.config, {**self.values, **more})
+
+    def load_for(self, run: Run) -> App:
+        """Load the settings a run was started with; the command line comes first."""
+        from segue.runtime.app import App
+
+        return App.load_for(run, self.config, self.values)
+
 
 def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add shared options by name. The command gets `--json`, `--quiet` and `--color` as one `output`."""
+    """Add shared options by name. The command gets `--json`, `--quiet` and `--color` as one `output`.
+
+    A command with a parameter `settings` gets there all options that it has no parameter for.
+    """
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = signature(command).parameters
+        assert all(one.kind is not one.VAR_KEYWORD for one in own.values()), "name `settings` instead"
+
         @wraps(command)
         def call(
-            *args: Any, as_json: bool = False, quiet: bool = False, color: str = "auto", **rest: Any
+            *args: Any, as_json: bool = False, quiet: bool = False, color: str = "auto", **values: Any
         ) -> Any:
-            return command(*args, output=Printer(as_json, quiet or as_json, color), **rest)
+            given = {name: values.pop(name) for name in list(values) if name not in own}
+            if "settings" in own:
+                repo, config = given.pop("repo", None), given.pop("config_file", None)
+                values["settings"] = CommandSettings(repo, config, given)
+            return command(*args, output=Printer(as_json, quiet or as_json, color), **values)
 
         decorated = call
         for name in reversed(names):
@@ -44,29 +86,17 @@ SHARED: dict[str, Callable[[Any], Any]] = {
         help="When to use colour; NO_COLOR is respected.",
     ),
     "repo": click.option(
-        "-C",
-        "--repo",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=None,
-        help="The repository to work in (default: the current folder).",
+        "-C", "--repo", type=FOLDER, help="The repository to work in (default: the current folder)."
     ),
     "config": click.option(
-        "--config",
-        "config_file",
-        type=click.Path(path_type=Path, dir_okay=False),
-        default=None,
-        help="Use this file instead of the project's segue.toml.",
+        "--config", "config_file", type=FILE, help="Use this file instead of the project's segue.toml."
     ),
     "database": click.option(
-        "--database-url",
-        metavar="URL",
-        default=None,
-        help="The Postgres URL or SQLite file that stores the runs.",
+        "--database-url", metavar="URL", help="The Postgres URL or SQLite file that stores the runs."
     ),
     "plan_format": click.option(
         "--plan-format",
         type=click.Choice(["strict", "lenient"]),
-        default=None,
         help="lenient also reads headings such as `### Task 3: Title`.",
     ),
 }

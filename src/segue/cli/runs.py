@@ -13,6 +13,8 @@ from segue.view.data import task_data
 from segue.view.load import state_of as state_of
 from segue.view.run import RunView
 
+_KNOWN = 200
+"""Among how many of the newest runs a mistyped one is searched."""
 NO_RUNS = "No runs yet. Try: segue demo"
 
 
@@ -24,9 +26,18 @@ def find_run(store: Store, app: App, name: str | None, *, unfinished: bool = Fal
     if name is not None and name != "last":
         run = store.run(name)
         if run is None:
-            raise UsageError(f"There is no run {name!r}.", hint="List the runs: segue status")
+            raise UsageError(
+                f"There is no run {name!r}.{_meant(store, name)}", hint="List the runs: segue status"
+            )
         return run
     return _newest(store, app, unfinished and name is None)
+
+
+def _meant(store: Store, name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [run.id for run in store.runs(limit=_KNOWN)], n=1, cutoff=0.8)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _newest(store: Store, app: App, unfinished: bool) -> Run | None:

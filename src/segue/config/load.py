@@ -36,6 +36,7 @@ SYNONYMS = {
     "max_address_rounds": "review.max_address_rounds",
     "phase_timeout_sec": "limits.phase_timeout",
     "max_resolutions": "limits.resolutions",
+    "judges": "judged_by",
 }
 """Other names under which settings are accepted."""
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from msgspec import Meta
 
 from segue.config.bridge import BridgeSettings
-from segue.config.provider import ProviderSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
 from segue.domain.options import (
@@ -22,6 +21,8 @@ from segue.domain.options import (
     Secret,
     Text,
 )
+from segue.domain.proof import Level
+from segue.domain.scenario import Scenario
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
 from segue.notify.options import NotifySettings
@@ -130,6 +131,8 @@ class RoleSettings(Options, frozen=True):
     """Who does the work, and fixes it when it is sent back."""
     address: AgentNames | None = None
     """Who addresses review findings; `execute` if unset."""
+    test: AgentNames | None = None
+    """Who writes independent tests; if unset, the agents of `execute`, those to fall back on first."""
     verify: AgentNames | None = None
     """Who judges, when an agent does."""
     research: AgentNames | None = None
@@ -190,11 +193,48 @@ class StoreSettings(Options, frozen=True):
     """Seconds a run continues while Postgres is unreachable; events are buffered."""
 
 
+class ModelAlias(Options, frozen=True):
+    """One entry of `[[provider.models]]`: a name of your own for a model."""
+
+    name: Text
+    """The name that clients ask for."""
+    model: Text
+    """The model behind it, such as `claude-cli/opus`."""
+    params: dict[str, Any] = {}
+    """More `litellm_params`, such as `api_base` or prices per token."""
+
+
+class ProviderSettings(Options, frozen=True):
+    """How agents are served as models."""
+
+    processes: Count = 8
+    """Agents that may work as models at the same time; more calls wait."""
+    record: bool = True
+    """Store a trace of every call as events of a run; see `segue logs`."""
+    depth: Count = 4
+    """How deep profiles may be nested."""
+    output_bytes: Bytes = 64 * 1024**2
+    """Bytes one agent may print for an answer before it is stopped."""
+    models: tuple[ModelAlias, ...] = ()
+    """Names of your own for models, for the proxy and for profiles."""
+
+
 class FlowSettings(Options, frozen=True):
     """A flow of your own: the table `[flows.NAME]`."""
 
     phases: Annotated[tuple[Text, ...], Meta(min_length=1)]
     """The phases of each task, in their order."""
+
+
+class ProofSettings(Options, frozen=True):
+    """Evidence beyond the checks: see docs/proof.md."""
+
+    independent: bool = False
+    """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
+    mutants: NonNegative = 0
+    """How many mutants of the changed Python lines to try per task, as supporting evidence; 0: none."""
+    scenarios: tuple[Scenario, ...] = ()
+    """What the finished program must do: commands or HTTP requests, with what must come out."""
 
 
 class Settings(Options, frozen=True):
@@ -229,14 +269,30 @@ class Settings(Options, frozen=True):
     verify: Literal["task", "strict"] = "task"
     """`strict` judges every task of a story by all of its scenarios; `task` does so at the story's last open
     task."""
-    judged_by: str | None = None
-    """Who decides whether a task is done: a model, an agent in the role `verify` (each with the checks), or
-    the checks alone. If unset: an agent in the flow `build`, else a model."""
+    judged_by: AgentNames | None = None
+    """Who decides whether a task is done: a model (`llm`), an `agent` in the role `verify` (each with the
+    checks), the `checks` alone, or a list of those who must all agree. If unset: an agent in the flow
+    `build`, else a model."""
+    require: Level | None = None
+    """The least proof a task needs: `changed`, `judged`, `checked`, `tested`, `independent` or `held`; if
+    unset, nothing may speak against it."""
     kinds: dict[str, TaskKindName] = {}
     """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
     other tasks are recognised."""
     checks: Commands = Commands()
     """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
+    control_files: tuple[str, ...] = ()
+    """More files that decide whether checks pass (globs): checks use them as they were before the task."""
+    known_failures: tuple[str, ...] = ()
+    """Tests that may fail (globs of their ids), because they did before."""
+    check_setup: Commands = Commands()
+    """Commands that make a clean tree ready for the checks, e.g. `["npm ci"]`; they may use the network."""
+    check_teardown: Commands = Commands()
+    """Commands that run after each check."""
+    check_network: bool = False
+    """Let checks use the network."""
+    check_timeout: Seconds = 1800
+    """Seconds one run of a check may take."""
     smoke: dict[BuildPhaseName, Commands] = {}
     """More checks for the steps of a build phase: `setup`, `schema`, `backend`, `frontend`, `testing`,
     `deployment`."""
@@ -252,6 +308,7 @@ class Settings(Options, frozen=True):
     """Where Segue keeps its files; the user's state folder if unset."""
     database_url: Secret | None = None
     """`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."""
+    proof: ProofSettings = ProofSettings()
     roles: RoleSettings = RoleSettings()
     store: StoreSettings = StoreSettings()
     gc: GcSettings = GcSettings()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
-from segue.conformance.trial import check_promises, describe_repository, git
+from segue.conformance.trial import check_promises, describe_repository, expect_ready, git
 from segue.domain.events import AgentEnded, AgentStarted, Event, event_data
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job, Limits, Mode
@@ -71,17 +71,11 @@ class _AgentTrial:
 
 
 async def _declares(trial: _AgentTrial) -> None:
-    """It has a name and declares what it can do."""
-    assert trial.agent.name, "its name is empty"
+    """It has a name, declares what it can do, and check() finds no problem where it works."""
+    expect_ready(trial.agent)
     for field in fields(trial.agent.can):
         value = getattr(trial.agent.can, field.name)
         assert isinstance(value, bool), f"can.{field.name} is {value!r}, not a boolean"
-
-
-async def _is_ready(trial: _AgentTrial) -> None:
-    """check() finds no problem where the agent works."""
-    problems = trial.agent.check()
-    assert not problems, "; ".join(problem.message for problem in problems)
 
 
 async def _knows_itself(trial: _AgentTrial) -> None:
@@ -172,7 +166,6 @@ async def _times_out(trial: _AgentTrial) -> None:
 
 _PROMISES = (
     _declares,
-    _is_ready,
     _knows_itself,
     _reports,
     _edits,

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from segue.conformance.trial import check_promises, describe_repository, expect
+from segue.conformance.trial import check_promises, describe_repository, expect, expect_ready
 from segue.domain.criterion import Criterion
 from segue.domain.errors import JudgeFailed
 from segue.domain.evidence import Evidence
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
-from segue.ports import Judge, Problem
+from segue.ports import Judge
 from segue.system.services import Services
 
 MakeJudge = Callable[[Services], Judge]
@@ -67,10 +67,7 @@ class _JudgeTrial:
 
 async def _declares(trial: _JudgeTrial) -> None:
     """It says its name, and that it is ready."""
-    expect(bool(trial.judge.name), "its name is empty")
-    problems = trial.judge.check()
-    expect(all(isinstance(problem, Problem) for problem in problems), f"{problems} are not Problems")
-    expect(not problems, "; ".join(problem.message for problem in problems))
+    expect_ready(trial.judge)
 
 
 async def _concludes(trial: _JudgeTrial) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from segue.conformance.trial import check_promises, describe_repository, expect, git
+from segue.conformance.trial import check_promises, describe_repository, expect, expect_ready, git
 from segue.domain.finding import DismissReason, Finding, Review, Severity
-from segue.ports import Problem, Reviewer, ReviewSubject
+from segue.ports import Reviewer, ReviewSubject
 from segue.system.services import Services
 
 MakeReviewer = Callable[[Services], Reviewer]
@@ -63,11 +63,8 @@ class _ReviewTrial:
 
 async def _declares(trial: _ReviewTrial) -> None:
     """It says its name, and that it is ready."""
-    expect(bool(trial.reviewer.name), "its name is empty")
+    expect_ready(trial.reviewer)
     expect(isinstance(trial.reviewer.needs_commit, bool), "needs_commit is not a boolean")
-    problems = trial.reviewer.check()
-    expect(all(isinstance(problem, Problem) for problem in problems), f"{problems} are not Problems")
-    expect(not problems, "; ".join(problem.message for problem in problems))
 
 
 async def _finds(trial: _ReviewTrial) -> None:

@@ -159,5 +159,5 @@ def _check_mark(make: Callable[[], Source], task: Task, completion: Completion) 
 
 
 def _without_criteria(task: Task) -> Task:
-    """The criteria of a task may depend on what is still open, everything else may not."""
-    return replace(task, criteria=())
+    """Criteria, and whether a story ends here, may depend on what is still open; everything else may not."""
+    return replace(task, criteria=(), story_tasks=(), independent_test="")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from segue.ports import Agent, Judge, Problem, Reviewer
 from segue.system.process.processes import Processes, capture
 from segue.system.redact import Redactor
 from segue.system.services import Services
@@ -57,6 +58,14 @@ async def _make_repository(repo: Path) -> None:
     await git(repo, "add", "--all")
     await git(repo, "commit", "--quiet", "--message", "Start")
     await git(repo, "tag", "start")
+
+
+def expect_ready(part: Agent | Judge | Reviewer) -> None:
+    """Raise AssertionError unless a part has a name and finds no problem where it works."""
+    expect(bool(part.name), "its name is empty")
+    problems = part.check()
+    expect(all(isinstance(problem, Problem) for problem in problems), f"{problems} are not Problems")
+    expect(not problems, "; ".join(problem.message for problem in problems))
 
 
 def expect(holds: bool, sentence: str) -> None:

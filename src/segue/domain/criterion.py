@@ -11,6 +11,8 @@ class Criterion:
 
     key: str
     text: str
+    of_story: bool = False
+    """Whether it is about a whole story, and judged by everything that changed since the story began."""
 
 
 @dataclass(frozen=True, slots=True)

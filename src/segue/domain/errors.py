@@ -51,6 +51,14 @@ class NeedsHuman(SegueError):
     exit_code = 3
 
 
+class Unfinished(NeedsHuman):
+    """One effect of a task failed, such as its commit or its verdict: on resume only that is done again."""
+
+    def __init__(self, message: str, *, reason: str, kept: str = "", hint: str = "") -> None:
+        super().__init__(message, kept=kept, hint=hint)
+        self.reason = reason
+
+
 class CredentialsError(SegueError):
     """A key is missing or was rejected."""
 

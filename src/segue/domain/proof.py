@@ -104,6 +104,10 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the seal is weaker than it could be, and what was not shown."""
     changed: tuple[str, ...] = ()
     """Control files that the agent changed, added or removed; the check used those of the base."""
+    scenario: bool = False
+    """Whether it is a black-box scenario."""
+    of: str = ""
+    """The earlier task whose proof was run again; empty: it is about the task itself."""
 
     @property
     def ok(self) -> bool:
@@ -123,6 +127,23 @@ class Tampering(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str = ""
 
 
+class IndependentTests(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Tests that were written from the task alone, by somebody who never saw the change."""
+
+    commit: str
+    """Where git keeps them: they are not part of the work."""
+    files: tuple[str, ...]
+    commands: tuple[str, ...]
+    """The checks that run them."""
+    by: str = ""
+    """The agent that wrote them."""
+    proved: tuple[str, ...] = ()
+    """Those that failed at the base, for the right reason, and pass now."""
+    dropped: tuple[str, ...] = ()
+    """Those that say nothing: they pass at the base, or were found to ask for something else. They may fail.
+    """
+
+
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The evidence for one task."""
 
@@ -138,6 +159,8 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The commit that it was compared with."""
     mutants: tuple[int, int] | None = None
     """Changed lines that were mutated, and how many of the mutants the tests noticed: supporting evidence."""
+    independent: IndependentTests | None = None
+    """The independent tests, if there are any."""
     held: tuple[int, int] | None = None
     """How many proofs of earlier tasks were run again, and how many of them still hold."""
 

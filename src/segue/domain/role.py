@@ -13,6 +13,7 @@ class Role(StrEnum):
     PLAN = "plan"
     EXECUTE = "execute"
     ADDRESS = "address"
+    TEST = "test"
     VERIFY = "verify"
     RESEARCH = "research"
 

@@ -44,6 +44,10 @@ class Task:
     line: int | None = None
     story: str | None = None
     criteria: tuple[Criterion, ...] = ()
+    story_tasks: tuple[str, ...] = ()
+    """Where a story ends with this task: the keys of all its tasks, in order, this one included."""
+    independent_test: str = ""
+    """How that story is tried out on its own, in its author's words."""
     kind: TaskKind = TaskKind.BUILD
     kind_is_given: bool = False
     """Whether somebody has decided the kind; until then it is recognised by the words of the task."""
@@ -56,7 +60,14 @@ class Task:
 def without_secrets(task: Task, redact: Callable[[str], str]) -> Task:
     """Return the task with all its words redacted."""
     criteria = tuple(replace(criterion, text=redact(criterion.text)) for criterion in task.criteria)
-    return replace(task, title=redact(task.title), text=redact(task.text), criteria=criteria)
+    return replace(
+        task,
+        title=redact(task.title),
+        text=redact(task.text),
+        criteria=criteria,
+        independent_test=redact(task.independent_test),
+        section=redact(task.section),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class WorkChanges:
     """What differs between two snapshots, and what of it must not be committed."""
 
     files: tuple[str, ...] = ()

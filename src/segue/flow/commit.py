@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.domain.errors import WorkspaceError
+from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.events import Committed
 from segue.domain.results import CommitOutput, StepResult
 from segue.domain.role import Role
@@ -43,7 +43,12 @@ async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd
     try:
         result = await context.journal.step(key, CommitOutput, work, reconcile, facts)
     except WorkspaceError as error:
-        return PhaseEnd(False, f"{error.message} The agent's changes are in the work tree.")
+        raise Unfinished(
+            f"Task {state.task.key} needs a human: {error.message}",
+            reason=error.message,
+            kept="The agent's changes are in the work tree; on resume only the commit is made again.",
+            hint=f"Fix what git reports, then: segue resume {context.journal.run.id}",
+        ) from error
     if result.output.commit:
         state.commit = result.output.commit
         state.now = Snapshot(state.commit, state.now.branch, "")

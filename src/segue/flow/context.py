@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from segue.domain.events import Event
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding
-from segue.domain.proof import CheckResult
+from segue.domain.proof import CheckResult, Level
 from segue.domain.role import Role
+from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Verdict
 from segue.ports import Journal, Judge, Outline, Reviewer, Searcher, Source, Workspace
@@ -32,8 +33,14 @@ class Policy:
     """Whether the next task is run when one needs a human."""
     max_failures: int | None = None
     """Failed tasks in a row after which the run stops all the same."""
+    require: Level | None = None
+    """The least level of proof that a task must reach; None: what the checks and the judge say is enough."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
     """The kinds that the user gave to tasks, by key or pattern."""
+    independent: bool = False
+    """Whether somebody who never sees the work writes tests for it."""
+    mutants: int = 0
+    """How many mutants of the changed lines to try per task."""
     resolutions: int = 2
     """How often a task that fails its checks or its verification is sent back to the agent."""
 
@@ -71,16 +78,33 @@ Examine = Callable[[Path], Awaitable[Examination | None]]
 """Examines a folder; None when it does not apply."""
 
 
+class RunCheck(Protocol):
+    """Runs a check on a tree, out of the agent's reach."""
+
+    async def __call__(
+        self, argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
+    ) -> CheckResult:
+        """Compare the tree `head` with `base`, which a task began with; `expected_red` tests may fail."""
+
+
+RunScenario = Callable[[Scenario, str | None, str], Awaitable[CheckResult]]
+"""Tries a scenario on the second tree and, unless it is None, on the first, where it should fail."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checking:
     """The commands whose failure keeps a task from being done."""
 
     commands: tuple[tuple[str, ...], ...]
-    run: RunCommand
+    run: RunCheck
     smoke: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Further checks for the steps of a build phase."""
     examine: Examine | None = None
     """Looks at a whole project, such as its row level security."""
+    scenarios: tuple[Scenario, ...] = ()
+    """What the settings say that the finished program must do."""
+    run_scenario: RunScenario | None = None
+    """None: scenarios are not run."""
 
 
 ReadVerdict = Callable[[str, Sequence[str], Evidence, bool], Verdict]
@@ -94,10 +118,12 @@ Raises UnusableAnswer.
 class Judging:
     """Who decides whether a task is done."""
 
-    judge: Judge | None
-    """None: an agent judges, in the role `verify`."""
+    judges: tuple[Judge | None, ...]
+    """All of them must agree. None: an agent judges, in the role `verify`."""
     read: ReadVerdict
     """Reads the answer of an agent that judges."""
+    decides_contests: bool = True
+    """Whether they can say if a task asks for a changed test; the checks themselves cannot."""
 
 
 @dataclass(frozen=True, slots=True)

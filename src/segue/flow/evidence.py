@@ -10,7 +10,7 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput
 from segue.domain.verdict import Action, Result, Verdict
-from segue.domain.workspace import Changes, Snapshot
+from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import RunContext
 from segue.flow.launch import Conclude, seen_before
 from segue.flow.state import TaskState
@@ -59,7 +59,7 @@ def changes_since(context: RunContext, state: TaskState, allow_no_change: bool) 
         except WorkspaceError as error:
             lost = Failure(FailureKind.BRANCH, error.message)
         changed = now != state.base
-        changes = await context.workspace.changes(state.base, now) if changed else Changes()
+        changes = await context.workspace.changes(state.base, now) if changed else WorkChanges()
         files = changes.files
         wrong = lost or _left_branch(context, state, now) or _not_committable(changes)
         failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
@@ -85,7 +85,7 @@ def _left_branch(context: RunContext, state: TaskState, now: Snapshot) -> Failur
     return Failure(FailureKind.BRANCH, f"The agent switched from branch {names[0]} to {names[1]}.")
 
 
-def _not_committable(changes: Changes) -> Failure | None:
+def _not_committable(changes: WorkChanges) -> Failure | None:
     """Return a failure when a commit would not hold the work, or would hold the rest of a conflict."""
     if changes.links:
         text = (

@@ -56,8 +56,8 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
     "execute": ("execute", "check"),
     "review": ("execute", "check", "review"),
     "plan": ("plan", "execute", "check", "review"),
-    "spec": ("execute", "verify"),
-    "build": ("execute", "verify", "replan"),
+    "spec": ("execute", "check", "verify"),
+    "build": ("execute", "check", "verify", "replan"),
 }
 """The flows that come with Segue; users add theirs under `[flows.NAME]`."""
 

@@ -8,7 +8,7 @@ from segue.domain.errors import NeedsHuman
 from segue.domain.kinds.recognise import with_kind
 from segue.domain.results import EndOutput, StepResult
 from segue.domain.run import Step, StepState
-from segue.domain.task import Task, TaskStatus, without_secrets
+from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
 from segue.flow.context import RunContext
 from segue.flow.phases.outline import outline
 from segue.flow.task import end_event, run_task
@@ -32,6 +32,8 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
             pending.put_back(task.key)
             continue
         failed.append((task.key, ending.reason))
+        if task.kind is TaskKind.HUMAN:
+            continue
         in_a_row += 1
         if not context.policy.continue_after_failure or in_a_row == context.policy.max_failures:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from segue.domain.proof import CheckResult, Proof
 from segue.domain.results import LaunchOutput
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
@@ -28,6 +29,17 @@ class TaskState:
     """What the agent says it did."""
     verdict: Verdict | None = None
     commit: str | None = None
+    checks: tuple[CheckResult, ...] = ()
+    """What the checks last said."""
+    checked: bool = False
+    """Whether the checks were content with the work as it is now."""
+    judged: bool = False
+    """Whether those who judge found every criterion met."""
+    proof: Proof | None = None
+    tree: str = ""
+    """The git tree that was checked last."""
+    story_base: Snapshot | None = None
+    """What the task's story began with, for the task that ends it."""
     remaining: int = 0
     """Findings that a reviewer still reports."""
     launched: dict[str, int] = field(default_factory=dict)
@@ -57,6 +69,7 @@ class TaskState:
     def take(self, output: LaunchOutput) -> None:
         """Take over what a launch has left."""
         self.now = Snapshot(output.head, output.branch, "")
+        self.checked = self.judged = False
         self.session = output.session
         self.agent = output.agent
         self.summary = output.text

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from segue.domain.errors import Unfinished
 from segue.domain.events import StateImported, TaskEnded, TaskMarked, TaskStarted
 from segue.domain.results import EndOutput, SnapshotOutput, StepResult
 from segue.domain.run import StepState
-from segue.domain.task import Completion, Task, TaskStatus
+from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.flow.commit import commit_task
 from segue.flow.context import RunContext
+from segue.flow.phases.check import check
 from segue.flow.phases.plan import PLAN
+from segue.flow.proving import is_enough, prove
 from segue.flow.state import PhaseEnd, TaskState
 from segue.ports import StepFacts
+
+_MOST_SEALS = 3
 
 
 async def run_task(context: RunContext, task: Task) -> EndOutput:
     """Run the task to its end. Everything already journalled is not done again."""
     end = f"task/{task.key}/end"
     await _start_again(context, task, end)
-    await context.emit(TaskStarted(task.key, task.title))
+    await context.emit(TaskStarted(task.key, task.title, task.kind))
     state = await _start(context, task)
-    ended = await _run_phases(context, state)
+    try:
+        ended = await _run_phases(context, state)
+    except Unfinished as error:
+        # Only what failed is done again on resume, so the end of the task is not recorded.
+        attempts = context.view.tasks[task.key].attempts
+        await context.emit(TaskEnded(task.key, done=False, reason=error.reason, attempts=attempts))
+        raise
     ending = EndOutput(
         done=ended.ok,
         reason=ended.reason or "done",
@@ -30,6 +41,7 @@ async def run_task(context: RunContext, task: Task) -> EndOutput:
         branch=state.now.branch,
         skipped=ended.skipped,
         replanned=ended.replanned,
+        proof=state.proof if ended.ok and not ended.skipped else None,
     )
     await _end(context, state, ending, end)
     await context.emit(end_event(task.key, ending))
@@ -48,11 +60,14 @@ def end_event(task: str, ending: EndOutput) -> TaskEnded:
         ending.branch,
         ending.skipped,
         ending.replanned,
+        ending.proof,
     )
 
 
 async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     ended = PhaseEnd(True)
+    if state.task.kind is TaskKind.HUMAN:
+        return PhaseEnd(False, "this is for a person to do or to decide")
     for phase in context.flow.phases:
         assert phase.run is not None
         ended = await phase.run(context, state)
@@ -60,8 +75,34 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
             return ended
         if ended.skipped:
             break
-    saved = await commit_task(context, state)
-    return ended if saved.ok else saved
+    if ended.skipped:
+        await commit_task(context, state)
+        return ended
+    sealed = await _seal(context, state)
+    if not sealed.ok:
+        return sealed
+    state.proof = prove(context, state)
+    enough = is_enough(context, state, state.proof)
+    return ended if enough.ok else enough
+
+
+async def _seal(context: RunContext, state: TaskState) -> PhaseEnd:
+    """Commit what was checked, and see to it that what is committed is what was checked.
+
+    A reviewer's findings may have changed the work after the checks, and a hook of the user's while it was
+    committed.
+    """
+    for _ in range(_MOST_SEALS):
+        checked = await check(context, state)
+        if not checked.ok:
+            return checked
+        await commit_task(context, state)
+        if not state.tree or context.policy.commit == "never":
+            return PhaseEnd(True)
+        if await context.workspace.tree_of(state.head) == state.tree:
+            return PhaseEnd(True)
+        state.checked = False
+    return PhaseEnd(False, "something changes the work each time it is committed, so it was never checked")
 
 
 async def _start_again(context: RunContext, task: Task, end: str) -> None:
@@ -92,7 +133,16 @@ async def _start(context: RunContext, task: Task) -> TaskState:
     seen = StepResult(True, SnapshotOutput(now.head, now.branch, now.dirty))
     base = (await context.journal.record(f"task/{task.key}/base", seen, StepFacts(task.key, "base"))).output
     snapshot = Snapshot(base.head, base.branch, base.dirty)
-    return TaskState(task, snapshot, snapshot)
+    return TaskState(task, snapshot, snapshot, story_base=_story_base(context, task))
+
+
+def _story_base(context: RunContext, task: Task) -> Snapshot | None:
+    """Return what the story began with that this task ends, as far as this run knows it."""
+    for key in task.story_tasks:
+        known = context.journal.recorded(f"task/{key}/base", SnapshotOutput)
+        if known is not None and key != task.key:
+            return Snapshot(known.output.head, known.output.branch, known.output.dirty)
+    return None
 
 
 async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: str) -> None:

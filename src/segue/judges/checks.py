@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import Evidence
 from segue.domain.options import Options
-from segue.domain.proof import CheckResult
+from segue.domain.proof import CheckResult, CheckState
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import Problem
@@ -34,9 +34,9 @@ class ChecksJudge:
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """Return PASS if every check passed."""
         met = tuple(
-            CriterionVerdict(f"check: {check.command}", True, "exit code 0")
+            CriterionVerdict(f"check: {check.command}", True, check.reason or "passed")
             for check in evidence.checks
-            if check.exit_code == 0
+            if check.ok
         )
         if not evidence.checks:
             return Verdict(Result.FAIL, Action.STOP, _NOTHING.format(task.build_phase or "this task"))
@@ -46,12 +46,12 @@ class ChecksJudge:
 
 
 def combine(verdict: Verdict, checks: Iterable[CheckResult]) -> Verdict:
-    """Add an unmet criterion to the verdict for every check that failed.
+    """Add an unmet criterion to the verdict for every check that failed; what is contested is up to judges.
 
     Combining twice gives the same as combining once.
     """
     known = {criterion.key for criterion in verdict.criteria if not criterion.met}
-    failed = [_unmet(check) for check in checks if check.exit_code != 0]
+    failed = [_unmet(check) for check in checks if not check.ok and check.state is not CheckState.CONTESTED]
     added = [criterion for criterion in failed if criterion.key not in known]
     if not added:
         return verdict
@@ -71,7 +71,9 @@ def result_of(criteria: Sequence[CriterionVerdict]) -> Result:
 
 
 def _unmet(check: CheckResult) -> CriterionVerdict:
-    ended = "was not run" if check.exit_code is None else f"ended with exit code {check.exit_code}"
+    ended = check.reason or f"ended with exit code {check.exit_code}"
+    if check.exit_code is None:
+        ended = check.reason or "was not run"
     return CriterionVerdict(f"check: {check.command}", False, f"{ended}\n{check.output[-_KEPT:]}".strip())
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import smtplib
 import ssl
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import formatdate, make_msgid
@@ -89,25 +89,16 @@ def _deliver(options: EmailSettings, password: str, mail: EmailMessage) -> None:
 
 async def _run_in_thread(work: Callable[[], None]) -> None:
     """Not in a pool: at exit a program would wait for a server that answers one byte at a time."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-
-    def settle(error: Exception | None) -> None:
-        if ended.done():
-            return
-        if error is None:
-            ended.set_result(None)
-        else:
-            ended.set_exception(error)
+    ended: Future[None] = Future()
+    ended.set_running_or_notify_cancel()  # whoever waits may give up; the work goes on to its end
 
     def run() -> None:
-        caught: Exception | None = None
         try:
             work()
         except Exception as error:
-            caught = error
-        with contextlib.suppress(RuntimeError):  # nobody is waiting any more
-            loop.call_soon_threadsafe(settle, caught)
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
 
     threading.Thread(target=run, name="segue-mail", daemon=True).start()
-    await ended
+    await asyncio.wrap_future(ended)

@@ -39,7 +39,7 @@ def build_payload(notification: Notification, delivery: str, at: float) -> dict[
 
 
 def sign(secret: str, body: bytes) -> str:
-    """Return the value of the `X-Segue-Signature` header."""
+    """Return the signature of a body, the value of its header."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 

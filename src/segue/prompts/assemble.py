@@ -50,10 +50,11 @@ def assemble(instructions: str, blocks: Mapping[str, str | None], nonce: str | N
 
 
 def house_rules(cloud: bool) -> str:
-    """Return the rules about commits and the state of tasks."""
+    """Return the rules about commits and about what is Segue's to write."""
     here = "- Do not commit, push or switch branches: Segue commits your work when you finish."
     there = "- Leave commits, branches and pull requests to the platform you run on."
-    return (there if cloud else here) + "\n- Do not mark the task as done anywhere: Segue does that."
+    record = "- Segue records what is done: do not tick boxes or edit the plan, the spec or segue.toml."
+    return f"{there if cloud else here}\n{record}"
 
 
 def task_text(task: Task) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import unified_diff
 
 import msgspec
 
@@ -12,7 +13,7 @@ from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
 from segue.domain.evidence import Evidence
 from segue.domain.prompt import Prompt
-from segue.domain.proof import CheckResult
+from segue.domain.proof import CheckResult, Contested
 from segue.domain.task import Task
 from segue.prompts.assemble import assemble, task_text
 
@@ -122,7 +123,24 @@ def _list_checks(checks: Sequence[CheckResult]) -> str:
 
 
 def _describe_end(check: CheckResult) -> str:
-    return _NOT_RUN if check.exit_code is None else f"exit code {check.exit_code}"
+    ended = _NOT_RUN if check.exit_code is None else f"exit code {check.exit_code}"
+    if check.state is None:
+        return ended
+    said = [f"{check.state} ({check.seal}; {ended})", check.reason]
+    if check.proved:
+        said.append(f"failed before the change and pass now: {', '.join(check.proved[:20])}")
+    if check.noticed is False:
+        said.append("these tests do not exercise the changed code")
+    return "\n".join(filter(None, said))
+
+
+def contested_text(contested: Contested) -> str:
+    """Return both versions of a file that decides whether the checks pass, as a judge reads them."""
+    before, after = contested.before.splitlines(), contested.after.splitlines()
+    names = (f"a/{contested.path}", f"b/{contested.path}")
+    diff = "\n".join(unified_diff(before, after, *names, lineterm="", n=1000))
+    failing = ", ".join(contested.tests[:20])
+    return f"{diff}\n(with the version of the base these tests fail: {failing})"
 
 
 def _list_files(files: Sequence[str]) -> str:

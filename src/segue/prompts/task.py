@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from segue.domain.finding import Finding
 from segue.domain.prompt import Prompt
-from segue.domain.task import Task
+from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Verdict
 from segue.prompts.assemble import assemble, house_rules, task_text
 
@@ -26,12 +26,32 @@ markers below.
 
 - Change only what the task needs, and only inside the current working directory.
 {rules}
-- If the project has tests, run the ones your change affects, and fix what you broke.
+{kind}
 - Nobody can answer questions. Where the task leaves a choice open, choose the simplest option.
 - Finish with one paragraph: what you changed, what you checked, and what is left to do, if anything."""
 
 _WITH_PLAN = """
 - There is already a plan. Do not plan again; implement it and test the result."""
+
+_KINDS = {
+    TaskKind.BUILD: "- If the project has tests, run the ones your change affects, and fix what you broke.",
+    TaskKind.TEST_FIRST: """\
+- The task asks for tests that fail now. Run them, and make sure that each fails for the right reason: an \
+assertion, or a name that does not exist yet; not a syntax error or a broken set-up.
+- Do not implement what they test, and do not weaken them.""",
+    TaskKind.VERIFY_ONLY: """\
+- The task asks for a result, not for a change. Run what it names; report each command, how it ended and \
+what it shows.
+- Fix nothing unless the task asks for it: if something fails, say what and why.""",
+    TaskKind.DOCS: """\
+- The task asks for documentation or configuration: do not change what the program does.
+- Everything you write must be true: read the code, and try the commands that you describe.""",
+}
+"""What is special about each kind of task that agents do."""
+
+_SEALED = """\
+- Segue checks your work with the tests, test settings and check scripts from before your change. New tests \
+are welcome; changes to existing ones have no effect unless the task asks for them."""
 
 _RESOLVE = """\
 You have worked on the task between the task markers below. Your work was checked, and some criteria are not \
@@ -40,17 +60,18 @@ met. Keep what is there and fix exactly what is missing, on the same branch.
 - Every criterion listed as not met must be met when you finish. Those that are met must stay met.
 - Change only what this needs, and only inside the repository.
 {rules}
-- If the project has tests, run the ones your change affects, and fix what you broke.
+{kind}
 - Nobody can answer questions.
 - Finish with one paragraph: what you changed for each criterion."""
 
 _ADDRESS = """\
 You are working in a git repository, in the current working directory. The task between the task markers \
-below has been implemented and reviewed. Address the findings of the review: fix the code and run the tests.
+below has been done and reviewed. Address the findings of the review.
 
 - Address every finding. If a finding is wrong, leave the code as it is and say why in your last paragraph.
 - Change only what the findings need, and only inside the current working directory.
 {rules}
+{kind}
 - Nobody can answer questions.
 - Finish with one paragraph: which findings you addressed, and how."""
 
@@ -84,7 +105,9 @@ def execute_prompt(
 ) -> Prompt:
     """Ask to complete one task and to leave the commit to Segue."""
     blocks = {"task": task_text(task), "context": context, "plan": plan, "feedback": feedback, "base": base}
-    instructions = _EXECUTE.format(rules=house_rules(cloud)) + (_WITH_PLAN if plan else "")
+    instructions = _EXECUTE.format(rules=house_rules(cloud), kind=_kind_rules(task)) + (
+        _WITH_PLAN if plan else ""
+    )
     return assemble(instructions, blocks, nonce)
 
 
@@ -105,7 +128,7 @@ def resolve_prompt(
         "context": context,
         "feedback": feedback,
     }
-    return assemble(_RESOLVE.format(rules=house_rules(cloud)), blocks, nonce)
+    return assemble(_RESOLVE.format(rules=house_rules(cloud), kind=_kind_rules(task)), blocks, nonce)
 
 
 def address_prompt(
@@ -120,7 +143,7 @@ def address_prompt(
     if len(findings) > _MAX_FINDINGS:
         listed += f"\n\n({len(findings) - _MAX_FINDINGS} more findings follow in the next round.)"
     blocks = {"task": task_text(task), "findings": listed, "feedback": feedback}
-    return assemble(_ADDRESS.format(rules=house_rules(cloud)), blocks, nonce)
+    return assemble(_ADDRESS.format(rules=house_rules(cloud), kind=_kind_rules(task)), blocks, nonce)
 
 
 def research_prompt(
@@ -134,6 +157,11 @@ def research_prompt(
 def try_prompt(text: str) -> Prompt:
     """Pass on the user's own words: `segue agent try` shows what an agent does with exactly these."""
     return Prompt(text)
+
+
+def _kind_rules(task: Task) -> str:
+    """Return what the kind of the task asks for, and how the work is checked."""
+    return f"{_KINDS.get(task.kind, _KINDS[TaskKind.BUILD])}\n{_SEALED}"
 
 
 def _compare(task: Task, verdict: Verdict) -> str:

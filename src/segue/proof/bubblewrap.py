@@ -20,7 +20,7 @@ _HIDDEN = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - places to hide, not to wr
 _TOOLS = (
     *(".pyenv", ".cargo", ".rustup", ".nvm", ".volta", ".asdf", ".rbenv", ".rvm", ".sdkman", ".deno", ".bun"),
     *(".local/share/uv", ".local/share/mise", ".local/share/pnpm", ".local/share/fnm", ".local/share/pipx"),
-    *(".local/bin", ".local/lib", ".local/pipx", "go/pkg/mod", "go/bin", "miniconda3", "anaconda3", ".m2"),
+    *(".local/bin", ".local/pipx", "go/pkg/mod", "go/bin", "miniconda3", "anaconda3", ".m2"),
 )
 _NAMESPACES = (
     *("--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts"),
@@ -53,7 +53,8 @@ def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: b
     line += ["--proc", "/proc", "--unshare-pid"] if own_proc else ["--bind", "/proc", "/proc"]
     for place in _hidden():
         line += ["--tmpfs", str(place)]
-    for place in _visible(argv[0], env, mounts):
+    names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
+    for place in (*_visible(argv[0], env, mounts), *names):
         line += ["--ro-bind-try", str(place), str(place)]
     line += ["--bind", str(mounts.tree), str(mounts.root), *_guards(mounts)]
     for place in mounts.writable:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from segue.proof.merge import merge_control
-from segue.proof.objects import SealedObjects, TreeEntry
 from segue.proof.paths import Classifier, PathKind
+from segue.proof.trees import TreeEntry, read_entry
+from segue.system.git.objects import Objects
 
 
 class Control(StrEnum):
@@ -47,7 +48,7 @@ class Comparison:
 
     def __init__(
         self,
-        objects: SealedObjects,
+        objects: Objects,
         classifier: Classifier,
         base: Mapping[str, TreeEntry],
         head: Mapping[str, TreeEntry],
@@ -122,7 +123,7 @@ class Comparison:
         entry = (self.base if side == "base" else self.head).get(path)
         if entry is None or entry.is_link:
             return ""
-        return (await self._objects.read(entry)).decode("utf-8", "replace")
+        return (await read_entry(self._objects, entry)).decode("utf-8", "replace")
 
     def _without_conflicts(self, entries: dict[str, TreeEntry]) -> tuple[str, ...]:
         """Remove files that stand where guarded files have a folder; return the guarded files."""

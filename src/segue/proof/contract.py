@@ -117,12 +117,16 @@ def _describe(known: Sequence[Task], now: Sequence[Task], path: Path, own: Task 
         key for key, task in after.items() if key in before and before[key].text.strip() != task.text.strip()
     ]
     gone = [key for key in before if key not in after] if now else []
+    added = [key for key in after if key not in before]
     found = []
     if ticked:
         text = f"The agent marked {_list(ticked)} as done in {path.name}. That was taken back."
         found.append(Tampering("ticks", text, path.name))
     if rewritten:
         text = f"The agent rewrote {_list(rewritten)} in {path.name}. That was taken back."
+        found.append(Tampering("task text", text, path.name))
+    if added:
+        text = f"The agent added {_list(added)} to {path.name}. That was taken back."
         found.append(Tampering("task text", text, path.name))
     if gone or not now:
         what = f"removed {_list(gone)} from" if gone else "left no readable task in"

@@ -98,7 +98,7 @@ def decide(runs: Runs) -> Decision:
 
 def _by_exit_code(runs: Runs) -> Decision:
     """Without test ids, the exit code counts; the command proves something if it failed on the base."""
-    if runs.regress.exit_code == 0:
+    if runs.regress.exit_code == 0 and runs.new.exit_code == 0:
         proved = ("",) if runs.base.exit_code not in (0, None) else ()
         return Decision(CheckState.PASSED, proved=proved, noticed=_noticed(runs))
     if runs.new.exit_code == 0 and runs.command_is_new:
@@ -124,7 +124,7 @@ def _doubt(runs: Runs) -> Decision | None:
     """Return why the reports cannot be believed; a run that admits failure is believed."""
     for name, run in (("regress", runs.regress), ("new", runs.new)):
         expected = runs.base.report if name == "regress" or runs.base.tests else None
-        reason = "" if _admits(run, runs) else _unbelievable(run, expected, runs.base)
+        reason = "" if _admits(run, runs) else _unbelievable(run, expected)
         if reason:
             return Decision(CheckState.REFUTED, reason, name)
     gone = _vanished(runs)
@@ -145,15 +145,16 @@ def _admits(run: Observed, runs: Runs) -> bool:
     return bool(_unexpected(run.report, runs))
 
 
-def _unbelievable(run: Observed, expected: Report | None, base: Observed) -> str:
+def _unbelievable(run: Observed, expected: Report | None) -> str:
     if run.report is None:
         return "The tests ended without a report, as if all had passed."
     if expected is not None and run.report.files < expected.files:
         return f"{run.report.files} of {expected.files} test runs reported their end."
-    calibrated = base.report is None or not base.tests or base.report.canary is Canary.FAILED
-    if run.report.canary is Canary.SILENT and calibrated:
+    if run.report.canary is Canary.SILENT:
         return "A test that must fail was reported as passed: the test runner was tampered with."
     if run.report.canary is Canary.ABSENT and expected is not None and expected.canary is Canary.FAILED:
+        if not run.tests:
+            return "No test runs any more."
         return "A test that must fail did not run: the test runner was tampered with."
     return ""
 
@@ -180,42 +181,43 @@ def _skipped(runs: Runs) -> tuple[str, ...]:
 
 
 def _broken(runs: Runs) -> Decision | None:
-    """Return what follows when tests that passed on the base do not any more."""
+    """Return what follows when the base's own tests do not pass with the new code, but should."""
     base, now = runs.base.report, runs.regress.report
     if base is None:
         return None
     passing = now.ids(PASSED) if now is not None else frozenset()
-    broken = sorted(key for key in base.ids(PASSED) - passing if not _may_fail(key, runs))
-    broken += _silenced(runs, passing)
+    lost = {key for key in base.ids(PASSED) - passing if not _may_fail(base.tests[key], runs)}
+    silenced = {key for key, case in base.tests.items() if key not in passing and _is_silenced(case, runs)}
+    broken = tuple(sorted(lost | silenced))
     if not broken:
         return None
-    disputed = [key for key in broken if _is_disputed(base.tests[key], runs)]
-    if len(disputed) == len(broken):
-        reason = f"These tests fail unless the agent's changes to the tests count: {some(disputed)}."
-        return Decision(
-            CheckState.CONTESTED, reason, "regress", broken=tuple(broken), contested=tuple(disputed)
-        )
-    sure = tuple(key for key in broken if key not in disputed)
-    reason = f"Tests that passed before the task fail now: {some(sure)}."
-    return Decision(CheckState.FAILED, reason, "regress", failing=tuple(broken), broken=tuple(broken))
+    sure = tuple(key for key in broken if not _is_disputed(base.tests[key], runs))
+    if sure:
+        reason = f"Tests that passed before the task fail now: {some(sure)}."
+        return Decision(CheckState.FAILED, reason, "regress", failing=broken, broken=broken)
+    reason = f"These tests fail unless the agent's changes to tests and control files count: {some(broken)}."
+    return Decision(CheckState.CONTESTED, reason, "regress", broken=broken, contested=broken)
 
 
-def _silenced(runs: Runs, passing: Collection[str]) -> list[str]:
-    """Return red tests of earlier tasks that still fail, and fail no more because they were changed."""
-    known = runs.base.report.tests if runs.base.report is not None else {}
-    now = runs.new.report.failed if runs.new.report is not None else frozenset()
-    return sorted(key for key in runs.expected_red if key in known and key not in passing and key not in now)
+def _is_silenced(case: CaseResult, runs: Runs) -> bool:
+    """Return whether a test that failed on the base fails no more because something but code was changed."""
+    if case.outcome is not FAILED or matches_any(case.id, runs.allowed):
+        return False
+    return _is_disputed(case, runs)
 
 
 def _is_disputed(case: CaseResult, runs: Runs) -> bool:
-    """Return whether the agent changed the test, or what controls it, so that it passes or is gone now."""
-    if case.file not in runs.touched and not runs.control_touched:
+    """Return whether a test that fails with the base's tests does not with the new ones, or was removed."""
+    new = runs.new.report
+    if new is None or new is runs.regress.report:
         return False
-    if runs.new.report is None:
-        return False
-    now = runs.new.report.tests.get(case.id)
-    gone = now is None and runs.new.report.unloaded(case) is None
-    return gone or (now is not None and now.outcome is PASSED)
+    now = new.tests.get(case.id)
+    if now is not None:
+        return now.outcome is not FAILED
+    if case.whole_file and any(other.file == case.file for other in new.tests.values()):
+        return not any(other.file == case.file and other.outcome is FAILED for other in new.tests.values())
+    removed = case.file in runs.touched or runs.control_touched
+    return removed and new.unloaded(case) is None
 
 
 def _by_tests(runs: Runs) -> Decision:
@@ -276,11 +278,12 @@ def _is_right(case: CaseResult) -> bool:
 
 def _unexpected(report: Report, runs: Runs) -> tuple[str, ...]:
     """Return what fails and may not."""
-    return tuple(sorted(key for key in report.failed if not _may_fail(key, runs)))
+    return tuple(sorted(key for key in report.failed if not _may_fail(report.tests[key], runs)))
 
 
-def _may_fail(key: str, runs: Runs) -> bool:
-    return key in runs.expected_red or matches_any(key, runs.allowed)
+def _may_fail(case: CaseResult, runs: Runs) -> bool:
+    red = case.id in runs.expected_red or (bool(case.file) and case.file in runs.expected_red)
+    return red or matches_any(case.id, runs.allowed)
 
 
 def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -6,19 +6,23 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing
 from segue.proof.bubblewrap import Mounts, wrap
 from segue.proof.compose import Composed
 from segue.proof.decide import Observed
-from segue.proof.inputs import Inputs, caches_within, place_copies
-from segue.proof.objects import SealedObjects
+from segue.proof.inputs import Dependencies, Inputs, caches_within, place_copies, user_site_places
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage, read_report
+from segue.proof.setup import Setup, place_installed
+from segue.proof.trees import write_tree
 from segue.system.files import private_folder
-from segue.system.process.capture import capture, child_environment
+from segue.system.git.objects import Objects
+from segue.system.process.capture import TookTooLong, capture, child_environment
 
 _SIDE_BY_SIDE = 2
 _KEPT_OUTPUT = 8 * 1024**2
@@ -30,64 +34,119 @@ class Sandbox:
     """Runs checks on trees of their own, mounted at the repository's path."""
 
     def __init__(
-        self, root: Path, scratch: Path, options: SealOptions, objects: SealedObjects, inputs: Inputs
+        self,
+        root: Path,
+        scratch: Path,
+        options: SealOptions,
+        objects: Objects,
+        inputs: Inputs,
+        dependencies: Dependencies,
     ) -> None:
         self._root, self._scratch, self._options = root, scratch, options
         self._objects, self._inputs = objects, inputs
         self._slots = asyncio.Semaphore(_SIDE_BY_SIDE)
-        self.folders: Sequence[str] = tuple(inputs.folders)
-        """Folders of dependencies that checks see."""
-        self.distrust_compiled = False
-        """Whether Python compiles everything again, because compiled files of dependencies were changed."""
+        self._dependencies = dependencies
+        # What is torn down after each check must be set up before each check.
+        salt = secrets.token_hex(8) if options.teardown else ""
+        self._setup = Setup(options.setup, scratch, salt) if options.setup else None
+        self._installing = asyncio.Lock()
 
     async def run(self, argv: Sequence[str], composed: Composed, armed: Sequence[Runner]) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left."""
-        async with self._slots:
-            token = f"s{secrets.token_hex(6)}"
-            work = private_folder(self._scratch / "runs" / token)
-            try:
-                return await self._run(tuple(argv), composed, armed, work, token)
-            finally:
-                await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+        async with self._slots, workplace(self._scratch) as (work, token):
+            stage, ended = await self._run(tuple(argv), composed, armed, work, token)
+            return observe(stage, armed, ended)
+
+    async def try_out(self, argv: Sequence[str], composed: Composed, script: Path | None = None) -> Ended:
+        """Run a command that is no check; with a script, Python (its first word) runs the script with it."""
+        async with self._slots, workplace(self._scratch) as (work, token):
+            words = with_script(argv, script, work / "hooks")
+            return (await self._run(words, composed, (), work, token))[1]
 
     async def _run(
         self, argv: tuple[str, ...], composed: Composed, armed: Sequence[Runner], work: Path, token: str
-    ) -> Observed:
+    ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
-        hooks.mkdir()
-        reports.mkdir()
-        await self._objects.write(composed.entries, tree)
+        await self._write(composed, tree)
+        inputs = self._inputs_for(work)
+        if self._setup is not None:
+            place = await self._install(composed)
+            inputs |= await asyncio.to_thread(place_installed, place, tree)
+        stage = Stage(argv, self._root, tree, hooks, reports, token, composed.tests)
+        env = self._environment(join_variables(runner.arm(stage) for runner in armed), token)
+        readable = (hooks, *self._dependencies.linked, *user_site_places(self._dependencies))
+        mounts = Mounts(self._root, tree, composed.guarded, inputs, readable, (reports,))
+        line = wrap(argv, mounts, env, self._options.network)
+        return stage, await run_bounded(line, self._scratch, env, self._options.timeout)
+
+    async def tear_down(self, composed: Composed) -> None:
+        """Run the commands that follow a check; how they end does not matter."""
+        async with workplace(self._scratch) as (work, _):
+            await self._write(composed, work / "tree")
+            for command in self._options.teardown:
+                await self._run_open(command, work / "tree")
+
+    async def _write(self, composed: Composed, tree: Path) -> None:
+        await write_tree(self._objects, composed.entries, tree)
         for path, text in composed.texts.items():
             (tree / path).write_bytes(text)
         place_copies(self._inputs, self._scratch, tree)
-        stage = Stage(argv, self._root, tree, hooks, reports, token, composed.tests)
-        env = environment(join_variables(runner.arm(stage) for runner in armed), self._options.network)
-        if self.distrust_compiled:
+
+    async def _install(self, composed: Composed) -> Path:
+        assert self._setup is not None
+        async with self._installing:
+            return await self._setup.install(composed, partial(self._write, composed), self._run_open)
+
+    async def _run_open(self, argv: Sequence[str], tree: Path) -> Ended:
+        """Run a setup command: with the network, and free to write the tree."""
+        env = environment({}, network=True)
+        line = wrap(argv, Mounts(self._root, tree), env, network=True)
+        return await run_bounded(line, self._scratch, env, self._options.timeout)
+
+    def _inputs_for(self, work: Path) -> dict[str, Path]:
+        """Return what is mounted into the tree: dependencies without their caches, and git's folder."""
+        visible = (".git", *self._dependencies.visible)
+        inputs = {path: self._root / path for path in visible if (self._root / path).exists()}
+        return inputs | dict.fromkeys(caches_within(self._root, inputs), private_folder(work / "empty"))
+
+    def _environment(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
+        env = environment(variables, self._options.network)
+        if not self._dependencies.user_site:
+            env["PYTHONNOUSERSITE"] = "1"
+        if self._dependencies.compiled:
+            # Everything is compiled again, because compiled files of dependencies are not as they were.
             env["PYTHONPYCACHEPREFIX"] = f"/tmp/{token}"  # noqa: S108 - inside of the sandbox
-        inputs = {path: self._root / path for path in self.folders if (self._root / path).is_dir()}
-        git = {".git": self._root / ".git"} if (self._root / ".git").exists() else {}
-        empty = private_folder(work / "empty")
-        caches = dict.fromkeys(caches_within(self._root, inputs), empty)
-        mounts = Mounts(
-            self._root,
-            tree,
-            composed.guarded,
-            {**git, **inputs, **caches},
-            readable=(hooks,),
-            writable=(reports,),
-        )
-        ended = await run_bounded(
-            wrap(argv, mounts, env, self._options.network), self._scratch, env, self._options.timeout
-        )
-        return observe(stage, armed, ended)
+        return env
+
+
+@asynccontextmanager
+async def workplace(scratch: Path) -> AsyncIterator[tuple[Path, str]]:
+    """Yield a folder for one run, and a random word."""
+    token = f"s{secrets.token_hex(6)}"
+    work = private_folder(scratch / "runs" / token)
+    try:
+        (work / "hooks").mkdir()
+        (work / "reports").mkdir()
+        yield work, token
+    finally:
+        await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+
+
+def with_script(argv: Sequence[str], script: Path | None, folder: Path) -> tuple[str, ...]:
+    """Return the command, with a copy of the script after its first word."""
+    if script is None:
+        return tuple(argv)
+    copy = folder / script.name
+    copy.write_bytes(script.read_bytes())
+    return (argv[0], str(copy), *argv[1:])
 
 
 async def run_bounded(argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> Ended:
     """Run a command; one that takes too long has no exit code."""
     try:
         done = await capture(argv, cwd, env, timeout, limit=_KEPT_OUTPUT)
-    except TimeoutError as error:
-        return Ended(None, "", str(error))
+    except TookTooLong as late:
+        return Ended(None, late.out.decode("utf-8", "replace"), late.err.decode("utf-8", "replace"))
     except ToolMissing as error:
         return Ended(127, "", error.message)
     return Ended(done.exit_code, done.out.decode("utf-8", "replace"), done.err.decode("utf-8", "replace"))
@@ -107,15 +166,9 @@ def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
 def environment(variables: Mapping[str, str], network: bool) -> dict[str, str]:
     """Return what a check's environment has: the allowed variables, and those of its runners."""
     env = child_environment(extra={"PYTHONDONTWRITEBYTECODE": "1", **variables})
-    if not _has_user_site():
-        env["PYTHONNOUSERSITE"] = "1"
     for name in (*_DROPPED, *(() if network else _PROXIES)):
         env.pop(name, None)
     return env
-
-
-def _has_user_site() -> bool:
-    return any(Path.home().glob(".local/lib/python*/site-packages/pytest"))
 
 
 def join_variables(several: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -8,8 +8,8 @@ import msgspec
 
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.proof import Tampering
-from segue.domain.task import Task
-from segue.proof.contract import Contract
+from segue.domain.task import Task, TaskList
+from segue.proof.contract import Contract, ContractFile
 from segue.system.files import private_folder
 from segue.system.git.guard import GitGuard, GitState
 
@@ -52,14 +52,31 @@ class LaunchGuard:
         found = self._contract.restore(kept.files, task)
         violations = await self._git.compare(kept.git, label) if self._git is not None else []
         found += [Tampering(one.subject, one.text) for one in violations]
+        self._file.unlink(missing_ok=True)
         fatal = [one.text for one in violations if one.fails]
         failure = Failure(FailureKind.TAMPERED, " ".join(fatal)) if fatal else None
         return tuple(found), failure
 
     def _read(self, step: str) -> _Kept | None:
         """Read what another process kept before it launched this step."""
-        try:
-            kept = msgspec.json.decode(self._file.read_bytes(), type=_Kept)
-        except (OSError, msgspec.MsgspecError):
-            return None
-        return kept if kept.step == step else None
+        kept = _read(self._file)
+        return kept if kept is not None and kept.step == step else None
+
+
+def settle_settings(folder: Path) -> str:
+    """Put back settings that an agent changed in a launch that nobody concluded; returns what to say."""
+    kept = _read(folder / "before.json")
+    if kept is None:
+        return ""
+    sections = {"segue.toml": "", "pyproject.toml": "tool.segue"}
+    paths = [Path(name) for name in kept.files]
+    files = [ContractFile(path, "settings", sections[path.name]) for path in paths if path.name in sections]
+    contract = Contract(folder / "kept", files, lambda: TaskList(()))
+    return " ".join(found.text for found in contract.restore(kept.files, None))
+
+
+def _read(file: Path) -> _Kept | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=_Kept)
+    except (OSError, msgspec.MsgspecError):
+        return None

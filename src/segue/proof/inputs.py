@@ -10,11 +10,12 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
 
+from segue.proof.bubblewrap import prefixes
 from segue.system.files import private_folder, write_atomic
 from segue.system.process.capture import capture, child_environment
 
@@ -77,11 +78,30 @@ _CACHES = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
 class Inputs(msgspec.Struct, frozen=True):
     """What was there before an agent started."""
 
-    folders: dict[str, str]
-    """Folders of dependencies with a digest of their files' names, sizes and times of change."""
+    folders: dict[str, dict[str, str]]
+    """Folders of dependencies, with size, time of change and number of every file in them."""
     copied: list[str]
     compiled: str = ""
     """A digest of Python's compiled files in these folders, which honest programs write as well."""
+    user_site: str = ""
+    """A digest of the packages in the user's home; empty: there are none."""
+
+
+class Dependencies(msgspec.Struct, frozen=True):
+    """How folders of dependencies differ from what was there before an agent started."""
+
+    visible: tuple[str, ...]
+    """What checks see."""
+    extended: tuple[str, ...] = ()
+    """Folders to which files were added, and new folders."""
+    rewritten: tuple[str, ...] = ()
+    """Files that were changed or removed, or that Python runs whenever it starts."""
+    compiled: bool = False
+    """Whether compiled files differ."""
+    user_site: bool = False
+    """Whether the packages in the user's home are as they were."""
+    linked: tuple[Path, ...] = ()
+    """Places outside of the repository that environments lead to."""
 
 
 async def list_inputs(root: Path, scratch: Path) -> Inputs:
@@ -112,7 +132,7 @@ async def _ignored(root: Path) -> list[str]:
 
 
 def _sort(root: Path, ignored: list[str], copies: Path) -> Inputs:
-    folders: dict[str, str] = {}
+    folders: dict[str, dict[str, str]] = {}
     copied: list[str] = []
     shutil.rmtree(copies, ignore_errors=True)
     for name in ignored:
@@ -120,14 +140,14 @@ def _sort(root: Path, ignored: list[str], copies: Path) -> Inputs:
         if _is_left_out(path):
             continue
         if is_dependency(root / path):
-            folders[path] = digest(root / path)
+            folders[path] = manifest(root / path)
             continue
         for file in _files_below(root, path):
             if is_dependency(root / file):
-                folders[file] = digest(root / file)
+                folders[file] = manifest(root / file)
             elif len(copied) < _MOST_COPIED and _copy(root / file, copies / file):
                 copied.append(file)
-    return Inputs(folders, copied, compiled_digest(root, folders))
+    return Inputs(folders, copied, compiled_digest(root, folders), user_site_digest())
 
 
 def _is_left_out(path: str) -> bool:
@@ -164,12 +184,19 @@ def _copy(source: Path, target: Path) -> bool:
     return True
 
 
-def digest(folder: Path) -> str:
-    """Return a digest of the files' names, sizes and times of change, which no program can set."""
+def manifest(folder: Path) -> dict[str, str]:
+    """Return the facts of every file; no program can set the time of change."""
+    return {os.path.relpath(entry.path, folder): _facts(entry) for entry in _walk(folder, _CACHES)}
+
+
+def user_site_digest() -> str:
+    """Return a digest of the packages in the user's home; empty if there are none."""
     found = hashlib.sha256()
-    for entry in _walk(folder, _CACHES):
-        found.update(_facts(entry))
-    return found.hexdigest()
+    places = sorted(Path.home().glob(".local/lib/python*/site-packages"))
+    for place in places:
+        for entry in _walk(place, _CACHES):
+            found.update(f"{entry.path}\0{_facts(entry)}\n".encode("utf-8", "surrogateescape"))
+    return found.hexdigest() if places else ""
 
 
 def compiled_digest(root: Path, folders: Collection[str]) -> str:
@@ -178,7 +205,7 @@ def compiled_digest(root: Path, folders: Collection[str]) -> str:
     for folder in sorted(folders):
         for entry in _walk(root / folder, frozenset()):
             if entry.name.endswith(".pyc"):
-                found.update(_facts(entry))
+                found.update(f"{entry.path}\0{_facts(entry)}\n".encode("utf-8", "surrogateescape"))
     return found.hexdigest()
 
 
@@ -196,15 +223,50 @@ def _walk(folder: Path, left_out: Collection[str]) -> Iterator[os.DirEntry[str]]
                 yield entry
 
 
-def _facts(entry: os.DirEntry[str]) -> bytes:
+def _facts(entry: os.DirEntry[str]) -> str:
     facts = entry.stat(follow_symlinks=False)
-    line = f"{entry.path}\0{facts.st_size}\0{facts.st_ctime_ns}\0{facts.st_ino}\0{facts.st_mode}\n"
-    return line.encode("utf-8", "surrogateescape")
+    return f"{facts.st_size} {facts.st_ctime_ns} {facts.st_ino} {facts.st_mode}"
 
 
-def changed_folders(root: Path, inputs: Inputs) -> tuple[str, ...]:
-    """Return the folders of dependencies that are not as they were."""
-    return tuple(path for path, before in inputs.folders.items() if digest(root / path) != before)
+def compare_inputs(root: Path, inputs: Inputs, tracked: Collection[str]) -> Dependencies:
+    """Return how the dependencies differ from what they were."""
+    fresh = new_folders(root, inputs, tracked)
+    extended, rewritten = list(fresh), []
+    for folder, before in inputs.folders.items():
+        now = manifest(root / folder)
+        rewritten += [f"{folder}/{name}" for name in before if now.get(name) != before[name]]
+        added = [name for name in now if name not in before]
+        rewritten += [f"{folder}/{name}" for name in added if _runs_at_start(name)]
+        extended += [folder] if added else []
+    return Dependencies(
+        (*inputs.folders, *fresh),
+        tuple(extended),
+        tuple(sorted(rewritten)),
+        compiled_digest(root, inputs.folders) != inputs.compiled,
+        bool(inputs.user_site) and user_site_digest() == inputs.user_site,
+        tuple(place for folder in inputs.folders for place in _linked(root / folder)),
+    )
+
+
+def user_site_places(dependencies: Dependencies) -> list[Path]:
+    """Return where the packages in the user's home are, if checks may see them."""
+    return [Path.home() / ".local/lib"] if dependencies.user_site else []
+
+
+def _linked(folder: Path) -> Iterator[Path]:
+    """Yield where a virtual environment leads: to its Python, and to packages installed as editable."""
+    if not (folder / "pyvenv.cfg").is_file():
+        return
+    yield from prefixes(Path(os.path.realpath(folder / "bin/python")).parent)
+    for file in folder.glob("lib/python*/site-packages/*.pth"):
+        lines = file.read_text("utf-8", "replace").splitlines()
+        yield from (
+            place for line in lines if line.startswith("/") and (place := Path(line.strip())).is_dir()
+        )
+
+
+def _runs_at_start(name: str) -> bool:
+    return name.endswith(".pth") or name.rpartition("/")[2] in ("sitecustomize.py", "usercustomize.py")
 
 
 def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[str, ...]:
@@ -214,13 +276,11 @@ def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[s
     }
     places |= {".venv", "venv", "node_modules"}
     committed = {path[: path.find("node_modules/") + 12] for path in tracked if "node_modules/" in path}
-    fresh = (
-        path for path in sorted(places) if path not in inputs.folders and path not in {*tracked, *committed}
-    )
+    fresh = sorted(places.difference(tracked, committed, inputs.folders))
     return tuple(path for path in fresh if is_dependency(root / path) and not (root / path).is_symlink())
 
 
-def caches_within(root: Path, folders: Mapping[str, str] | Collection[str]) -> tuple[str, ...]:
+def caches_within(root: Path, folders: Collection[str]) -> tuple[str, ...]:
     """Return caches inside of dependencies, which an agent's own runs may have filled."""
     found = (f"{path}/{name}" for path in folders for name in (".cache", ".vite", ".vite-temp"))
     return tuple(path for path in found if (root / path).is_dir())

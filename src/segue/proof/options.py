@@ -19,5 +19,7 @@ class SealOptions:
     """Commands that run after each check; with any of them, `setup` runs before each check too."""
     network: bool = False
     """Whether checks may use the network."""
+    sandbox: bool = True
+    """False: never use bubblewrap; checks run in place, weakly sealed."""
     timeout: float = 600
     """Seconds that one run of a check may take."""

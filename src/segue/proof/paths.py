@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
@@ -39,35 +38,12 @@ _CONTROL = """
     .cargo/** rust-toolchain* phpunit.xml* .rspec
 """
 _MERGED = ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod")
-_TOOLS = frozenset(
-    (
-        *(
-            "pytest",
-            "_pytest",
-            "pluggy",
-            "iniconfig",
-            "packaging",
-            "coverage",
-            "xdist",
-            "execnet",
-            "hypothesis",
-        ),
-        *(
-            "attr",
-            "attrs",
-            "exceptiongroup",
-            "tomli",
-            "py",
-            "pygments",
-            "mock",
-            "nose",
-            "nose2",
-            "tox",
-            "nox",
-        ),
-        *("pip", "setuptools", "pkg_resources", "wheel", "trio", "anyio", "pytest_asyncio", "pytest_cov"),
-    )
-)
+_TOOLS = """
+    pytest _pytest pluggy iniconfig packaging coverage xdist execnet hypothesis attr attrs exceptiongroup
+    tomli py pygments mock nose nose2 tox nox pip setuptools pkg_resources wheel trio anyio
+    pytest_asyncio pytest_cov
+"""
+"""Modules that test runners load."""
 _PYTHON = re.compile(r"(?:(?:src|lib)/)?([A-Za-z_]\w*)(?:\.py|/.*)?")
 
 
@@ -76,15 +52,14 @@ class Classifier:
 
     def __init__(
         self,
-        argv: Sequence[str],
-        paths: Collection[str],
+        named: Collection[str] = (),
         control: Sequence[str] = (),
-        known: Iterable[str] = (),
+        modules: Iterable[str] = (),
     ) -> None:
-        """Know the command, all paths of both trees, further globs, and the names of installed modules."""
+        """Know the files of the command, further globs, and the names of installed modules."""
         self._control = _compile((*_CONTROL.split(), *control))
-        self._named = named_files(argv, paths)
-        self._modules = _TOOLS | sys.stdlib_module_names | set(known)
+        self._named = frozenset(named)
+        self._modules = {*_TOOLS.split(), *sys.stdlib_module_names, *modules}
 
     def kind(self, path: str, new: bool = False) -> PathKind:
         """Return what the file is for; `new`: the base does not have it."""
@@ -103,28 +78,6 @@ class Classifier:
         if match is None or not path.endswith((".py", ".so", ".pyd")):
             return False
         return match[1] not in ("test", "tests", "src", "lib") and match[1] in self._modules
-
-
-def named_files(argv: Sequence[str], paths: Collection[str]) -> frozenset[str]:
-    """Return the files that the command names: scripts, modules behind `-m`, settings."""
-    known = paths if isinstance(paths, set | frozenset) else set(paths)
-    found: set[str] = set()
-    for before, word in zip(("", *argv), argv, strict=False):
-        for part in _parts(word):
-            clean = part.removeprefix("./")
-            module = clean.replace(".", "/")
-            options = (clean, f"{module}.py", f"{module}/__main__.py") if before == "-m" else (clean,)
-            found.update(option for option in options if option in known)
-    return frozenset(found)
-
-
-def _parts(word: str) -> list[str]:
-    """Return the words of an argument: `sh -c "./a.sh && b"` and `--config=x` name files too."""
-    try:
-        inner = shlex.split(word) if " " in word else [word]
-    except ValueError:
-        inner = word.split()
-    return [piece for part in inner for piece in (part, part.partition("=")[2]) if piece]
 
 
 @cache

@@ -69,18 +69,36 @@ def _first_line(text: str, line: str) -> str:
 
 
 def break_python(before: str, after: str) -> str | None:
-    """Return the module with every changed function raising; with all of them if others parts changed."""
+    """Return the module with its changed functions raising; with all of them if other lines changed.
+
+    A module without functions raises when it is imported.
+    """
     try:
         tree = ast.parse(after)
     except (SyntaxError, ValueError, RecursionError):
         return None
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     chosen = _changed_functions(functions, before, after) or functions
-    if not chosen:
-        return None
     for node in chosen:
         _raise(node)
-    return ast.unparse(ast.fix_missing_locations(tree))
+    if not chosen and tree.body:
+        tree.body.insert(_first_place(tree), _error())
+    return ast.unparse(ast.fix_missing_locations(tree)) if tree.body else None
+
+
+def _first_place(tree: ast.Module) -> int:
+    """Return where the first statement may be: after the docstring and imports from the future."""
+    place = 1 if ast.get_docstring(tree, clean=False) is not None else 0
+    while place < len(tree.body):
+        node = tree.body[place]
+        if not isinstance(node, ast.ImportFrom) or node.module != "__future__":
+            break
+        place += 1
+    return place
+
+
+def _error() -> ast.Raise:
+    return ast.Raise(ast.Call(ast.Name("RuntimeError", ast.Load()), [ast.Constant(_SAID)], []), None)
 
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -122,10 +140,9 @@ def _raise(node: _Function) -> None:
         kept.append(node.body[0])
     if _is_abstract(node):
         return
-    error = ast.Call(ast.Name("RuntimeError", ast.Load()), [ast.Constant(_SAID)], [])
     generator = any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in _own_nodes(node))
     tail: list[ast.stmt] = [ast.Expr(ast.Yield(None))] if generator else []
-    node.body = [*kept, ast.Raise(error, None), *tail]
+    node.body = [*kept, _error(), *tail]
 
 
 def _own_nodes(node: _Function) -> Iterable[ast.AST]:

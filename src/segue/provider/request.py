@@ -44,7 +44,9 @@ def read_call(asked: dict[str, Any]) -> ModelCall:
     params = asked.get("optional_params") or {}
     _check_params(params)
     tuning = {name: value for name, value in params.items() if name not in ("stream", "stream_options")}
-    messages = _read_messages(asked["messages"])
+    if not asked["messages"]:
+        raise InvalidRequest("messages is empty: there is nothing to answer.")
+    messages = [_read_message(f"messages[{n}]", dict(given)) for n, given in enumerate(asked["messages"])]
     model = f"{provider_of(asked)}/{asked['model']}"
     return ModelCall(model, messages, tuning, _seconds(asked.get("timeout")))
 
@@ -93,12 +95,6 @@ def _response_format(params: Mapping[str, Any]) -> str | None:
     if isinstance(wanted, Mapping):
         return str(wanted.get("type"))
     return None if wanted is None else getattr(wanted, "__name__", str(wanted))
-
-
-def _read_messages(messages: Sequence[Any]) -> list[ChatMessage]:
-    if not messages:
-        raise InvalidRequest("messages is empty: there is nothing to answer.")
-    return [_read_message(f"messages[{number}]", dict(message)) for number, message in enumerate(messages)]
 
 
 def _read_message(where: str, message: Mapping[str, Any]) -> ChatMessage:

@@ -53,7 +53,8 @@ class Trace:
         try:
             yield span
         except BaseException as error:
-            span.learn(ok=False, error=_describe(error))
+            name = type(error).__name__
+            span.learn(ok=False, error=f"{name}: {error}"[:500] if str(error) else name)
             raise
         finally:
             span.learn(seconds=round(time.monotonic() - began, 6))
@@ -68,10 +69,6 @@ class Trace:
         while place < len(self._spans) and self._spans[place].event.depth > parent.event.depth:
             place += 1
         return place
-
-
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:500] if str(error) else type(error).__name__
 
 
 _OPERATIONS = {"cli": "chat", "litellm": "chat", "profile": "invoke_agent"}

@@ -6,15 +6,15 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from segue.system.files import private_folder, write_atomic
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallRecord(msgspec.Struct, frozen=True):
     """One call. Its token names the supervisor's job, so that a restarted relay can adopt it."""
 
     name: str
@@ -29,7 +29,7 @@ class CallRecord:
 
     def end(self, status: int, body: dict[str, Any]) -> CallRecord:
         """Return the record with the reply."""
-        return replace(self, state="ended", status=status, body=body)
+        return msgspec.structs.replace(self, state="ended", status=status, body=body)
 
 
 def record_name(key: str | None, token: str) -> str:
@@ -64,7 +64,7 @@ class Calls:
     def write(self, record: CallRecord) -> None:
         """Store a call so that a crash does not lose it."""
         self._prune()
-        write_atomic(self._path(record.name), json.dumps(asdict(record)).encode())
+        write_atomic(self._path(record.name), msgspec.json.encode(record))
 
     def forget(self, name: str) -> None:
         """Delete a call that was never run."""
@@ -94,9 +94,9 @@ class Calls:
 
 def _load(path: Path) -> CallRecord | None:
     try:
-        return CallRecord(**json.loads(path.read_bytes()))
+        return msgspec.json.decode(path.read_bytes(), type=CallRecord)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError):
+    except msgspec.DecodeError:
         # A damaged file may stand for a call that ran, so it must not run again.
         return CallRecord(path.stem, "", "", "", "ended", time.time(), *unknown_outcome())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import html
 import os
 import shutil
 import sys
@@ -121,9 +122,5 @@ def _dialog(question: str, timeout: float) -> tuple[list[str], dict[str, str], b
         return ["zenity", *words, f"--text={question}"], {}, b""
     if shutil.which("notify-send"):
         words = ["--app-name=Segue", "--urgency=critical", "--wait", "--action=yes=Yes", "--action=no=No"]
-        return ["notify-send", *words, "--", "Segue asks", _escape(question)], {}, b"yes"
+        return ["notify-send", *words, "--", "Segue asks", html.escape(question, quote=False)], {}, b"yes"
     return None
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 import time
 import uuid
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import msgspec
 
 from segue.domain.errors import UsageError
 from segue.system.files import private_folder, write_atomic
@@ -18,8 +18,7 @@ _NAME = re.compile(r"[0-9a-f]{32}")
 _POLL_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class PendingQuestion:
+class PendingQuestion(msgspec.Struct, frozen=True):
     """A question that waits for an answer."""
 
     id: str
@@ -38,7 +37,7 @@ class Questions:
         """Store a question."""
         question = PendingQuestion(uuid.uuid4().hex, text, time.time() + timeout)
         private_folder(self._folder)
-        write_atomic(self._folder / f"{question.id}.json", json.dumps(asdict(question)).encode())
+        write_atomic(self._folder / f"{question.id}.json", msgspec.json.encode(question))
         return question
 
     def open(self) -> list[PendingQuestion]:
@@ -68,8 +67,8 @@ class Questions:
             (self._folder / f"{question.id}.{ending}").unlink(missing_ok=True)
 
     def _read(self, path: Path) -> PendingQuestion | None:
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            question = PendingQuestion(**json.loads(path.read_bytes()))
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            question = msgspec.json.decode(path.read_bytes(), type=PendingQuestion)
             return question if _NAME.fullmatch(question.id) else None
         return None
 
@@ -86,16 +85,13 @@ class PagePrompt:
         question = self._questions.ask(text, self._timeout)
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._poll(question)
+                # The answer is a file that another process writes.
+                while True:
+                    answer = self._questions.read_answer(question)
+                    if answer is not None:
+                        return answer
+                    await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
             return False
         finally:
             self._questions.forget(question)
-
-    async def _poll(self, question: PendingQuestion) -> bool:
-        """Wait for the answer, a file written by another process."""
-        while True:
-            answer = self._questions.read_answer(question)
-            if answer is not None:
-                return answer
-            await asyncio.sleep(_POLL_SECONDS)

@@ -10,9 +10,11 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from segue.domain.errors import SegueError
 from segue.domain.job import Limits
@@ -218,7 +220,7 @@ class ActionService:
                     return self._finish(
                         record, 403, {"error": "the user did not allow it", "code": "refused"}
                     )
-            record = replace(record, state="started")
+            record = msgspec.structs.replace(record, state="started")
             # Before it starts: what is not logged does not run, and what may have run does not run again.
             self._audit.write(
                 "started", id=record.token, action=record.action, parameters=call.values, caller=call.caller

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import secrets
 import time
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from segue.system.files import private_folder, write_atomic
 
 _PREFIX = "segue-relay-"
+
+
+class StoredToken(msgspec.Struct, frozen=True):
+    """What is stored of a token."""
+
+    sha256: str
+    made: float
 
 
 class TokenFile:
@@ -23,28 +30,27 @@ class TokenFile:
 
     def created(self) -> float | None:
         """Return when the token was created; None if there is none."""
-        return self._read().get("made")
+        known = self._read()
+        return known.made if known else None
 
     def rotate(self) -> str:
         """Create a new token; the old one is refused from now on."""
         token = _PREFIX + secrets.token_urlsafe(32)
         private_folder(self.path.parent)
-        facts = {"sha256": _digest(token), "made": round(time.time(), 3)}
-        write_atomic(self.path, json.dumps(facts).encode())
+        write_atomic(self.path, msgspec.json.encode(StoredToken(_digest(token), round(time.time(), 3))))
         return token
 
     def accepts(self, token: str) -> bool:
         """Return whether this is the token, in constant time."""
-        known = self._read().get("sha256")
-        return isinstance(known, str) and hmac.compare_digest(known.encode(), _digest(token).encode())
+        known = self._read()
+        return known is not None and hmac.compare_digest(known.sha256.encode(), _digest(token).encode())
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> StoredToken | None:
         # Not cached: a running relay must notice at once that the token was rotated.
         try:
-            found = json.loads(self.path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+            return msgspec.json.decode(self.path.read_bytes(), type=StoredToken)
+        except (OSError, msgspec.DecodeError):
+            return None
 
 
 def _digest(token: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -29,6 +29,13 @@ from segue.system.http.guard import (
 MAX_BODY = 64 * 1024
 _MAX_KEY = 255
 _OPEN = frozenset({"/health"})
+
+
+class RunBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of `POST /run`."""
+
+    action: str
+    parameters: dict[str, Any] = {}
 
 
 def make_relay_app(
@@ -98,18 +105,13 @@ class TokenMiddleware:
 def _read_request(body: bytes, request: Request) -> ActionRequest | str:
     """Return the request, or what is wrong with it."""
     try:
-        asked: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return "the body is not valid JSON"
-    if not isinstance(asked, dict) or not asked.keys() <= {"action", "parameters"}:
-        return 'the body must be {"action": NAME, "parameters": {…}}'
-    action, parameters = asked.get("action"), asked.get("parameters", {})
-    if not isinstance(action, str) or not isinstance(parameters, dict):
-        return "action must be a string and parameters an object"
+        asked = msgspec.json.decode(body, type=RunBody)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return f'the body must be {{"action": NAME, "parameters": {{…}}}}: {error}'
     keys = request.headers.getlist("idempotency-key")
     if len(keys) > 1 or any(not 0 < len(key) <= _MAX_KEY for key in keys):
         return f"send one Idempotency-Key of at most {_MAX_KEY} characters"
-    return ActionRequest(action, parameters, keys[0] if keys else None, _caller(request.scope))
+    return ActionRequest(asked.action, asked.parameters, keys[0] if keys else None, _caller(request.scope))
 
 
 def _bearer_token(scope: Scope) -> str:

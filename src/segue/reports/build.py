@@ -7,6 +7,7 @@ from collections.abc import Callable
 from segue.ports import Store
 from segue.reports.comparison import report_comparison
 from segue.reports.gaps import report_gaps
+from segue.reports.levels import report_levels
 from segue.reports.recovery import report_recovery
 from segue.reports.report import DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Selection
@@ -16,6 +17,7 @@ REPORTS: dict[str, Callable[[Dataset], DatasetReport]] = {
     "gaps": report_gaps,
     "recovery": report_recovery,
     "compare": report_comparison,
+    "proof": report_levels,
 }
 """The reports about many runs, by name."""
 

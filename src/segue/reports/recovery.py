@@ -67,26 +67,20 @@ def conclude(difference: Difference | None) -> str:
 
 def _tabulate_topics(searches: Rows) -> ReportTable:
     topic = group_by_topic(str(row["query"] or "") for row in searches)
-    found = count_successes((topic[str(row["query"] or "")], _is_passed(row)) for row in searches)
-    return ReportTable(
-        "searches_by_topic",
-        "Searches by topic",
-        ("topic", "recovered"),
-        tuple((name, found[name]) for name in sorted(found, key=lambda n: (-found[n].n, found[n].hits, n))),
-        "Queries that share at least half of their words form a topic, named after the most frequent one.",
-    )
+    pairs = [(topic[str(row["query"] or "")], _is_passed(row)) for row in searches]
+    note = "Queries that share at least half of their words form a topic, named after the most frequent one."
+    return _tabulate_searches("topic", pairs, note)
 
 
 def _tabulate_hosts(searches: Rows) -> ReportTable:
     pairs = [(host, _is_passed(row)) for row in searches for host in _list_hosts(row["data"])]
+    return _tabulate_searches("source", pairs, "Each search counts once for every host among its results.")
+
+
+def _tabulate_searches(by: str, pairs: list[tuple[str, bool]], note: str) -> ReportTable:
     found = count_successes(pairs)
-    return ReportTable(
-        "searches_by_source",
-        "Searches by source",
-        ("source", "recovered"),
-        tuple((name, found[name]) for name in sorted(found, key=lambda n: (-found[n].n, found[n].hits, n))),
-        "Each search counts once for every host among its results.",
-    )
+    rows = sorted(found.items(), key=lambda item: (-item[1].n, item[1].hits, item[0]))
+    return ReportTable(f"searches_by_{by}", f"Searches by {by}", (by, "recovered"), tuple(rows), note)
 
 
 def _list_hosts(data: Any) -> list[str]:

@@ -15,6 +15,10 @@ class RunIds:
 
     ids: tuple[str, ...]
 
+    def to_json(self) -> list[str]:
+        """Return what programs read."""
+        return list(self.ids)
+
 
 Cell = str | int | float | Proportion | Mean | Difference | RunIds | None
 
@@ -30,12 +34,13 @@ class ReportTable:
     note: str = ""
     """How to read the table."""
 
+    def records(self) -> list[dict[str, Cell]]:
+        """Return one dictionary per row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
     def to_json(self) -> list[dict[str, Any]]:
-        """Return one object per row."""
-        return [
-            {name: cell_to_json(cell) for name, cell in zip(self.columns, row, strict=True)}
-            for row in self.rows
-        ]
+        """Return what programs read: one object per row."""
+        return [{name: cell_to_json(cell) for name, cell in row.items()} for row in self.records()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,4 @@ class DatasetReport:
 
 def cell_to_json(cell: Cell) -> Any:
     """Convert a cell to a JSON value."""
-    if isinstance(cell, Proportion | Mean | Difference):
-        return cell.to_json()
-    return list(cell.ids) if isinstance(cell, RunIds) else cell
+    return cell.to_json() if isinstance(cell, Proportion | Mean | Difference | RunIds) else cell

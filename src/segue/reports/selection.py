@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,7 +38,6 @@ class Selection:
     """Exactly these sources."""
     run: str | None = None
     """This run only, whatever its kind."""
-    kinds: tuple[RunKind, ...] = TASK_RUNS
 
     def to_sql(self) -> tuple[str, list[object]]:
         """Return what to append to a condition on `orchestrator_runs`, and its arguments."""
@@ -50,7 +50,7 @@ class Selection:
         parts = [(condition, value) for condition, value in wanted if value is not None]
         text = "".join(f" AND {condition}" for condition, _ in parts)
         if self.run is None:
-            text += f" AND {select_kinds(self.kinds)}"
+            text += f" AND {select_kinds()}"
         if self.sources is not None:
             text += f" AND spec->>'source' IN ({', '.join('?' * len(self.sources)) or 'NULL'})"
         return text, [*(value for _, value in parts), *(self.sources or ())]
@@ -85,6 +85,18 @@ def read_sql(query: str) -> str:
     from importlib.resources import files
 
     return (files("segue.reports") / "sql" / f"{query}.sql").read_text(encoding="utf-8")
+
+
+def select_runs(
+    store: Store,
+    since: str | None = None,
+    agent: str | None = None,
+    model: str | None = None,
+    source: str | None = None,
+) -> Selection:
+    """Select runs by what people say: `7d` or a date, names, a part of the source; None or empty: all."""
+    begin = parse_since(since, time.time()) if since else None
+    return Selection(begin, agent or None, model or None, find_sources(store, source) if source else None)
 
 
 def find_sources(store: Store, text: str) -> tuple[str, ...]:

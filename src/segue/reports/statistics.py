@@ -101,13 +101,13 @@ def newcombe(one: Proportion, other: Proportion, confidence: float = CONFIDENCE)
     return Difference(difference, max(-1.0, difference - below), min(1.0, difference + above))
 
 
-def mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Mean:
+def mean(values: Sequence[float]) -> Mean:
     """Return the mean of values that cannot be negative, with its t-interval."""
     if len(values) < 2:
         return Mean(len(values), values[0] if values else None)
     average = fmean(values)
     error = math.sqrt(variance(values, average) / len(values))
-    half = t_quantile((1 + confidence) / 2, len(values) - 1) * error
+    half = t_quantile((1 + CONFIDENCE) / 2, len(values) - 1) * error
     return Mean(len(values), average, max(0.0, average - half), average + half)
 
 

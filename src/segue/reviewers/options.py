@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from segue.domain.argv import fill
 from segue.domain.finding import Severity
-from segue.domain.options import Argv, Commands, OptionError, Options, Seconds, Text, read_options
+from segue.domain.options import Argv, Commands, OptionError, Options, Seconds, Text
 from segue.reviewers.formats.read import Format
 from segue.reviewers.tool import PLACEHOLDERS
 
@@ -86,18 +86,5 @@ PRESETS: dict[str, dict[str, Any]] = {
         "argv": ["semgrep", "scan", "--config", ".semgrep.yml", "--json", "--quiet", "--metrics=off", "."],
         "format": "semgrep",
     },
-    "stet": {
-        "argv": ["stet", "start", "{base}", "--json"],
-        "again": ["stet", "run", "--json"],
-        "finish": ["stet", "finish"],
-        "format": "stet",
-        "needs_commit": True,
-        "findings_codes": [],
-    },
 }
-"""Options of the command reviewer by the tool's name; `stet` here lacks what `StetReviewer` adds."""
-
-
-def preset(name: str, changes: dict[str, Any] | None = None) -> CommandReviewOptions:
-    """Return the options of a known tool, with the user's changes."""
-    return read_options(CommandReviewOptions, {**PRESETS[name], **(changes or {})})
+"""Options of the command reviewer by the tool's name."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from segue.config.load import LoadedSettings, load
 from segue.domain.errors import ToolMissing
+from segue.domain.run import Run
 from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
 from segue.sources.recognise import recognise
@@ -50,6 +51,19 @@ class App:
         check_flows(loaded.settings.flows)
         return cls(loaded, start if repo else (loaded.settings.repo or start), named)
 
+    @classmethod
+    def load_for(
+        cls, run: Run, config: Path | None = None, command_line: dict[str, Any] | None = None
+    ) -> App:
+        """Read the settings a run was started with; a configuration file named now takes the place of its."""
+        named = config or (Path(run.spec.config) if run.spec.config else None)
+        repo = Path(run.spec.repo) if run.spec.kind.has_tasks else None
+        return cls.load(repo, named, command_line, stored=run.spec.settings)
+
+    def place(self) -> dict[str, str]:
+        """Return the settings that make another Segue use the same database and state folder."""
+        return {"database_url": self.database(), "state_dir": str(self.state_dir)}
+
     @property
     def state_dir(self) -> Path:
         """Where Segue keeps its files."""
@@ -77,6 +91,10 @@ class App:
     def run_folder(self, run_id: str) -> Path:
         """Return the private folder where the supervisor of a run keeps what its agents print."""
         return private_folder(private_folder(self.state_dir / "runs") / run_id)
+
+    def guard_folder(self, run_id: str) -> Path:
+        """Return where a run keeps what its agents must not touch."""
+        return self.run_folder(run_id) / "guard"
 
     def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""

@@ -44,7 +44,7 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
         )
     if settings.review.reviewer not in (None, "none"):
         flow = with_phase(flow, PHASES["review"])
-    if settings.checks and not flow.has("verify"):
+    if settings.checks or settings.proof.scenarios:
         flow = with_phase(flow, PHASES["check"])
     if settings.judged_by is not None and settings.flow is None:
         flow = with_phase(flow, PHASES["verify"])
@@ -79,7 +79,7 @@ def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterat
         yield "smoke", "only steps that an agent has planned belong to a build phase"
     if loaded.origin("replan") != "default" and not flow.has("replan"):
         yield "replan", f"the flow {flow.name} has no phase `replan`"
-    agent_judges = settings.judged_by in (None, "agent")
+    agent_judges = settings.judged_by is None or "agent" in settings.judged_by.split(",")
     roles = roles_of(flow, planned, agent_judges, settings.search.service is None)
     for role in Role:
         path = f"roles.{role}"

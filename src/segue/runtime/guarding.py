@@ -14,7 +14,7 @@ from segue.system.git.repository import common_dir
 
 def make_guard(opened: OpenRun) -> LaunchGuard:
     """Return what watches over the launches of a run."""
-    folder, repo = opened.app.run_folder(opened.run.id) / "guard", opened.repo
+    folder, repo = opened.app.guard_folder(opened.run.id), opened.repo
     kept = folder / "kept"
     git = None if opened.parts.cloud else GitGuard(repo, common_dir(repo.git_dir), kept)
     files = tuple(dict.fromkeys(_contract_files(opened)))

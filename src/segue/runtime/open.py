@@ -15,9 +15,17 @@ from segue.domain.workspace import Snapshot
 from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain
 from segue.ports import Source, Store
+from segue.proof.guard import settle_settings
 from segue.runtime.app import App
-from segue.runtime.plan import RunPlan, check_chains, plan_run, replan_run
-from segue.runtime.wiring import drop_unready, make_building, make_chains, make_judging, make_reviewing
+from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
+from segue.runtime.wiring import (
+    check_programs,
+    drop_unready,
+    make_building,
+    make_chains,
+    make_judging,
+    make_reviewing,
+)
 from segue.system.files import exclusive, private_folder
 from segue.system.git.repository import Repository, new_repository
 from segue.system.git.worktree import Worktree, branch_of, no_commit, unmerged
@@ -94,6 +102,8 @@ async def open_run(
     with app.store(read_only=True) as known:
         last = _last(known, source.key)
     run = _unfinished(last)
+    if run is not None:
+        _refuse_changed_settings(app, run)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
         yield None
         return
@@ -122,6 +132,13 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
         yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree)
 
 
+def _refuse_changed_settings(app: App, run: Run) -> None:
+    """Refuse to continue with settings that an agent changed before its launch was cut off."""
+    settled = settle_settings(app.guard_folder(run.id))
+    if settled:
+        raise UsageError(settled, kept="Nothing was started.", hint="Give the command again")
+
+
 async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]]:
     """Build every part that must be able to work before anything is started, and say what is left out."""
     app, settings = plan.app, plan.app.loaded.settings
@@ -130,7 +147,8 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
     check_chains(chains, settings.limits.budget())
     cloud = chains[Role.EXECUTE][0].agent.can.cloud
     reviewing = make_reviewing(app, services, cloud) if plan.flow.has("review") else None
-    judging = make_judging(plan.judge, app, services) if plan.judge else None
+    judging = make_judging(judges_of(plan.judge), app, services) if plan.judge else None
+    check_programs(app)
     building = make_building(app, plan.source.outline, services)
     if cloud and await repo.remote_url() is None:
         raise WorkspaceError(

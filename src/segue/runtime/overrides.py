@@ -7,6 +7,7 @@ from pathlib import Path
 
 from segue.domain.errors import UsageError
 from segue.domain.events import TaskMarked
+from segue.domain.proof import Level, Proof
 from segue.domain.results import EndOutput, LaunchOutput, StepResult, read_as
 from segue.domain.run import Run
 from segue.domain.task import Completion, Task, TaskStatus
@@ -53,7 +54,8 @@ async def _write(journal: Journal, task: Task, by: str, reason: str, skip: bool,
         marked = TaskMarked(task.key, True, by, reason, skip)
         seq = (await journal.emit(marked, end)).seq
         mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
-        ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip)
+        proof = None if skip else Proof(level=Level.ACCEPTED, by=by)
+        ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip, proof=proof)
         return StepResult(True, ending)
 
     await journal.step(end, EndOutput, work, facts=StepFacts(task.key, "end"))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from segue.domain.budget import Budget
 from segue.domain.errors import UsageError
-from segue.domain.kinds.recognise import with_kinds
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
@@ -20,6 +19,7 @@ from segue.flow.phase import PRESETS, Flow, make_flow
 from segue.ports import Capabilities, Source
 from segue.runtime.app import App
 from segue.runtime.flows import choose_flow, roles_of
+from segue.runtime.requirements import check_proof
 from segue.runtime.wiring import agent_kind
 
 NO_TASKS = "No pending tasks to process."
@@ -71,6 +71,9 @@ class RunPlan:
             max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
             resolutions=most,
+            require=settings.require,
+            independent=self.flow.has("independent"),
+            mutants=settings.proof.mutants,
         )
 
     def spec(self, repo: Path, run: Run | None = None) -> RunSpec:
@@ -96,7 +99,7 @@ class RunPlan:
 def plan_run(app: App, source: Source, only: Sequence[str] = (), start: str | None = None) -> RunPlan:
     """Plan a run of a source; raises UsageError for everything that does not fit together."""
     check_rewritten(source, app.loaded.settings.plan_changed)
-    listing = with_kinds(source.tasks(), kind_rules(app))
+    listing = source.tasks()
     agent = agent_text(app)
     flow = find_flow(app, source)
     return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start))
@@ -109,8 +112,7 @@ def replan_run(app: App, source: Source, run: Run) -> RunPlan:
     spec = run.spec
     known = {**PRESETS, **{name: flow.phases for name, flow in app.loaded.settings.flows.items()}}
     flow = make_flow(spec.flow, spec.phases or known.get(spec.flow, ()), PHASES)
-    listing = with_kinds(source.tasks(), kind_rules(app))
-    return _plan(app, source, flow, spec.agent, listing, spec.tasks)
+    return _plan(app, source, flow, spec.agent, source.tasks(), spec.tasks)
 
 
 def _plan(
@@ -122,9 +124,11 @@ def _plan(
         raise UsageError(
             'The judge looks at commits, but commit = "never".', hint='Set commit = "task" or "phase"'
         )
-    if judge == "checks" and not (settings.checks or settings.smoke):
+    panel = judges_of(judge)
+    if "checks" in panel and not (settings.checks or settings.smoke):
         raise UsageError('judged_by = "checks", but there are no checks.', hint='Set checks = ["pytest -q"]')
-    roles = roles_of(flow, source.outline is not None, judge == "agent", settings.search.service is None)
+    check_proof(settings, flow, panel, listing)
+    roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
 
@@ -164,6 +168,11 @@ def judge_name(app: App, source: Source) -> str:
     """Return who verifies: what was chosen, or an agent where agents do everything, or a model."""
     settings = app.loaded.settings
     return settings.judged_by or ("agent" if source.outline is not None or settings.roles.verify else "llm")
+
+
+def judges_of(named: str | None) -> tuple[str, ...]:
+    """Return the judges of a run by name; none when nobody judges."""
+    return tuple(name.strip() for name in named.split(",")) if named else ()
 
 
 def find_flow(app: App, source: Source) -> Flow:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
 from segue.domain.errors import Interrupted, JudgeFailed, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported
@@ -21,9 +23,11 @@ from segue.runtime.open import OpenRun
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
 from segue.system.git.branches import LocalBranches, RemoteBranches
+from segue.system.git.delivery import missing_from_clone
 from segue.system.git.worktree import WorktreeResult
 from segue.system.interrupts import on_interrupt
 from segue.system.process.orphans import end_orphans
+from segue.system.program import start_in_background
 from segue.view.run import FOLDED, RunView
 
 _STOP_TIMEOUT = 60.0
@@ -85,7 +89,7 @@ class _Session:
         except Exception as caught:
             await close_run(self._journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
             raise
-        state = _state_after(error)
+        state = state_after(error)
         await close_run(self._journal, state, error.message if error else "")
         if opened.tree and result and result.merged:
             await opened.tree.forget()
@@ -122,20 +126,37 @@ class _Session:
             if opened.fresh and not context.cloud:
                 processes.warm()
             await self._announce()
+            before = {key for key, task in self._view.tasks.items() if task.commit}
             try:
                 await run_tasks(context, opened.spec.tasks)
             finally:
                 await _end_review(context)
+            await self._verify_delivery(before)
         final = opened.app.loaded.settings.final
         run = command_runner(opened.parts.services.redactor, final.timeout)
         commands = _final_commands(final)
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
 
+    async def _verify_delivery(self, before: Collection[str]) -> None:
+        """See to it, from a fresh clone, that the work of this session is all there."""
+        tasks = [task for key, task in self._view.tasks.items() if key not in before and task.state == "done"]
+        work = {task.commit: task.proof.tree if task.proof else "" for task in tasks if task.commit}
+        if not work or self._opened.parts.cloud:
+            return
+        missing = await missing_from_clone(self._opened.repo, work)
+        if missing:
+            raise NeedsHuman(
+                f"The work of this run is not all there: {'; '.join(missing)}.",
+                kept="Nothing was deleted; git keeps unreachable commits for some time.",
+                hint="Bring them back with: git branch NAME COMMIT",
+            )
+
     def _context(self) -> RunContext:
         opened, parts = self._opened, self._opened.parts
         settings, redactor = opened.app.loaded.settings, parts.services.redactor
         limits = settings.limits
-        examine = examine_rls(opened.app, opened.app.run_folder(opened.run.id)) if parts.building else None
+        folder = opened.app.run_folder(opened.run.id)
+        examine = examine_rls(opened.app, folder) if parts.building else None
         return RunContext(
             flow=opened.plan.flow,
             journal=self._journal,
@@ -148,7 +169,7 @@ class _Session:
                 guard=make_guard(opened),
             ),
             view=self._view,
-            checking=make_checking(opened.app, command_runner(redactor, limits.phase_timeout), examine),
+            checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
             redact=redactor.text,
             reviewing=parts.reviewing,
             judging=parts.judging,
@@ -211,7 +232,8 @@ def _is_done(state: StepState) -> bool:
     return state is StepState.DONE
 
 
-def _state_after(error: SegueError | None) -> RunState:
+def state_after(error: SegueError | None) -> RunState:
+    """Return the state of a run that an error has ended, or nothing."""
     if error is None:
         return RunState.DONE
     if isinstance(error, NeedsHuman):
@@ -236,6 +258,12 @@ async def close_run(journal: Journal, state: RunState, note: str, wake: float | 
     """Record that this process ends its work on the run."""
     await journal.emit(RunEnded(state, note))
     await journal.set_state(state, note, wake)
+
+
+def resume_in_background(app: App, run: Run, log: Path) -> int:
+    """Start `segue resume` in a process of its own that outlives this one; return its pid."""
+    variables = environment_of(app.place())
+    return start_in_background(["resume", run.id], log=log, cwd=Path(run.spec.repo), variables=variables)
 
 
 async def stop_run(app: App, run: Run) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from segue.system.process.capture import capture, child_environment
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
+    from segue.system.git.repository import Repository
     from segue.system.redact import Redactor
     from segue.system.services import Services
 
@@ -124,25 +126,62 @@ def make_reviewing(app: App, services: Services, cloud: bool) -> Reviewing | Non
     )
 
 
-def make_judging(name: str, app: App, services: Services) -> Judging:
-    """Build the judge; with `agent`, agents in the role `verify` judge."""
+def make_judging(names: Sequence[str], app: App, services: Services) -> Judging:
+    """Build those who judge."""
     from segue.judges.verdict import read_verdict
 
+    judges = tuple(_make_judge(name, app, services) for name in names)
+    return Judging(judges, read_verdict, decides_contests=any(name != "checks" for name in names))
+
+
+def _make_judge(name: str, app: App, services: Services) -> Judge | None:
+    """Build one of them; with `agent`, agents in the role `verify` judge."""
     if name == "agent":
-        return Judging(None, read_verdict)
+        return None
     settings = app.loaded.settings
     kind = registry.load("judges", name, ["agent"])
     table = settings.judge if name == "llm" else settings.judges.get(name, {})
     judge: Judge = _make(kind, table, f"judges.{name}", app.loaded, services, "See docs/judging.md")
     raise_problems(judge.check())
-    return Judging(judge, read_verdict)
+    return judge
 
 
-def make_checking(app: App, run: RunCommand, examine: Examine | None = None) -> Checking:
-    """Return the checks of the settings."""
+def check_programs(app: App) -> None:
+    """Refuse checks whose program is missing, before any agent is paid."""
     settings = app.loaded.settings
+    commands = [*settings.checks, *settings.check_setup, *settings.check_teardown]
+    commands += [argv for several in settings.smoke.values() for argv in several]
+    commands += [argv for one in settings.proof.scenarios for argv in (one.run, one.start) if argv]
+    for argv in commands:
+        # A path inside the project may be made by one of the tasks.
+        inside = "/" in argv[0] and not Path(argv[0]).is_absolute()
+        if not inside and shutil.which(argv[0]) is None:
+            raise ToolMissing(
+                f"The check `{' '.join(argv)}` cannot run: {argv[0]} was not found.",
+                kept="Nothing was started.",
+                hint=f"Install {argv[0]}, or change `checks` ({app.loaded.where('checks')})",
+            )
+
+
+def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | None = None) -> Checking:
+    """Return the checks of the settings, sealed; `folder` is where they may keep what they need."""
+    from segue.proof.options import SealOptions
+    from segue.proof.seal import Sealer
+
+    settings = app.loaded.settings
+    options = SealOptions(
+        control_files=settings.control_files,
+        known_failures=settings.known_failures,
+        setup=tuple(settings.check_setup),
+        teardown=tuple(settings.check_teardown),
+        network=settings.check_network,
+        timeout=settings.check_timeout,
+    )
+    sealer = Sealer(repo.root, repo.git_dir, folder, options, app.redactor().text)
     smoke = {str(phase): commands for phase, commands in settings.smoke.items()}
-    return Checking(settings.checks, run, smoke, examine)
+    return Checking(
+        settings.checks, sealer.check, smoke, examine, settings.proof.scenarios, sealer.try_scenario
+    )
 
 
 def make_building(app: App, outline: Outline | None, services: Services) -> Building | None:

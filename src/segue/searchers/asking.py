@@ -1,14 +1,17 @@
-"""Asks a search service over HTTP: retries within limits, and explains failures in plain words."""
+"""Asks a search service over HTTP: retries within limits, explains failures, and reads what it found."""
 
 from __future__ import annotations
 
 import asyncio
+import html
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from segue.domain.errors import CredentialsError, SearchFailed
+from segue.ports import Hit
 from segue.searchers.options import SearchSettings
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 from segue.system.redact import Redactor
@@ -20,6 +23,8 @@ _MAX_BYTES = 4 * 1024 * 1024
 _LONGEST_QUERY = 400
 """Characters that Brave and Tavily accept."""
 
+_TITLE, _TEXT, _URL = 300, 1500, 2000
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _SAID = 300
 _SERVER_ERROR = 500
 
@@ -144,3 +149,32 @@ async def _retry(
             break
         await asyncio.sleep(pause)
     return answer
+
+
+def hits(items: Any, fields: tuple[str, str, str], most: int) -> list[Hit]:
+    """Return the first well-formed hits among the items; `fields` name title, address and text."""
+    found: dict[str, Hit] = {}
+    for item in items if isinstance(items, list) else []:
+        hit = _hit(item, fields) if isinstance(item, Mapping) else None
+        if hit is not None:
+            found.setdefault(hit.url, hit)
+        if len(found) == most:
+            break
+    return list(found.values())
+
+
+def _hit(item: Mapping[str, Any], fields: tuple[str, str, str]) -> Hit | None:
+    title, url, text = (item.get(name) for name in fields)
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")) or len(url) > _URL:
+        return None
+    if not url.isprintable() or " " in url:
+        return None
+    return Hit(_plain(title, _TITLE) or url, url, _plain(text, _TEXT))
+
+
+def _plain(value: Any, most: int) -> str:
+    """Return text without markup and control characters, on one line, cut at a word."""
+    given = value[: most * 8] if isinstance(value, str) else ""
+    text = html.unescape(_TAG.sub("", given)).encode("utf-8", "replace").decode()
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return flat if len(flat) <= most else flat[:most].rpartition(" ")[0] + " …"

@@ -6,8 +6,7 @@ from typing import Any
 
 from segue.domain.errors import SearchFailed, UsageError
 from segue.ports import Hit
-from segue.searchers.asking import Service, ask, clean_query, document
-from segue.searchers.hits import hits
+from segue.searchers.asking import Service, ask, clean_query, document, hits
 from segue.searchers.options import SearchSettings
 from segue.system.services import Services
 

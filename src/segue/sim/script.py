@@ -114,6 +114,13 @@ def check_pattern(pattern: str | None) -> None:
         raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
 
 
+def read_block(label: str, prompt: str) -> str | None:
+    """Return what a prompt has between the lines `<<<label CODE>>>` and `<<<end of label CODE>>>`."""
+    fenced = rf"^<<<{label} (\S+)>>>\n(.*?)\n<<<end of {label} \1>>>$"
+    found = re.search(fenced, prompt, re.DOTALL | re.MULTILINE)
+    return found[2] if found else None
+
+
 def fill(text: str, names: Mapping[str, str]) -> str:
     """Return the text with `{name}` replaced by its value; other braces stay as they are."""
     return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), text)

@@ -7,7 +7,7 @@ from segue.domain.proof import Level, Proof
 MEANINGS: dict[Level, str] = {
     Level.CHANGED: "The agent changed something; nothing more is known.",
     Level.JUDGED: "A judge found every criterion met and quoted the evidence; no check confirms it.",
-    Level.CHECKED: "Checks that the agent could not touch passed, and they exercise the change.",
+    Level.CHECKED: "Checks that the agent could not touch passed.",
     Level.TESTED: "Tests that failed before this task pass now, or what its kind asks for instead was shown.",
     Level.INDEPENDENT: "Tests by somebody who never saw the change, or a black-box scenario, say the same.",
     Level.HELD: "All of that, and the proofs of all earlier tasks still hold.",

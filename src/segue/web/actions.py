@@ -11,8 +11,8 @@ from segue.domain.errors import Locked, SegueError, UsageError
 from segue.domain.run import Run, RunState
 from segue.runtime.app import App
 from segue.runtime.overrides import decide
-from segue.runtime.session import stop_run
-from segue.system.program import start_in_background
+from segue.runtime.session import resume_in_background, stop_run
+from segue.runtime.stored import load_run_app
 from segue.view.load import state_of
 from segue.web import queries
 from segue.web.routes import ActionResult, ActionRoute
@@ -65,7 +65,7 @@ async def _override(app: App, path: Fields, reason: str, *, skip: bool) -> Actio
     run = await _read_run(app, path["run"])
     if state_of(run) in queries.ACTIVE:
         raise Locked("The run is still running.", kept="Nothing was changed.", hint="Stop it first.")
-    await decide(queries.load_run_app(app, run), run, path["task"], reason, skip=skip)
+    await decide(load_run_app(app, run), run, path["task"], reason, skip=skip)
     verb = "skipped" if skip else "accepted as done"
     return ActionResult(f"Task {path['task']} was {verb}. Resume the run to continue.", f"/runs/{run.id}")
 
@@ -88,12 +88,7 @@ async def _start_resume(app: App, run: Run) -> None:
         raise UsageError(f"The repository {run.spec.repo} no longer exists.", kept="Nothing was changed.")
     log = app.run_folder(run.id) / "segue.log"
     before = log.stat().st_size if log.exists() else 0
-    start_in_background(
-        ["resume", run.id],
-        log=log,
-        cwd=Path(run.spec.repo),
-        variables={"SEGUE_DATABASE_URL": app.database(), "SEGUE_STATE_DIR": str(app.state_dir)},
-    )
+    resume_in_background(app, run, log)
     deadline = time.monotonic() + _START_TIMEOUT
     while (now := await _read_run(app, run.id)).updated == run.updated or now.owner is None:
         await asyncio.sleep(0.1)

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from segue.runtime.app import App
 from segue.system.http.guard import LOOPBACK_HOSTS, AsgiApp, RequestGuard
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
-from segue.web.assets import load_assets
 from segue.web.auth import ENTRY, AccessKeys, AuthMiddleware
+from segue.web.filters import load_assets
 from segue.web.live import LiveUpdates, to_sse
 from segue.web.render import PageRenderer, explain_bugs, refuse, render_template
 from segue.web.routes import ActionRoute, PageRoute, list_actions, list_pages
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
 HOME = "/runs"
 _MAX_BODY = 64 * 1024
-Endpoint = Callable[["Request"], Coroutine[Any, Any, "Response"]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 async def serve(app: App, host: str, port: int, announce: Callable[[str], None]) -> None:
@@ -40,12 +40,10 @@ async def serve(app: App, host: str, port: int, announce: Callable[[str], None])
 
 
 @asynccontextmanager
-async def serve_pages(
-    app: App, host: str, port: int, token: str | None = None
-) -> AsyncIterator[Callable[[str], str]]:
+async def serve_pages(app: App, host: str, port: int) -> AsyncIterator[Callable[[str], str]]:
     """Serve while the block runs; yield a function that makes a link to a page for one browser."""
     app.store().__exit__()  # a missing database would look empty to readers for ever
-    web = create_web_app(app, token or secrets.token_urlsafe(32), (host,))
+    web = create_web_app(app, secrets.token_urlsafe(32), (host,))
     async with open_server(web.asgi, host, port) as url:
         try:
             yield lambda where: f"{url}{web.keys.make_link(where)}"
@@ -72,15 +70,6 @@ def create_web_app(app: App, token: str, hosts: Sequence[str] = ()) -> WebApp:
     """Create the app; `hosts` are allowed host names besides those of loopback."""
     keys, live = AccessKeys(token), LiveUpdates(app)
     renderer = PageRenderer(app, live)
-    inner = AuthMiddleware(_create_routes(app, keys, live, renderer), keys, refuse)
-    guarded = RequestGuard(inner, None, (*LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True)
-    return WebApp(guarded, keys, live, renderer)
-
-
-def _create_routes(app: App, keys: AccessKeys, live: LiveUpdates, renderer: PageRenderer) -> Starlette:
-    from starlette.applications import Starlette
-    from starlette.routing import Route
-
     routes = [
         Route("/", _redirect_home),
         Route("/health", _report_health),
@@ -91,13 +80,13 @@ def _create_routes(app: App, keys: AccessKeys, live: LiveUpdates, renderer: Page
     for page in list_pages():
         routes += _route_page(page, renderer)
     routes += [_route_action(action, app, renderer) for action in list_actions()]
-    return Starlette(routes=routes, exception_handlers=renderer.error_handlers())
+    inner = Starlette(routes=routes, exception_handlers=renderer.error_handlers())
+    known = AuthMiddleware(inner, keys, refuse)
+    guarded = RequestGuard(known, None, (*LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True)
+    return WebApp(guarded, keys, live, renderer)
 
 
 def _route_page(page: PageRoute, renderer: PageRenderer) -> list[Route]:
-    from starlette.concurrency import run_in_threadpool
-    from starlette.routing import Route
-
     async def get_html(request: Request) -> Response:
         return await run_in_threadpool(renderer.html, page, request)
 
@@ -108,31 +97,20 @@ def _route_page(page: PageRoute, renderer: PageRenderer) -> list[Route]:
 
 
 def _route_action(action: ActionRoute, app: App, renderer: PageRenderer) -> Route:
-    from starlette.routing import Route
-
     async def post(request: Request) -> Response:
-        form = _parse_form(await request.body())
+        body = (await request.body()).decode("utf-8", "replace")
         with explain_bugs():
-            result = await action.run(app, request.path_params, form)
+            result = await action.run(app, request.path_params, dict(parse_qsl(body, keep_blank_values=True)))
         return renderer.result(request, result)
 
     return Route(action.path, post, methods=["POST"])
 
 
-def _parse_form(body: bytes) -> Mapping[str, str]:
-    """Parse the fields of a form; the last field of a name counts."""
-    from urllib.parse import parse_qsl
-
-    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-
-
 def _stream_updates(live: LiveUpdates) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        from starlette.responses import StreamingResponse
-
         last = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
-        messages: AsyncIterator[str] = to_sse(live.stream(request.query_params.get("run", ""), after))
+        messages = to_sse(live.stream(request.query_params.get("run", ""), after))
         return StreamingResponse(messages, media_type="text/event-stream")
 
     return endpoint
@@ -140,35 +118,27 @@ def _stream_updates(live: LiveUpdates) -> Endpoint:
 
 def _let_in(keys: AccessKeys) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        from starlette.responses import RedirectResponse, Response
-
         where = keys.redeem(request.query_params.get("key", ""))
         if where is None:
-            if keys.is_known(request.scope):
+            if keys.is_known(request):
                 return RedirectResponse(HOME, 303)
-            return Response(render_template("stranger.html", why="used"), 403, media_type="text/html")
+            return HTMLResponse(render_template("stranger.html", why="used"), 403)
         # Not a redirect: a browser sends no Strict cookie along a redirect that started elsewhere.
         body = render_template("entered.html", where=where)
-        return Response(body, 200, {"set-cookie": keys.make_cookie(request.scope)}, media_type="text/html")
+        return HTMLResponse(body, headers={"set-cookie": keys.make_cookie(request)})
 
     return endpoint
 
 
 async def _redirect_home(_request: Request) -> Response:
-    from starlette.responses import RedirectResponse
-
     return RedirectResponse(HOME, 303)
 
 
 async def _report_health(_request: Request) -> Response:
-    from starlette.responses import JSONResponse
-
     return JSONResponse({"ok": True})
 
 
 async def _send_asset(request: Request) -> Response:
-    from starlette.responses import Response
-
     asset = load_assets().get(request.path_params["name"])
     if asset is None:
         return Response("There is no such file.", 404, media_type="text/plain")

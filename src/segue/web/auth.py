@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from http.cookies import CookieError, SimpleCookie
+
+from starlette.requests import HTTPConnection
 
 from segue.system.http.guard import AsgiApp, Message, Receive, Scope, Send, has_token
 
@@ -48,20 +49,16 @@ class AccessKeys:
                 return self._links.pop(known)
         return None
 
-    def make_cookie(self, scope: Scope) -> str:
+    def make_cookie(self, request: HTTPConnection) -> str:
         """Make the cookie. Its name contains the port, as browsers share cookies between ports."""
-        return f"{_cookie_name(scope)}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+        return f"{_cookie_name(request)}={self._token}; Path=/; HttpOnly; SameSite=Strict"
 
-    def is_known(self, scope: Scope) -> bool:
+    def is_known(self, request: HTTPConnection) -> bool:
         """Return whether the request has the token or the cookie."""
-        header = _get_header(scope, b"authorization")
-        if header:
+        if header := request.headers.get("authorization"):
             return has_token(header, self._token)
-        try:
-            found = SimpleCookie(_get_header(scope, b"cookie")).get(_cookie_name(scope))
-        except CookieError:
-            return False
-        return found is not None and hmac.compare_digest(found.value.encode(), self._token.encode())
+        found = request.cookies.get(_cookie_name(request), "")
+        return hmac.compare_digest(found.encode(), self._token.encode())
 
 
 class AuthMiddleware:
@@ -75,17 +72,18 @@ class AuthMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
-        known = scope["path"] == ENTRY or scope["path"].startswith(_PUBLIC) or self._keys.is_known(scope)
+        request = HTTPConnection(scope)
+        known = scope["path"] == ENTRY or scope["path"].startswith(_PUBLIC) or self._keys.is_known(request)
         scope["segue.refused"] = "" if known else "stranger"
-        if known and scope["method"] not in ("GET", "HEAD") and not _is_same_origin(scope):
+        # A change is asked for by our page (the guard compared its origin) or by a program.
+        if (
+            known
+            and scope["method"] not in ("GET", "HEAD")
+            and not {"origin", "authorization"} & set(request.headers)
+        ):
             scope["segue.refused"] = "origin"
         inner = self._refuse if scope["segue.refused"] else self._app
         await inner(scope, receive, _add_headers(send, cached=scope["path"].startswith("/static/")))
-
-
-def _is_same_origin(scope: Scope) -> bool:
-    """Return whether our page (the guard compared its origin) or a program asks for a change."""
-    return bool(_get_header(scope, b"origin") or _get_header(scope, b"authorization"))
 
 
 def _add_headers(send: Send, cached: bool) -> Send:
@@ -98,10 +96,6 @@ def _add_headers(send: Send, cached: bool) -> Send:
     return send_safe
 
 
-def _cookie_name(scope: Scope) -> str:
-    port = _get_header(scope, b"host").rpartition(":")[2]
+def _cookie_name(request: HTTPConnection) -> str:
+    port = request.headers.get("host", "").rpartition(":")[2]
     return f"segue_{port}" if port.isdecimal() else "segue"
-
-
-def _get_header(scope: Scope, name: bytes) -> str:
-    return next((value.decode("latin-1") for found, value in scope["headers"] if found.lower() == name), "")

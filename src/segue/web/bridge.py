@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from segue.bridge.conversations import describe, list_conversations
+from segue.domain.results import to_json
 from segue.domain.run import Run, RunKind
 from segue.ports import Store
 from segue.relay.questions import Questions
@@ -36,7 +36,7 @@ def query_conversations(request: PageRequest) -> Data:
     number, pages = request.page(len(runs), SIZE)
     return {
         "title": "Bridge",
-        "questions": [asdict(question) for question in _open_relay(request.app).open()],
+        "questions": [to_json(question) for question in _open_relay(request.app).open()],
         "conversations": [_summarize(request.store, run) for run in slice_page(runs, number, SIZE)],
         "total": len(runs),
         "page": number,

@@ -1,20 +1,22 @@
-"""The template environment, and filters that format numbers, durations, times and badges."""
+"""The templates: their environment, the static files, and filters for numbers, times and badges."""
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
 from segue.reports.timeline_svg import colour_phase, label_phase
 from segue.view.amounts import format_duration, format_quantity
-from segue.web.assets import load_assets
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 SIGNS = {
     "running": "▶",
@@ -48,11 +50,38 @@ _TONES = {
 }
 
 
+MEDIA_TYPES = {
+    "segue.css": "text/css",
+    "segue.js": "text/javascript",
+    "theme.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+"""The files under `static/`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One static file."""
+
+    body: bytes
+    media_type: str
+    digest: str
+
+
+@cache
+def load_assets() -> dict[str, Asset]:
+    """Read the files, by name."""
+    folder = files("segue.web") / "static"
+    bodies = {name: (folder / name).read_bytes() for name in MEDIA_TYPES}
+    return {
+        name: Asset(body, MEDIA_TYPES[name], hashlib.sha256(body).hexdigest()[:12])
+        for name, body in bodies.items()
+    }
+
+
 @cache
 def create_environment() -> Environment:
     """Create the environment of the templates: everything is escaped and free of control characters."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     made = Environment(
         loader=PackageLoader("segue.web"),
         autoescape=True,
@@ -110,8 +139,6 @@ def format_money(dollars: float | None) -> str:
 
 def format_moment(ms: int | None) -> Any:
     """Format an instant: local time, with the full date on hover."""
-    from markupsafe import Markup
-
     if ms is None:
         return "–"
     here = time.localtime(ms / 1000)
@@ -125,8 +152,6 @@ def format_moment(ms: int | None) -> Any:
 
 def format_ago(ms: int | None) -> Any:
     """Format how long ago an instant was; the script keeps it up to date."""
-    from markupsafe import Markup
-
     if ms is None:
         return "–"
     exact = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(ms / 1000))
@@ -176,8 +201,6 @@ def make_tampering_badge(count: int) -> Any:
 
 
 def _draw_badge(tone: str, sign: str, text: str) -> Any:
-    from markupsafe import Markup
-
     drawing = '<span class="badge {}"><span aria-hidden="true">{}</span> {}</span>'
     return Markup(drawing).format(tone, sign, text)  # noqa: S704 - `format` escapes
 

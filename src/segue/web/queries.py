@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from segue.domain.budget import Budget
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run, RunState
-from segue.domain.task import Task
 from segue.ports import Store
 from segue.reports.selection import Rows
 from segue.runtime.app import App
+from segue.runtime.stored import load_run_app
 from segue.store.rows import CHATTY
 from segue.view.data import task_data
 from segue.view.load import load_view, state_of
 from segue.view.run import RunView, TaskView
+from segue.web.shared import VersionedCache
 
 
 class NotFound(UsageError):
@@ -27,7 +25,6 @@ class NotFound(UsageError):
 
 
 ACTIVE = (RunState.RUNNING, RunState.PARKED)
-_MAX_VIEWS = 256
 RESULT = (
     "CASE WHEN s.output->'verdict'->>'result' <> 'PASS' OR s.output->'verdict'->'criteria'->0 IS NOT NULL"
     " THEN s.output->'verdict'->>'result' END"
@@ -42,28 +39,10 @@ _LAST = "SELECT coalesce(max(seq), 0) AS last FROM orchestrator_events WHERE run
 _LAST += "".join(f" AND type <> '{name}'" for name in CHATTY)
 
 
-class ViewCache:
-    """Views of runs by id, valid until something happens in the run; nobody changes what it returns."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._views: OrderedDict[str, tuple[int, RunState, RunView]] = OrderedDict()
-
-    def get(self, store: Store, run: Run) -> RunView:
-        """Return the view of a run."""
-        [row] = store.query(_LAST, [run.id])
-        last, state = int(row["last"]), state_of(run)
-        with self._lock:
-            known = self._views.get(run.id)
-        if known is not None and known[:2] == (last, state):
-            return known[2]
-        view = load_view(store, run)
-        with self._lock:
-            self._views[run.id] = last, state, view
-            self._views.move_to_end(run.id)
-            while len(self._views) > _MAX_VIEWS:
-                self._views.popitem(last=False)
-        return view
+def get_view(store: Store, run: Run, views: VersionedCache[RunView]) -> RunView:
+    """Return the view of a run: a known one until something happens in the run."""
+    [row] = store.query(_LAST, [run.id])
+    return views.get(run.id, (row["last"], state_of(run)), lambda: load_view(store, run))
 
 
 def describe_usage(view: RunView) -> dict[str, Any]:
@@ -97,28 +76,12 @@ def get_run(store: Store, run_id: str) -> Run:
     return run
 
 
-def load_run_app(app: App, run: Run) -> App:
-    """Load the settings the run was started with, for the database shown here."""
-    config = Path(run.spec.config) if run.spec.config else None
-    here = {"database_url": app.database(), "state_dir": str(app.state_dir)}
-    return App.load(Path(run.spec.repo), config, here, stored=run.spec.settings)
-
-
 def read_budget(app: App, run: Run) -> Budget:
     """Return the budget of the run; an empty one if its repository or settings are gone."""
     try:
         return load_run_app(app, run).loaded.settings.limits.budget()
     except (SegueError, OSError):
         return Budget()
-
-
-def read_source(app: App, run: Run) -> tuple[list[Task], str]:
-    """Return the tasks the source contains now, and why it cannot be read."""
-    try:
-        source = load_run_app(app, run).source(run.spec.source, Path(run.spec.repo), run.spec.source_kind)
-        return list(source.look().tasks), ""
-    except (SegueError, OSError, ValueError) as error:
-        return [], str(error)
 
 
 def list_steps(store: Store, run_id: str, tasks: Sequence[str]) -> Rows:

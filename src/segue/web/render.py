@@ -6,24 +6,28 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from segue.domain.errors import Locked, SegueError, StoreError
 from segue.runtime.app import App
 from segue.system.http.guard import Receive, Scope, Send
-from segue.web.cache import PageCache
+from segue.view.run import RunView
 from segue.web.filters import create_environment
 from segue.web.live import LiveUpdates
-from segue.web.queries import ViewCache
 from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_pages
-from segue.web.stores import StorePool
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
+from segue.web.shared import StorePool, VersionedCache
 
 PART = "x-segue-part"
 """The header with which the script requests the content of a page without its frame."""
+
+_MAX_BYTES = 2 * 1024**2
+_MAX_AGE = 3.0
+"""Seconds: not everything a page shows is in the store, for example that a process died."""
 
 _STATUS = ((NotFound, 404), (Locked, 409), (StoreError, 503))
 
@@ -35,8 +39,8 @@ class PageRenderer:
         self._app = app
         self._live = live
         self._stores = StorePool(app)
-        self._cache = PageCache()
-        self._views = ViewCache()
+        self._cache = VersionedCache[bytes](64, _MAX_AGE, lambda body: len(body) <= _MAX_BYTES)
+        self._views = VersionedCache[RunView](256)
 
     def close(self) -> None:
         """Close the stores."""
@@ -44,8 +48,6 @@ class PageRenderer:
 
     def html(self, page: PageRoute, request: Request) -> Response:
         """Render the page; only its content if the script asks for it."""
-        from starlette.responses import HTMLResponse
-
         part = PART in request.headers
         version = self._live.version
 
@@ -61,23 +63,18 @@ class PageRenderer:
 
     def json(self, page: PageRoute, request: Request) -> Response:
         """Return the data of the page for programs."""
-        from starlette.responses import Response
-
         with explain_bugs():
-            body = json.dumps({"schema": 1, "data": self._query(page, request)}, default=str)
+            body = json.dumps({"schema": 1, "data": self._query(page, request)}, default=to_json)
         return Response(body, media_type="application/json")
 
     def result(self, request: Request, result: ActionResult) -> Response:
         """Return the result of an action: for the script, or as a page of its own."""
-        from starlette.responses import HTMLResponse, JSONResponse
-
         if _wants_json(request):
             return JSONResponse({"schema": 1, "data": {"said": result.said, "where": result.where}})
         return HTMLResponse(self._render_in_frame("said.html", title="Done", done=result))
 
     def error_handlers(self) -> dict[Any, Callable[[Request, Exception], Any]]:
         """Return Starlette's handlers that render failures."""
-        from starlette.exceptions import HTTPException
 
         def handle_http(request: Request, error: Exception) -> Response:
             assert isinstance(error, HTTPException)
@@ -95,8 +92,6 @@ class PageRenderer:
         return {HTTPException: handle_http, SegueError: handle_ours}
 
     def _render_error(self, request: Request, error: SegueError, status: int) -> Response:
-        from starlette.responses import HTMLResponse, JSONResponse
-
         redact = self._app.redactor().text
         facts = {name: redact(getattr(error, name)) for name in ("message", "kept", "hint")}
         if _wants_json(request) or request.url.path.endswith(".json"):
@@ -143,6 +138,13 @@ def explain_bugs() -> Iterator[None]:
         ) from error
 
 
+def to_json(value: Any) -> Any:
+    """Convert a value of a page that JSON does not know."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
 def render_template(template: str, **values: Any) -> str:
     """Render a template."""
     return create_environment().get_template(template).render(**values)
@@ -150,8 +152,6 @@ def render_template(template: str, **values: Any) -> str:
 
 async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a request that was refused: say what to do, reveal nothing."""
-    from starlette.responses import HTMLResponse, JSONResponse
-
     why = scope["segue.refused"]
     status = 401 if why == "stranger" else 403
     answer: Response = HTMLResponse(render_template("stranger.html", why=why), status)

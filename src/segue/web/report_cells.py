@@ -34,9 +34,9 @@ class Figure:
 
 
 def format_table(data: Mapping[str, Any], table: Mapping[str, Any]) -> list[list[Figure]]:
-    """Format the rows of one table from the JSON data of the report."""
+    """Format the rows of one table of the report."""
     columns, rows = tuple(table["columns"]), data[table["name"]][: table["shown"]]
-    cells = [tuple(_parse_cell(row[name], row) for name in columns) for row in rows]
+    cells = [tuple(row.values()) for row in rows]
     drawn = format_rows(ReportTable(table["name"], table["title"], columns, tuple(cells)))
     links = [_link_columns(table["name"], row, data["filters"]) for row in rows]
     return [
@@ -46,21 +46,6 @@ def format_table(data: Mapping[str, Any], table: Mapping[str, Any]) -> list[list
         ]
         for looks, values, row, lead in zip(drawn, cells, rows, links, strict=True)
     ]
-
-
-def _parse_cell(value: Any, row: Mapping[str, Any]) -> Cell:
-    """Convert a JSON value back to a cell."""
-    if isinstance(value, list):
-        return RunIds(tuple(value))
-    if not isinstance(value, dict):
-        return value  # type: ignore[no-any-return]
-    if "hits" in value:
-        return Proportion(value["hits"], value["n"])
-    if "mean" in value:
-        return Mean(value["n"], value["mean"], value["low"], value["high"])
-    measure = row.get("measure", "passed")
-    unit = "points" if measure == "passed" else measure
-    return Difference(value["value"], value["low"], value["high"], unit)
 
 
 def _make_figure(

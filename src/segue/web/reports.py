@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,8 +11,8 @@ from segue.ports import Store
 from segue.reports.build import REPORTS, build_reports
 from segue.reports.formatting import format_heading
 from segue.reports.html_page import MOST_ROWS
-from segue.reports.report import DatasetReport
-from segue.reports.selection import Selection, find_sources, parse_since, select_kinds
+from segue.reports.report import ReportTable
+from segue.reports.selection import Selection, select_kinds, select_runs
 from segue.web.report_cells import format_table
 from segue.web.routes import Data, PageRequest, PageRoute
 
@@ -24,19 +23,19 @@ _ASKS = {
     "gaps": "Tasks and errors that recur across runs, by build phase.",
     "recovery": "What was done about failed verdicts, and how often the next attempt passed.",
     "compare": "Agents and models on the same source. Only significant differences are shown.",
+    "proof": "How well tasks are proven, by agent and model.",
 }
 _EMPTY = {
     "gaps": "Nothing failed in these runs.",
     "recovery": "No failed verdict was followed by another attempt yet. Verdicts come from a judge:",
     "compare": "Only finished runs count. Run the same plan with two agents:",
+    "proof": "No task has ended in these runs.",
 }
 _TRY = {
     "gaps": ("segue demo feature",),
     "recovery": ("segue run plan.md --flow spec", "segue demo build"),
-    "compare": (
-        "segue experiment todo.toml",
-        "segue run plan.md --agent claude",
-    ),
+    "compare": ("segue experiment todo.toml", "segue run plan.md --agent claude"),
+    "proof": ("segue run plan.md",),
 }
 
 
@@ -45,13 +44,16 @@ def make_query(name: str) -> Callable[[PageRequest], Data]:
 
     def query(request: PageRequest) -> Data:
         chosen = {filter_: request.text(filter_) for filter_ in FILTERS}
-        selection, problem = _make_selection(request.store, chosen)
+        selection, problem = select_for(request.store, chosen)
         [report] = build_reports(request.store, (name,), selection)
         return {
             "title": report.title,
             "asks": _ASKS[name],
-            **report.to_json(),
-            "tables": [_describe_table(report, number) for number in range(len(report.tables))],
+            "report": report.name,
+            "runs": report.runs,
+            "notes": list(report.notes),
+            **{table.name: table.records() for table in report.tables},
+            "tables": [_describe_table(table) for table in report.tables],
             "filters": chosen,
             "filtered": any(chosen.values()),
             "problem": problem,
@@ -63,16 +65,14 @@ def make_query(name: str) -> Callable[[PageRequest], Data]:
     return query
 
 
-def _make_selection(store: Store, chosen: Mapping[str, str]) -> tuple[Selection, str]:
+def select_for(store: Store, chosen: Mapping[str, str]) -> tuple[Selection, str]:
     """Select the runs, and describe the problem of a filter that has to be ignored."""
-    begin, problem = None, ""
-    if chosen["since"]:
-        try:
-            begin = parse_since(chosen["since"], time.time())
-        except UsageError:
-            problem = f"{chosen['since'][:40]!r} is not a date or duration. Write 7d, 12h or 2026-01-31."
-    named = find_sources(store, chosen["source"]) if chosen["source"] else None
-    return Selection(begin, chosen["agent"] or None, chosen["model"] or None, named), problem
+    filters = {name: chosen[name] for name in FILTERS}
+    try:
+        return select_runs(store, **filters), ""
+    except UsageError:
+        problem = f"{chosen['since'][:40]!r} is not a date or duration. Write 7d, 12h or 2026-01-31."
+        return select_runs(store, **{**filters, "since": ""}), problem
 
 
 def present_report(data: Data) -> Data:
@@ -84,9 +84,8 @@ def present_report(data: Data) -> Data:
     }
 
 
-def _describe_table(report: DatasetReport, number: int) -> dict[str, Any]:
+def _describe_table(table: ReportTable) -> dict[str, Any]:
     """Describe a table; its rows are stored under its own name."""
-    table = report.tables[number]
     return {
         "name": table.name,
         "title": table.title,

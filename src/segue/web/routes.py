@@ -15,7 +15,8 @@ from segue.ports import Store
 from segue.runtime.app import App
 from segue.view.run import RunView
 from segue.web.queries import NotFound as NotFound
-from segue.web.queries import ViewCache
+from segue.web.queries import get_view
+from segue.web.shared import VersionedCache
 
 T = TypeVar("T")
 Data = dict[str, Any]
@@ -26,6 +27,7 @@ MODULES = (
     "segue.web.tasks",
     "segue.web.run",
     "segue.web.step",
+    "segue.web.proof",
     "segue.web.actions",
     "segue.web.reports",
     "segue.web.steps",
@@ -45,15 +47,15 @@ class PageRequest:
     path: Mapping[str, str]
     """The parameters of the path."""
     query: Mapping[str, str]
-    views: ViewCache = field(default_factory=ViewCache)
+    views: VersionedCache[RunView] = field(default_factory=lambda: VersionedCache(1))
 
     def view(self, run: Run) -> RunView:
         """Return the view of a run."""
-        return self.views.get(self.store, run)
+        return get_view(self.store, run, self.views)
 
-    def text(self, name: str, default: str = "") -> str:
+    def text(self, name: str) -> str:
         """Return a query parameter without surrounding whitespace."""
-        return self.query.get(name, default).strip()
+        return self.query.get(name, "").strip()
 
     def number(self, name: str, default: int = 0, most: int = 2**53) -> int:
         """Return a query parameter as a number of at least 0; the default if it is anything else."""

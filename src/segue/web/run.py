@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from typing import Any
+
+from markupsafe import Markup
 
 from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.reports.selection import Rows
-from segue.reports.timeline import HIDDEN, Bar, Lane, Timeline, build_timeline
+from segue.reports.timeline import HIDDEN, Timeline, build_timeline
 from segue.reports.timeline_svg import draw_timeline, list_phases
 from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.web import queries
 from segue.web.live import find_last_event, make_line
 from segue.web.routes import Data, PageRequest, PageRoute
-from segue.web.runs import name_source
+from segue.web.runs import describe_run, name_source
 
 SIZE = 20
 """Tasks on one page, also in the timeline."""
@@ -36,32 +37,18 @@ def query_run(request: PageRequest) -> Data:
     going = state in queries.ACTIVE
     return {
         "title": name_source(run),
-        "run": {**_describe_run(run), "state": state, "going": going},
+        "run": describe_run(run),
         "used": queries.describe_usage(view),
-        "caps": asdict(queries.read_budget(request.app, run)),
+        "caps": queries.read_budget(request.app, run),
         "open": [_describe_step(step) for step in steps if step["state"] == "started" and going],
         "tasks": [_describe_task(view, key, steps) for key in keys],
         "whole": [_describe_step(step) for step in whole if step["phase"] not in HIDDEN],
-        "timeline": asdict(_build_timeline(run, state, [*whole, *steps], view)),
+        "timeline": _build_timeline(run, state, [*whole, *steps], view),
         "feed": read_feed(store, run.id),
         "done": view.done,
         "total": len(view.tasks),
         "page": number,
         "pages": pages,
-    }
-
-
-def _describe_run(run: Run) -> dict[str, Any]:
-    spec = run.spec
-    named = {name: getattr(spec, name) for name in ("source", "repo", "agent", "model", "flow", "kind")}
-    times = {"created": run.created, "updated": run.updated, "wake": run.wake}
-    return {
-        "id": run.id,
-        "name": name_source(run),
-        "has_tasks": spec.kind.has_tasks,
-        **named,
-        **times,
-        "note": run.note,
     }
 
 
@@ -88,23 +75,10 @@ def _describe_task(view: RunView, key: str, steps: Rows) -> dict[str, Any]:
 
 
 def _describe_step(step: dict[str, Any]) -> dict[str, Any]:
-    names = (
-        "seq",
-        "key",
-        "task",
-        "phase",
-        "attempt",
-        "agent",
-        "model",
-        "state",
-        "result",
-        "action",
-        "reason",
-    )
+    names = ("seq", "key", "task", "phase", "attempt", "agent", "model", "state", "started")
     ended = step["ended"]
     return {
-        **{name: step[name] for name in names},
-        "started": step["started"],
+        **{name: step[name] for name in (*names, "result", "action", "reason")},
         "seconds": (ended - step["started"]) / 1000 if ended else None,
         "old": step["superseded"] is not None,
     }
@@ -124,13 +98,8 @@ def read_feed(store: Store, run_id: str) -> list[dict[str, Any]]:
 
 def present_run(data: Data) -> Data:
     """Draw the timeline, whose bars link to the steps, and list the phases of its legend."""
-    from markupsafe import Markup
-
-    facts = data["timeline"]
-    lanes = [Lane(**{**lane, "bars": tuple(Bar(**bar) for bar in lane["bars"])}) for lane in facts["lanes"]]
-    timeline = Timeline(**{**facts, "lanes": tuple(lanes)})
-    drawing = draw_timeline(timeline, link="#step-")
-    return {"drawing": Markup(drawing), "legend": list_phases(timeline)}  # noqa: S704 - it is escaped
+    drawing = draw_timeline(data["timeline"], link="#step-")
+    return {"drawing": Markup(drawing), "legend": list_phases(data["timeline"])}  # noqa: S704 - it is escaped
 
 
 PAGES = (PageRoute("/runs/{run}", "run.html", "Run", query_run, present_run, section="/runs", live=True),)

@@ -65,22 +65,25 @@ def _actual_state(store: Store, row: dict[str, Any]) -> str:
 
 
 def _make_row(run: Run, view: RunView) -> dict[str, Any]:
-    state, spec = state_of(run), run.spec
     return {
-        "id": run.id,
-        "state": state,
-        "going": state in queries.ACTIVE,
-        **{name: getattr(spec, name) for name in ("source", "kind", "agent", "model", "flow", "repo")},
-        "name": name_source(run),
-        "has_tasks": spec.kind.has_tasks,
+        **describe_run(run),
         "tasks": len(view.tasks),
         "done": view.done,
         "needs_human": sum(task.state == "needs_human" for task in view.tasks.values()),
-        "note": run.note,
-        "created": run.created,
-        "updated": run.updated,
-        "wake": run.wake,
         **queries.describe_usage(view),
+    }
+
+
+def describe_run(run: Run) -> dict[str, Any]:
+    """Describe a run: its state, and with what it was started."""
+    state, spec = state_of(run), run.spec
+    return {
+        **{name: getattr(run, name) for name in ("id", "note", "created", "updated", "wake")},
+        **{name: getattr(spec, name) for name in ("source", "kind", "agent", "model", "flow", "repo")},
+        "name": name_source(run),
+        "has_tasks": spec.kind.has_tasks,
+        "state": state,
+        "going": state in queries.ACTIVE,
     }
 
 

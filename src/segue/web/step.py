@@ -19,6 +19,7 @@ from segue.domain.run import Run
 from segue.domain.verdict import Result, Verdict
 from segue.ports import Store
 from segue.reports.timeline_svg import label_phase
+from segue.runtime.stored import read_source
 from segue.web import queries
 from segue.web.diffs import find_commits, read_diff, split_by_file
 from segue.web.events import read_row
@@ -153,7 +154,7 @@ def _describe_verdict(
     """
     if verdict is None or (verdict.result is Result.PASS and not verdict.criteria):
         return None
-    listed = queries.read_source(request.app, run)[0] if verdict.criteria and task else []
+    listed = read_source(request.app, run)[0] if verdict.criteria and task else []
     texts = {one.key: one.text for found in listed if found.key == task for one in found.criteria}
     criteria = [{**asdict(one), "text": texts.get(one.key, "")} for one in verdict.criteria]
     return {**asdict(verdict), "criteria": criteria}

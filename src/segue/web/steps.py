@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
-from segue.domain.errors import UsageError
 from segue.domain.plan import BuildPhase
 from segue.domain.run import StepState
 from segue.domain.verdict import Action, Result
 from segue.flow.phases import PHASES
-from segue.reports.selection import Selection, find_sources, parse_since
 from segue.web.queries import RESULT
+from segue.web.reports import FILTERS, select_for
 from segue.web.routes import Data, PageRequest, PageRoute
 
 SIZE = 50
@@ -21,8 +18,6 @@ CHOICES = {
     "action": [str(action) for action in Action],
     "build": [*(str(phase) for phase in BuildPhase), "none"],
 }
-_RUNS = ("since", "agent", "model", "source")
-
 _WHERE = {
     "phase": "s.phase = ?",
     "state": "s.state = ?",
@@ -41,8 +36,8 @@ _SQL = """SELECT s.run_id, s.seq, s.key, s.task, s.phase, s.attempt, s.agent, s.
 
 def query_steps(request: PageRequest) -> Data:
     """Return the steps that match, newest first."""
-    chosen = {name: request.text(name) for name in (*CHOICES, *_RUNS)}
-    runs, values = _make_selection(request, chosen).to_sql()
+    chosen = {name: request.text(name) for name in (*CHOICES, *FILTERS)}
+    runs, values = select_for(request.store, chosen)[0].to_sql()
     where = ""
     phases = CHOICES["phase"]
     values += phases
@@ -66,17 +61,8 @@ def query_steps(request: PageRequest) -> Data:
         "pages": number + (len(rows) > SIZE),
         "filters": chosen,
         "choices": CHOICES,
-        "kept": {name: chosen[name] for name in _RUNS if chosen[name]},
+        "kept": {name: chosen[name] for name in FILTERS if chosen[name]},
     }
-
-
-def _make_selection(request: PageRequest, chosen: dict[str, str]) -> Selection:
-    try:
-        begin = parse_since(chosen["since"], time.time()) if chosen["since"] else None
-    except UsageError:
-        begin = None
-    named = find_sources(request.store, chosen["source"]) if chosen["source"] else None
-    return Selection(begin, chosen["agent"] or None, chosen["model"] or None, named)
 
 
 PAGES = (PageRoute("/steps", "steps.html", "Steps", query_steps, section="/runs"),)

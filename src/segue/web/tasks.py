@@ -8,6 +8,7 @@ from segue.domain.run import Run
 from segue.domain.task import Task, TaskStatus
 from segue.ports import Store
 from segue.reports.selection import select_kinds
+from segue.runtime.stored import read_source
 from segue.view.load import state_of
 from segue.view.run import RunView, TaskView
 from segue.web import queries
@@ -35,7 +36,7 @@ def query_board(request: PageRequest) -> Data:
     if run is None:
         return {"run": None, "sources": [], "columns": {}, "source_problem": "", "page": 1, "pages": 1}
     state = state_of(run)
-    listed, problem = queries.read_source(request.app, run)
+    listed, problem = read_source(request.app, run)
     cards = _make_cards(request.view(run), listed)
     columns = {name: [card for card in cards if card["column"] == name] for name in COLUMNS}
     number, pages = request.page(max(map(len, columns.values())), SIZE)

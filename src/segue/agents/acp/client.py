@@ -60,7 +60,9 @@ class AcpClient:
         self._tools: dict[str, AcpToolCall] = {}
         self._updates: dict[str, Callable[[AcpMessage, bool], None]] = {
             "agent_message_chunk": self._text,
-            "agent_thought_chunk": self._thought,
+            "agent_thought_chunk": lambda update, _inner: self._print(
+                {"type": "thought", "chars": len(as_text(as_table(update.get("content")).get("text")))}
+            ),
             "tool_call": self._tool,
             "tool_call_update": self._tool,
             "usage_update": lambda update, _inner: self._print({"type": "usage", "update": shrink(update)}),
@@ -70,7 +72,7 @@ class AcpClient:
             "current_mode_update": lambda update, _inner: self._print(
                 {"type": "mode", "mode": shrink(update.get("currentModeId"))}
             ),
-            **dict.fromkeys(_FOR_PEOPLE, _ignore),
+            **dict.fromkeys(_FOR_PEOPLE, lambda _update, _inner: None),
         }
 
     def run(self) -> None:
@@ -271,10 +273,6 @@ class AcpClient:
         else:
             self._print({"type": "raw", "line": shrink(update)})
 
-    def _thought(self, update: AcpMessage, _inner: bool) -> None:
-        text = as_text(as_table(update.get("content")).get("text"))
-        self._print({"type": "thought", "chars": len(text)})
-
     def _tool(self, update: AcpMessage, _inner: bool) -> None:
         call, new = self._call(update)
         if new:
@@ -311,7 +309,3 @@ class AcpClient:
         line.pop("state")
         self._print(line)
         return {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
-
-
-def _ignore(_update: AcpMessage, _inner: bool) -> None:
-    """Ignore an update that is only for people."""

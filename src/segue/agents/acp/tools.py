@@ -77,18 +77,18 @@ class AcpToolCall:
             return False
         if any(key in given for key in _NEW_CONTENT):
             return True
-        diffs = [part for part in self._parts() if part.get("type") == "diff"]
+        parts = map(as_table, as_list(self.facts.get("content")))
+        diffs = [part for part in parts if part.get("type") == "diff"]
         return bool(diffs) and all(not part.get("oldText") for part in diffs)
-
-    def _parts(self) -> list[Mapping[str, Any]]:
-        return [as_table(part) for part in as_list(self.facts.get("content"))]
 
     def line(self, state: str) -> dict[str, Any]:
         """Return what the driver prints about it."""
         data = {"type": "tool", "state": state, "id": clip(self.id, 200), "name": clip(self.name(), 200)}
         data |= {"kind": clip(self.kind, 100), "title": clip(self.title, 400), "input": self._input()}
         if state == "completed":
-            data |= {"status": self._status(), "result": shrink(self._result())}
+            output = self.facts.get("rawOutput")
+            result = output if output is not None else self.facts.get("content")
+            data |= {"status": self._status(), "result": shrink(result)}
         return data
 
     def _input(self) -> Any:
@@ -104,10 +104,6 @@ class AcpToolCall:
         if self.facts.get("status") == "completed" and not self.rejected:
             return "success"
         return "rejected" if self.rejected else "failure"
-
-    def _result(self) -> Any:
-        output = self.facts.get("rawOutput")
-        return output if output is not None else self.facts.get("content")
 
 
 def is_allowed(kind: str, policy: str) -> bool:

@@ -96,7 +96,8 @@ class ClaudeAgent:
         variables = {"CLAUDE_CODE_MAX_RETRIES": str(self._options.max_retries)}
         if self._options.own_config_dir and self._key():
             variables["CLAUDE_CONFIG_DIR"] = str(self._services.processes.shared("claude-config"))
-        if job.mode is Mode.EDIT and self._options.permission_mode == "bypassPermissions" and _is_root():
+        is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+        if job.mode is Mode.EDIT and self._options.permission_mode == "bypassPermissions" and is_root:
             variables["IS_SANDBOX"] = "1"  # otherwise it refuses to run as root
         return self._program.command(job, self._arguments(job), variables)
 
@@ -127,7 +128,3 @@ class ClaudeAgent:
 
     def _key(self) -> str | None:
         return find_key(_KEYS, self._options.pass_env)
-
-
-def _is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0

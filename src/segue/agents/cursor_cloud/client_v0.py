@@ -76,7 +76,8 @@ class CloudV0:
     async def latest(self, agent: str, deadline: float) -> RunRef:
         """Return the newest turn of an agent."""
         messages = await self._conversation(agent, deadline)
-        return RunRef(agent, f"{TURN}{_count_turns(messages)}")
+        turns = sum(1 for message in messages if message.get("type") == "user_message")
+        return RunRef(agent, f"{TURN}{turns}")
 
     async def follow_up(self, last: RunRef, request: CloudRequest, deadline: float) -> RunRef:
         """Send another prompt."""
@@ -184,10 +185,6 @@ def _explain_conflict(error: CloudError) -> CloudError:
 
 def _path(agent: str) -> str:
     return f"/v0/agents/{quote(agent, safe='')}"
-
-
-def _count_turns(messages: Sequence[Mapping[str, Any]]) -> int:
-    return sum(1 for message in messages if message.get("type") == "user_message")
 
 
 def _turn_number(ref: RunRef) -> int:

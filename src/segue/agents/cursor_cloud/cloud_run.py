@@ -16,7 +16,7 @@ from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudApi, CloudV0
 from segue.agents.cursor_cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_end, judge_refusal
 from segue.agents.cursor_cloud.reading import StreamReader
-from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun
+from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun, loop_time
 from segue.agents.local.launch import count_usage
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
@@ -120,7 +120,7 @@ class CloudRun:
     async def events(self) -> AsyncGenerator[Event | Outcome, None]:
         """Yield everything that is seen; the last item is the outcome."""
         began = time.monotonic()
-        deadline = _now() + self.job.limits.wall
+        deadline = loop_time() + self.job.limits.wall
         starter = RunStarter(self.connection.api, self.request, deadline, self.pause, self.poll)
         reader = StreamReader(self.redactor, self.job.limits.kept_bytes)
         started: StartedRun | None = None
@@ -128,7 +128,8 @@ class CloudRun:
         over = False
         try:
             started = await starter.start(self.job.session)
-            yield _start_event(started)
+            ref = started.ref
+            yield AgentStarted("cursor-cloud", ref.agent, ref.run, ref.url, started.adopted)
             watch = await self._make_watch(started, reader, deadline)
             async with aclosing(watch.events()) as seen:
                 async for event in seen:
@@ -139,7 +140,7 @@ class CloudRun:
             outcome = replace(outcome, duration=outcome.duration or time.monotonic() - began)
         except CloudError as error:
             over = not error.unsure
-            refusal = judge_refusal(error, late=_now() >= deadline)
+            refusal = judge_refusal(error, late=loop_time() >= deadline)
             outcome = fail_without_run(refusal, self.job, time.monotonic() - began, self.redactor)
         finally:
             if not over:
@@ -152,7 +153,9 @@ class CloudRun:
         limits = self.job.limits
         if started.adopted:
             # It has worked for a while already; but one look must be possible, however old it is.
-            deadline = max(deadline - await self._read_age(started.ref, deadline), _now() + _LOOK_SECONDS)
+            deadline = max(
+                deadline - await self._read_age(started.ref, deadline), loop_time() + _LOOK_SECONDS
+            )
         pace = Pace(deadline, limits.idle, self.poll, self.pause)
         return RunWatch(self.connection.api, started.ref, reader, pace, self.connection.slots)
 
@@ -167,7 +170,7 @@ class CloudRun:
         failure, used = watch.failure, None
         if failure in (TIMEOUT, HANG):
             accepted = await self._cancel(ref, "timeout" if failure is TIMEOUT else "hang")
-            await watch.poll_again(_now() + _LOOK_SECONDS)
+            await watch.poll_again(loop_time() + _LOOK_SECONDS)
             failure = failure if accepted else self._failure(watch, failure)
         elif failure is None:
             failure = self._failure(watch, None)
@@ -226,7 +229,7 @@ class CloudRun:
 
     async def _read_usage(self, ref: RunRef) -> AgentUsage | None:
         """Return what the run has used; counting that may take the API a moment."""
-        end = _now() + _USAGE_SECONDS
+        end = loop_time() + _USAGE_SECONDS
         used: AgentUsage | None = None
         with suppress(CloudError):
             for left in reversed(range(_USAGE_TRIES)):
@@ -240,7 +243,7 @@ class CloudRun:
         """Cancel what was started, as far as that is possible at once: nobody waits for the job any more."""
         with suppress(CloudError, TimeoutError):
             async with asyncio.timeout(_CANCEL_SECONDS):
-                end = _now() + _CANCEL_SECONDS
+                end = loop_time() + _CANCEL_SECONDS
                 ref = started.ref if started else await starter.find(self.job.session, end)
                 if ref is not None:
                     await self._cancel(ref, "interrupted")
@@ -248,12 +251,12 @@ class CloudRun:
     async def _cancel(self, ref: RunRef, why: str) -> bool:
         """Cancel the run; return False if the API did not, or if the run had already ended."""
         (self.scratch() / _NOTE).write_text(why, encoding="ascii")
-        end = _now() + _CANCEL_SECONDS
+        end = loop_time() + _CANCEL_SECONDS
         for left in reversed(range(_CANCEL_TRIES)):
             try:
                 return await self.connection.api.cancel(ref, end)
             except CloudError as error:
-                if error.status < 500 or not left or _now() + self.pause > end:
+                if error.status < 500 or not left or loop_time() + self.pause > end:
                     return False
             await asyncio.sleep(self.pause)
         return False
@@ -265,12 +268,3 @@ class CloudRun:
         except OSError:
             return ""
         return word if word in BY_US else ""
-
-
-def _start_event(started: StartedRun) -> Event:
-    ref = started.ref
-    return AgentStarted("cursor-cloud", ref.agent, ref.run, ref.url, started.adopted)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -88,7 +88,7 @@ class RunStarter:
     async def _search(self, token: str) -> RunRef | None:
         """Return the agent of a launch that was not answered; it may appear a little later."""
         for pause in _SEARCHES:
-            await asyncio.sleep(min(pause * self.pause, max(0.0, self.deadline - _now())))
+            await asyncio.sleep(min(pause * self.pause, max(0.0, self.deadline - loop_time())))
             if (found := await self.api.find(token, self.deadline)) is not None:
                 return found
         return None
@@ -104,7 +104,7 @@ class RunStarter:
                     await self.api.follow_up(newest, self.request, self.deadline), adopted=False
                 )
             except CloudError as error:
-                if error.code != "agent_busy" or _now() + self.poll > self.deadline:
+                if error.code != "agent_busy" or loop_time() + self.poll > self.deadline:
                     raise
             await asyncio.sleep(self.poll)
 
@@ -128,7 +128,8 @@ class RunStarter:
         return ours[0] if len(ours) == 1 else ""
 
 
-def _now() -> float:
+def loop_time() -> float:
+    """Return the time of the event loop, in which deadlines are given."""
     return asyncio.get_running_loop().time()
 
 
@@ -167,7 +168,7 @@ class RunWatch:
         self._pace = pace
         self._slots = slots if isinstance(api, CloudV1) else None
         self._resume = Resume()
-        self._looked_at = _now()
+        self._looked_at = loop_time()
         self._heard_at: float | None = None
         """When it last gave a sign of life; None without a stream, because then nobody knows."""
         self._broken = 0
@@ -186,7 +187,7 @@ class RunWatch:
                 self._heard_at = None
             if self._is_over():
                 break
-            await asyncio.sleep(max(0.0, min(self._pause(), self._limit() - _now())))
+            await asyncio.sleep(max(0.0, min(self._pause(), self._limit() - loop_time())))
             if self._slots is not None and self._may_stream():
                 async with self._slots, aclosing(self._stream()) as events:
                     async for event in events:
@@ -202,7 +203,7 @@ class RunWatch:
             return
 
     async def _poll(self) -> None:
-        self._looked_at = _now()
+        self._looked_at = loop_time()
         try:
             self.snapshot = await self._api.get(self._ref, self._pace.deadline)
             self._missing = 0
@@ -217,15 +218,15 @@ class RunWatch:
     def _is_over(self) -> bool:
         if self.snapshot is not None and self.snapshot.status.is_terminal:
             return not self._may_drain()
-        if self.failure is None and _now() >= self._limit():
-            self.failure = TIMEOUT if _now() >= self._pace.deadline else HANG
+        if self.failure is None and loop_time() >= self._limit():
+            self.failure = TIMEOUT if loop_time() >= self._pace.deadline else HANG
         return self.failure is not None
 
     def _may_drain(self) -> bool:
         """Return whether a run that has ended may have said something that was not read yet."""
         if self._drain_until is None:
-            self._drain_until = _now() + _DRAIN_SECONDS
-        return self._may_stream() and not self._reader.is_finished and _now() < self._drain_until
+            self._drain_until = loop_time() + _DRAIN_SECONDS
+        return self._may_stream() and not self._reader.is_finished and loop_time() < self._drain_until
 
     def _limit(self) -> float:
         """Return when the run's time is up, or when it has been silent for too long."""
@@ -248,14 +249,14 @@ class RunWatch:
         """Yield what the stream says until it ends, breaks, or the time is up."""
         silence = self._pace.poll * _LOOK_AFTER_POLLS
         self._broken += 1
-        self._heard_at = self._heard_at or _now()
+        self._heard_at = self._heard_at or loop_time()
         try:
             assert isinstance(self._api, CloudV1), "the other version has no slots"
             async with aclosing(self._api.stream(self._ref, self._resume.last_id, silence)) as frames:
                 while (frame := await self._next(frames)) is not None:
                     for event in self._take(frame):
                         yield event
-                    if self._drain_until is None and _now() >= self._looked_at + silence:
+                    if self._drain_until is None and loop_time() >= self._looked_at + silence:
                         await self._poll()
                     if self._reader.is_finished or self._is_over():
                         return
@@ -280,7 +281,7 @@ class RunWatch:
             return []
         events = self._reader.read(frame, fresh)
         if events or frame.id:
-            self._heard_at = _now()
+            self._heard_at = loop_time()
         if frame.id:
             self._broken = 1
         return events

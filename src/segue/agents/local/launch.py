@@ -176,7 +176,8 @@ async def run_program(
             yield event
     end = ProcessEnd(item, streams["out"].tail, streams["err"].tail)
     outcome = reader.outcome(end, time.time())
-    yield replace(outcome, facts={**_process_facts(item), **outcome.facts})
+    killed = {} if item.signal is None else {"signal": item.signal}
+    yield replace(outcome, facts={"pid": item.pid, "adopted": item.adopted, **killed, **outcome.facts})
 
 
 async def _read_exit(processes: Processes, token: str, command: Command) -> Exit:
@@ -186,11 +187,6 @@ async def _read_exit(processes: Processes, token: str, command: Command) -> Exit
         found = item if isinstance(item, Exit) else None
     assert found is not None, "the last item of a process is its exit"
     return replace(found, adopted=False)
-
-
-def _process_facts(end: Exit) -> dict[str, int | None]:
-    killed = {} if end.signal is None else {"signal": end.signal}
-    return {"pid": end.pid, "adopted": end.adopted, **killed}
 
 
 class SessionUsage:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.sim.orphan_child import leave_orphan
-from segue.sim.script import BadScript, Deck, equals, fill, find_file, hang, read_script
+from segue.sim.script import BadScript, Deck, equals, fill, find_file, hang, read_block, read_script
 
 _NOISE_LINE = b"." * 1023 + b"\n"
 
@@ -69,7 +69,8 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
         _edit(entry, names)
     if entry.get("orphan"):
         leave_orphan()
-    _print_line(type="usage", **_read_usage(entry, prompt, text))
+    guess = {"input_tokens": len(prompt) // 4, "output_tokens": len(text) // 4, "cost_usd": 0.0}
+    _print_line(type="usage", **{**guess, **entry.get("usage", {})})
     if "limit" in entry:
         _print(fill(entry["limit"], names) + "\n")
         return code
@@ -151,11 +152,6 @@ def _commit(message: str) -> None:
     _print_line(type="tool", name="Bash", input={"command": f"git commit -m {message!r}"})
 
 
-def _read_usage(entry: dict[str, Any], prompt: bytes, text: str) -> dict[str, Any]:
-    guess = {"input_tokens": len(prompt) // 4, "output_tokens": len(text) // 4, "cost_usd": 0.0}
-    return {**guess, **entry.get("usage", {})}
-
-
 def _print_line(**line: Any) -> None:
     _print(json.dumps(line) + "\n")
 
@@ -178,12 +174,13 @@ def make_answer(phase: str, prompt: str, verdict: dict[str, Any] | None) -> str 
         steps = [_make_step(place, title, kind) for place, (title, kind) in enumerate(_STEPS, 1)]
         return json.dumps({"steps": steps})
     if phase == "replan":
-        keys = re.findall(r"^(\d+): ", _read_block("rest", prompt), re.MULTILINE)
+        keys = re.findall(r"^(\d+): ", (read_block("rest", prompt) or ""), re.MULTILINE)
         return json.dumps({"steps": [{"keep": key} for key in keys]})
     if phase == "verify":
         return json.dumps(_make_verdict(prompt, verdict or {}))
     if phase == "search":
-        return f"The documentation says how: https://docs.example.com/{len(_read_block('question', prompt))}"
+        asked = read_block("question", prompt) or ""
+        return f"The documentation says how: https://docs.example.com/{len(asked)}"
     return None
 
 
@@ -203,7 +200,7 @@ def _make_verdict(prompt: str, rule: dict[str, Any]) -> dict[str, Any]:
     unmet = rule.get("unmet", [])
     quote = _find_quote(prompt)
     entries = []
-    for line in _read_block("criteria", prompt).splitlines():
+    for line in (read_block("criteria", prompt) or "").splitlines():
         key = json.loads(line)["key"]
         missed = unmet == "all" or key in unmet or quote is None
         evidence = rule.get("evidence", "nothing shows it") if missed else quote
@@ -214,11 +211,5 @@ def _make_verdict(prompt: str, rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_quote(prompt: str) -> str | None:
-    added = re.search(r"^\+(?!\+\+)(.*\S.*)$", _read_block("diff", prompt), re.MULTILINE)
+    added = re.search(r"^\+(?!\+\+)(.*\S.*)$", (read_block("diff", prompt) or ""), re.MULTILINE)
     return added[1].strip() if added else None
-
-
-def _read_block(label: str, prompt: str) -> str:
-    marked = rf"^<<<{label} (\S+)>>>\n(.*?)\n<<<end of {label} \1>>>$"
-    found = re.search(marked, prompt, re.DOTALL | re.MULTILINE)
-    return found[2] if found else ""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import FILE, FOLDER, CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 
@@ -25,42 +24,30 @@ def db() -> None:
 
 @db.command("path")
 @options("repo", "config", "database", "json")
-def path(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
+def path(settings: CommandSettings, output: Printer) -> None:
     """Print the location of the database (passwords masked).
 
     \b
     Examples:
       sqlite3 "$(segue db path)" 'select * from orchestrator_runs'
     """
-    from segue.runtime.app import App
-
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     where = app.redactor().text(app.database())
-    if output.json:
-        output.data({"path": where})
-    else:
-        output.text(where)
-    return 0
+    output.result({"path": where}, where)
 
 
 @db.command("migrate")
 @options("repo", "config", "database", "json")
-def migrate(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
+def migrate(settings: CommandSettings, output: Printer) -> None:
     """Create or update the tables; safe to repeat.
 
     \b
     Examples:
       segue db migrate --database-url postgresql://me@host/segue
     """
-    from segue.runtime.app import App
-
-    with App.load(repo, config_file, settings).store() as store:
+    with settings.load().store() as store:
         version = store.version()
-    if output.json:
-        output.data({"version": version})
-    else:
-        output.text(f"The database is at version {version}.")
-    return 0
+    output.result({"version": version}, f"The database is at version {version}.")
 
 
 @db.command("export")
@@ -73,23 +60,9 @@ def migrate(repo: Path | None, config_file: Path | None, output: Printer, **sett
     show_default=True,
     help="The file format.",
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="The file to write (default: stdout).",
-)
+@click.option("-o", "--out", type=FILE, help="The file to write (default: stdout).")
 @options("repo", "config", "database")
-def export(
-    table: str,
-    kind: str,
-    out: Path | None,
-    repo: Path | None,
-    config_file: Path | None,
-    output: Printer,
-    **settings: Any,
-) -> int:
+def export(table: str, kind: str, out: Path | None, settings: CommandSettings, output: Printer) -> None:
     """Write TABLE as JSON lines, CSV or Parquet.
 
     \b
@@ -98,22 +71,20 @@ def export(
       segue db export steps --format csv -o steps.csv
       segue db export events --format parquet -o events.parquet
     """
-    from segue.runtime.app import App
     from segue.store.export import export as write
 
-    with App.load(repo, config_file, settings).store(read_only=True) as store:
+    with settings.load().store(read_only=True) as store:
         if out is None:
             write(store, table, kind, sys.stdout.buffer)
-            return 0
+            return
         with out.open("wb") as file:
             count = write(store, table, kind, file)
     output.note(f"{count} rows written to {out}")
-    return 0
 
 
 @db.command("schema")
 @click.argument("name", metavar="[events|outputs]", type=click.Choice(["events", "outputs"]), required=False)
-def schema(name: str | None) -> int:
+def schema(name: str | None) -> None:
     """Print the JSON Schema of events and of what steps store.
 
     \b
@@ -130,19 +101,14 @@ def schema(name: str | None) -> int:
     draft = "https://json-schema.org/draft/2020-12/schema"
     schemas = {key: {"$schema": draft, **value} for key, value in made.items()}
     click.echo(json.dumps(schemas[name] if name else schemas, indent=2, ensure_ascii=False))
-    return 0
 
 
 @db.command("supabase")
 @click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=None,
-    help="The folder of the supabase/ folder (default: the repository).",
+    "--dir", "folder", type=FOLDER, help="The folder of the supabase/ folder (default: the repository)."
 )
 @options("repo", "json")
-def supabase(folder: Path | None, repo: Path | None, output: Printer) -> int:
+def supabase(folder: Path | None, repo: Path | None, output: Printer) -> None:
     """Write the schema as migrations of a Supabase project.
 
     Row level security is on, and only the service role has access. Safe to repeat: writes only what is
@@ -163,21 +129,13 @@ def supabase(folder: Path | None, repo: Path | None, output: Printer) -> int:
     for path in written:
         output.text(str(path))
     output.note("Apply them with: supabase db push" if written else "Up to date: all migrations exist.")
-    return 0
 
 
 @db.command("push")
-@click.option("--to", metavar="URL", default=None, help="The Postgres database (default: --database-url).")
+@click.option("--to", metavar="URL", help="The Postgres database (default: --database-url).")
 @click.option("--run", "run_ids", metavar="RUN", multiple=True, help="Push only this run (repeatable).")
 @options("repo", "config", "database", "json")
-def push(
-    to: str | None,
-    run_ids: tuple[str, ...],
-    repo: Path | None,
-    config_file: Path | None,
-    output: Printer,
-    **settings: Any,
-) -> int:
+def push(to: str | None, run_ids: tuple[str, ...], settings: CommandSettings, output: Printer) -> int:
     """Push runs recorded offline, in SQLite, to Postgres.
 
     Events buffered while the database was unreachable are written first. Existing rows are not pushed
@@ -189,6 +147,5 @@ def push(
       segue db push --run 20261115-0219
     """
     from segue.cli.data.push import push_runs
-    from segue.runtime.app import App
 
-    return push_runs(App.load(repo, config_file, settings), to, run_ids, output)
+    return push_runs(settings.load(), to, run_ids, output)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -34,21 +33,14 @@ def _parse_age(_context: click.Context, _option: click.Parameter, value: str | N
 @click.option(
     "--older-than",
     callback=_parse_age,
-    default=None,
     metavar="AGE",
     help="Keep runs that ended less than AGE ago: 30d, 12h (default: the setting gc.keep_days).",
 )
 @click.option("--force", is_flag=True, help="Also delete worktrees with uncommitted changes.")
 @options("repo", "config", "database", "json", "quiet", "color")
 def gc(
-    dry_run: bool,
-    older_than: float | None,
-    force: bool,
-    repo: Path | None,
-    config_file: Path | None,
-    output: Printer,
-    **settings: Any,
-) -> int:
+    dry_run: bool, older_than: float | None, force: bool, settings: CommandSettings, output: Printer
+) -> None:
     """Delete leftovers of done and failed runs from Segue's state folder.
 
     Deletes worktrees, output kept by supervisors, temporary folders and stale locks. Keeps branches, the
@@ -62,15 +54,14 @@ def gc(
     import asyncio
 
     from segue.cli.data.garbage import Rule
-    from segue.runtime.app import App
 
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     age = app.loaded.settings.gc.keep_days * 86400 if older_than is None else older_than
     rule = Rule(app.state_dir.absolute(), age, force)
-    return asyncio.run(_collect(app, rule, output, dry_run))
+    asyncio.run(_collect(app, rule, output, dry_run))
 
 
-async def _collect(app: App, rule: Rule, output: Printer, dry_run: bool) -> int:
+async def _collect(app: App, rule: Rule, output: Printer, dry_run: bool) -> None:
     from dataclasses import replace
 
     from segue.cli.data.garbage import find_leftovers
@@ -86,7 +77,6 @@ async def _collect(app: App, rule: Rule, output: Printer, dry_run: bool) -> int:
                     found = replace(found, kept=error.message.rstrip("."))
             seen.append(found)
     _print_result(output, seen, dry_run)
-    return 0
 
 
 async def _remove(rule: Rule, store: Store, found: Leftover) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -20,19 +18,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Wait for more events until the run ends.")
-@click.option("--task", default=None, metavar="KEY", help="Print only events of this task.")
-@click.option("--phase", default=None, help="Print only events of this phase.")
+@click.option("--task", metavar="KEY", help="Print only events of this task.")
+@click.option("--phase", help="Print only events of this phase.")
 @options("repo", "config", "database", "json")
 def logs(
     run_id: str | None,
     follow: bool,
     task: str | None,
     phase: str | None,
-    repo: Path | None,
-    config_file: Path | None,
+    settings: CommandSettings,
     output: Printer,
-    **settings: Any,
-) -> int:
+) -> None:
     """Print the events of RUN, or of the newest run.
 
     \b
@@ -42,29 +38,24 @@ def logs(
       segue logs --task 3 --json | jq .event
     """
     from segue.cli.runs import NO_RUNS, find_run
-    from segue.cli.terminal.display import EventRecords
-    from segue.cli.terminal.output import one_line
-    from segue.reports.event_text import describe_event, locate_event
-    from segue.runtime.app import App
+    from segue.cli.terminal.display import event_line, event_record
 
-    app = App.load(repo, config_file, settings)
-    printer = EventRecords(output)
+    app = settings.load()
 
     def show(event: Recorded) -> None:
         if not _matches(event, task, phase):
             return
         if output.json:
-            printer(event)
-        elif text := describe_event(event):
-            stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
-            output.text(f"{stamp} {locate_event(event):12} {one_line(text, 200)}".rstrip())
+            output.record(event_record(event))
+        elif line := event_line(event):
+            output.text(line)
 
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
         if run is None:
             output.note(NO_RUNS)
-            return 0
-        return _print(store, run.id, show, follow)
+        else:
+            _print(store, run.id, show, follow)
 
 
 def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:
@@ -73,7 +64,7 @@ def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:
     return (task is None or about == task) and (phase is None or (len(parts) > 2 and parts[2] == phase))
 
 
-def _print(store: Store, run_id: str, show: Callable[[Recorded], None], follow: bool) -> int:
+def _print(store: Store, run_id: str, show: Callable[[Recorded], None], follow: bool) -> None:
     """Print the recorded events; with `follow`, wait for more until the run ends."""
     from segue.cli.runs import state_of
     from segue.domain.run import RunState
@@ -86,5 +77,5 @@ def _print(store: Store, run_id: str, show: Callable[[Recorded], None], follow: 
             show(event)
             last = event.seq
         if ended or not follow:
-            return 0
+            return
         store.wait_for_change(timeout=1.0)

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.ports import Store
     from segue.reports.report import DatasetReport
-    from segue.reports.selection import Selection
     from segue.runtime.app import App
 
-NAMES = ("gaps", "recovery", "compare", "run")
+NAMES = ("gaps", "recovery", "compare", "proof", "run")
 
 
 @click.command()
-@click.argument("name", metavar="[gaps|recovery|compare|run]", type=click.Choice(NAMES), required=False)
+@click.argument("name", metavar="[gaps|recovery|compare|proof|run]", type=click.Choice(NAMES), required=False)
 @click.argument("run_id", metavar="[RUN]", required=False)
-@click.option(
-    "--html", "html", metavar="FILE", default=None, help="Write a self-contained page; - is stdout."
-)
-@click.option("--csv", "sheet", metavar="FILE", default=None, help="Write all tables as CSV; - is stdout.")
-@click.option(
-    "--since", metavar="WHEN", default=None, help="Include only runs since then: 7d, 12h, 2026-01-31."
-)
-@click.option("--agent", metavar="NAME", default=None, help="Include only runs with this agent.")
-@click.option("--model", metavar="NAME", default=None, help="Include only runs that requested this model.")
-@click.option(
-    "--source",
-    metavar="TEXT",
-    default=None,
-    help="Include only runs whose prompt or path contains this text.",
-)
+@click.option("--html", metavar="FILE", help="Write a self-contained page; - is stdout.")
+@click.option("--csv", "sheet", metavar="FILE", help="Write all tables as CSV; - is stdout.")
+@click.option("--since", metavar="WHEN", help="Include only runs since then: 7d, 12h, 2026-01-31.")
+@click.option("--agent", metavar="NAME", help="Include only runs with this agent.")
+@click.option("--model", metavar="NAME", help="Include only runs that requested this model.")
+@click.option("--source", metavar="TEXT", help="Include only runs whose prompt or path contains this text.")
 @click.option("-n", "--limit", default=15, show_default=True, help="Rows per table in the terminal.")
 @options("repo", "config", "database", "json", "color")
 def report(
@@ -45,25 +35,24 @@ def report(
     run_id: str | None,
     html: str | None,
     sheet: str | None,
-    limit: int,
-    repo: Path | None,
-    config_file: Path | None,
-    output: Printer,
     since: str | None,
     agent: str | None,
     model: str | None,
     source: str | None,
-    **settings: Any,
-) -> int:
+    limit: int,
+    settings: CommandSettings,
+    output: Printer,
+) -> None:
     """Show where agents fail, what helps, and which agent does better.
 
     \b
     gaps      tasks and errors that recur across runs, by build phase
     recovery  how often the next attempt passes, by recovery action
     compare   agents and models on the same prompt; only significant differences are ranked
+    proof     how well tasks are proven, by agent and model
     run RUN   the timeline of one run (`last` for the newest)
 
-    The default is the first three.
+    The default is the first four.
 
     \b
     Examples:
@@ -73,23 +62,24 @@ def report(
       segue report run last
       segue report recovery --csv - > recovery.csv
     """
-    from segue.runtime.app import App
+    from segue.reports.build import REPORTS, build_reports
+    from segue.reports.selection import select_runs
 
-    app = App.load(repo, config_file, settings)
+    if run_id is not None and name != "run":
+        raise click.UsageError(f"`segue report {name}` takes no run. For one run: segue report run {run_id}")
+    app = settings.load()
     with app.store(read_only=True) as store:
         if name == "run":
             reports = [_one_run(store, app, run_id)]
         else:
-            _refuse_run(name, run_id)
-            chosen = _selection(store, since, agent, model, source)
-            reports = _many_runs(store, name, chosen)
+            chosen = select_runs(store, since, agent, model, source)
+            reports = build_reports(store, (name,) if name else tuple(REPORTS), chosen)
     _write_files(reports, html, sheet)
     if output.json:
         data = [found.to_json() for found in reports]
         output.data(data[0] if name else {item["report"]: item for item in data})
     elif html is None and sheet is None:
         _show(reports, output, limit, filtered=any((since, agent, model, source)))
-    return 0
 
 
 def _show(reports: Sequence[DatasetReport], output: Printer, limit: int, filtered: bool) -> None:
@@ -114,28 +104,6 @@ def _one_run(store: Store, app: App, run_id: str | None) -> DatasetReport:
     if found is None:
         raise UsageError("There are no runs yet.", hint="Try: segue demo")
     return found
-
-
-def _many_runs(store: Store, name: str | None, chosen: Selection) -> list[DatasetReport]:
-    from segue.reports.build import REPORTS, build_reports
-
-    return build_reports(store, (name,) if name else tuple(REPORTS), chosen)
-
-
-def _refuse_run(name: str | None, run_id: str | None) -> None:
-    if run_id is not None:
-        raise click.UsageError(f"`segue report {name}` takes no run. For one run: segue report run {run_id}")
-
-
-def _selection(
-    store: Store, since: str | None, agent: str | None, model: str | None, source: str | None
-) -> Selection:
-    import time
-
-    from segue.reports.selection import Selection, find_sources, parse_since
-
-    begin = parse_since(since, time.time()) if since else None
-    return Selection(begin, agent, model, find_sources(store, source) if source is not None else None)
 
 
 def _write_files(reports: Sequence[DatasetReport], html: str | None, sheet: str | None) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -22,14 +22,7 @@ _LEAST_PATH = 12
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("-n", "--limit", default=20, show_default=True, help="How many runs to list.")
 @options("repo", "config", "database", "json", "color")
-def status(
-    run_id: str | None,
-    limit: int,
-    repo: Path | None,
-    config_file: Path | None,
-    output: Printer,
-    **settings: Any,
-) -> int:
+def status(run_id: str | None, limit: int, settings: CommandSettings, output: Printer) -> None:
     """List the runs, or show the tasks of RUN (`last` for the newest).
 
     \b
@@ -41,23 +34,21 @@ def status(
     from segue.cli.runs import NO_RUNS, find_run, run_data, state_of
     from segue.cli.terminal.task_table import print_tasks
     from segue.domain.run import TASK_RUNS
-    from segue.runtime.app import App
     from segue.view.load import load_view
 
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     with app.store(read_only=True) as store:
         if run_id is None:
-            return _list(store.runs(limit=limit, kinds=TASK_RUNS), output)
+            _list(store.runs(limit=limit, kinds=TASK_RUNS), output)
+            return
         run = find_run(store, app, run_id)
         if run is None:
-            if output.json:
-                output.data(None)
-            output.text(NO_RUNS)
-            return 0
+            output.result(None, NO_RUNS)
+            return
         view = load_view(store, run)
     if output.json:
         output.data(run_data(run, view))
-        return 0
+        return
     title = f"Run {run.id}: {state_of(run)} · {run.spec.agent} · {run.place}"
     print_tasks(output, view, title)
     if run.note:
@@ -65,10 +56,9 @@ def status(
     for task in view.tasks.values():
         if task.state == "needs_human":
             output.text(f"Task {task.key}: {task.reason}")
-    return 0
 
 
-def _list(runs: list[Run], output: Printer) -> int:
+def _list(runs: list[Run], output: Printer) -> None:
     from segue.cli.runs import NO_RUNS, run_data
     from segue.view.run import RunView
 
@@ -78,14 +68,13 @@ def _list(runs: list[Run], output: Printer) -> int:
         _print_runs(runs, output)
     else:
         output.text(NO_RUNS)
-    return 0
 
 
 def _print_runs(runs: list[Run], output: Printer) -> None:
     """Print a line per run. Ids are never cut: a narrow terminal shortens or drops the repository."""
     from segue.cli.runs import moment, state_of
     from segue.cli.terminal.output import one_line, short_paths, terminal_width
-    from segue.cli.terminal.table import GAP, draw
+    from segue.cli.terminal.table import draw, fit_columns
 
     columns = ["run", "state", "agent", "source", "started", "repository"]
     rows = [
@@ -101,13 +90,13 @@ def _print_runs(runs: list[Run], output: Printer) -> None:
     ]
     width = terminal_width()
     if width is not None:
-        used = sum(max(map(len, cells)) + len(GAP) for cells in zip(columns, *rows, strict=True))
-        longest = max(len(row[-1]) for row in rows)
-        room = width - (used - max(longest, len(columns[-1])) - len(GAP))
-        if room < min(longest, _LEAST_PATH):
-            columns, rows = columns[:-1], [row[:-1] for row in rows]
+        widths = {cells[0]: max(map(len, cells)) for cells in zip(columns, *rows, strict=True)}
+        least = min(_LEAST_PATH, max(len(row[-1]) for row in rows))
+        sizes, left = fit_columns(widths, {"repository": least}, ["repository"], width)
+        if "repository" in sizes:
+            rows = [[*row[:-1], _end(row[-1], sizes["repository"] + left)] for row in rows]
         else:
-            rows = [[*row[:-1], _end(row[-1], room)] for row in rows]
+            columns, rows = columns[:-1], [row[:-1] for row in rows]
     output.text("\n".join(draw(columns, rows, output.colored())))
 
 

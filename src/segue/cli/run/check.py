@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ _SHOWN = 4000
 @click.group(invoke_without_command=True)
 @options("repo", "config", "json", "color")
 @click.pass_context
-def check(context: click.Context, repo: Path | None, config_file: Path | None, output: Printer) -> int:
+def check(context: click.Context, settings: CommandSettings, output: Printer) -> int:
     """Run the configured checks, and the row level security check of a Supabase project.
 
     Checks the working tree as it is. Exits with 1 if a check fails.
@@ -35,14 +34,12 @@ def check(context: click.Context, repo: Path | None, config_file: Path | None, o
         return 0
     import asyncio
 
-    from segue.runtime.app import App
-
-    return asyncio.run(_check_all(App.load(repo, config_file), output))
+    return asyncio.run(_check_all(settings.load(), output))
 
 
 @check.command("rls")
 @options("repo", "config", "json", "color")
-def rls(repo: Path | None, config_file: Path | None, output: Printer) -> int:
+def rls(settings: CommandSettings, output: Printer) -> int:
     """Test the row level security of a Supabase project.
 
     Applies the migrations to a temporary Postgres. Then an anonymous visitor and a user try to read and
@@ -56,9 +53,8 @@ def rls(repo: Path | None, config_file: Path | None, output: Printer) -> int:
     import asyncio
 
     from segue.domain.errors import UsageError
-    from segue.runtime.app import App
 
-    app = App.load(repo, config_file)
+    app = settings.load()
     report = asyncio.run(_check_rls(app, required=True))
     if report is None:
         raise UsageError(
@@ -94,11 +90,11 @@ async def _check_all(app: App, output: Printer) -> int:
 
 
 def _document(results: list[CheckResult], report: RlsReport | None, passed: bool) -> dict[str, Any]:
-    from dataclasses import asdict
+    from segue.domain.results import to_json
 
     return {
         "passed": passed,
-        "checks": [asdict(result) for result in results],
+        "checks": [to_json(result) for result in results],
         "rls": report.as_json() if report is not None else None,
     }
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from segue.cli.terminal.output import Printer
 from segue.domain.kinds.recognise import with_kinds
-from segue.domain.task import Task
+from segue.domain.task import Task, TaskKind
 from segue.flow.phase import Flow
 from segue.ports import Outline
 from segue.runtime.app import App
@@ -28,14 +28,25 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
     redact = app.redactor().text
     for task in tasks:
         facts = {"type": "prompt", "task": task.key, "kind": task.kind}
+        heading = f"──── task {task.key}: {task.title} · {task.kind}"
+        if task.kind is TaskKind.HUMAN:
+            _print_human(facts, heading, output)
+            continue
         for phase, prompt in _prompts(task, source.context(task), flow):
             if output.json:
                 output.record({**facts, "phase": phase, "prompt": redact(prompt)})
             else:
-                heading = f"──── task {task.key}: {task.title} · {task.kind} · {phase} ────"
-                output.text(f"{heading}\n{redact(prompt)}\n")
+                output.text(f"{heading} · {phase} ────\n{redact(prompt)}\n")
     output.note(f"{len(tasks)} tasks; nothing was launched." if tasks else NO_TASKS)
     return 0
+
+
+def _print_human(facts: Mapping[str, object], heading: str, output: Printer) -> None:
+    """Print that a person does the task."""
+    if output.json:
+        output.record({**facts, "phase": None, "prompt": None})
+    else:
+        output.text(f"{heading} ────\nA person does this; no agent is launched.\n")
 
 
 def _print_outline(app: App, outline: Outline, output: Printer) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import FILE, CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--trials", type=click.IntRange(min=1), default=None, help="Override the number in the file.")
+@click.argument("file", type=FILE)
+@click.option("--trials", type=click.IntRange(min=1), help="Override the number in the file.")
 @click.option("--dry-run", is_flag=True, help="List the trials and their state; run nothing.")
 @options("config", "database", "json", "color")
 def experiment(
-    file: Path, trials: int | None, dry_run: bool, config_file: Path | None, output: Printer, **settings: Any
+    file: Path, trials: int | None, dry_run: bool, settings: CommandSettings, output: Printer
 ) -> int:
     """Run every prompt in FILE with every agent, each trial in its own repository, and compare.
 
@@ -44,13 +44,13 @@ def experiment(
       limits.claude = 1
     """
     import asyncio
+    from dataclasses import replace
 
     import msgspec
 
     from segue.runtime import experiment as lab
-    from segue.runtime.app import App
 
-    app = App.load(file.absolute().parent, config_file, settings)
+    app = replace(settings, repo=file.absolute().parent).load()
     found = lab.read(file)
     if trials is not None:
         found = msgspec.structs.replace(found, trials=trials)

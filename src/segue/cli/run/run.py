@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -27,24 +26,20 @@ if TYPE_CHECKING:
 @click.option(
     "--source",
     "source_kind",
-    default=None,
     metavar="NAME",
     help="The kind of SOURCE, where it is not recognised (see `segue plugins`).",
 )
-@click.option("--model", default=None, help="The model to use.")
-@click.option(
-    "--flow", default=None, help="The phases of each task: execute, plan, review, spec, build or your own."
-)
-@click.option("--review", default=None, help="The reviewer: stet, ruff, semgrep, command or none.")
+@click.option("--model", help="The model to use.")
+@click.option("--flow", help="The phases of each task: execute, plan, review, spec, build or your own.")
+@click.option("--review", help="The reviewer: stet, ruff, semgrep, command or none.")
 @click.option(
     "--judge",
     "judged_by",
-    default=None,
     metavar="NAME",
     help="What verifies the work: llm, agent, checks or a plug-in.",
 )
 @click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable).")
-@click.option("--from", "start", default=None, metavar="KEY", help="Run this task and all later ones.")
+@click.option("--from", "start", metavar="KEY", help="Run this task and all later ones.")
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch and write nothing.")
 @click.option("--detach", is_flag=True, help="Run in the background; follow with `segue logs -f`.")
 @click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
@@ -57,17 +52,15 @@ if TYPE_CHECKING:
 @click.option(
     "--commit",
     type=click.Choice(["task", "phase", "never"]),
-    default=None,
     help="When Segue commits the agent's changes.",
 )
 @click.option(
     "--plan-changed",
     type=click.Choice(["ask", "keep", "restart"]),
-    default=None,
     help="If the plan changed after a task was completed: keep what is done, or start over.",
 )
-@click.option("--log-file", default=None, metavar="FILE", help="Write a structured log; `-` is stderr.")
-@click.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Format of the log.")
+@click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
+@click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
 @options("verbose", "plan_format", "repo", "config", "database", "json", "quiet", "color")
 def run(
     source: str | None,
@@ -82,10 +75,8 @@ def run(
     serve: bool,
     stay: bool,
     verbose: bool,
-    repo: Path | None,
-    config_file: Path | None,
+    settings: CommandSettings,
     output: Printer,
-    **settings: Any,
 ) -> int:
     """Run the tasks of SOURCE with coding agents.
 
@@ -110,12 +101,11 @@ def run(
 
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
-    from segue.runtime.app import App
     from segue.runtime.plan import PlanChanged
 
-    settings |= _agent_settings(agents)
-    settings |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
-    app = App.load(repo, config_file, settings)
+    more = _agent_settings(agents)
+    more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
+    app = settings.load(**more)
     if dry_run:
         return print_prompts(app, source, only, start, output)
     page = _page_options(serve or stay, stay, detach)
@@ -125,8 +115,7 @@ def run(
                 session.start(app, source, only, start, output, detach=detach, verbose=verbose, page=page)
             )
         except PlanChanged as changed:
-            settings["plan_changed"] = session.choose(changed, output)
-            app = App.load(repo, config_file, settings)
+            app = settings.load(**more, plan_changed=session.choose(changed, output))
 
 
 def _page_options(serve: bool, stay: bool, detach: bool) -> PageOptions:

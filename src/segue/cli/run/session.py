@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
@@ -21,10 +20,8 @@ from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun, open_run
 from segue.runtime.plan import NO_TASKS, PlanChanged
-from segue.runtime.session import run_session
+from segue.runtime.session import resume_in_background, run_session
 from segue.runtime.wiring import make_notifiers
-from segue.system.files import private_folder
-from segue.system.program import start_in_background
 from segue.view.run import FOLDED, RunView
 
 
@@ -89,9 +86,12 @@ async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: Pa
         output.record(_launch_record(opened, os.getpid()))
     if opened.warning:
         output.warn(opened.warning)
-    display = observer(output, lambda: _progress(opened), opened.run.id, verbose)
     async with _serve_page(opened, output, page):
-        with display, open_log(opened.app.loaded.settings.log) as logs, _notifier(opened, output) as notifier:
+        with (
+            observer(output, lambda: _progress(opened), opened.run.id, verbose) as display,
+            open_log(opened.app.loaded.settings.log) as logs,
+            _notifier(opened, output) as notifier,
+        ):
             ended = await run_session(opened, [display, *logs, notifier])
         summarise(opened, ended, output)
     return ended.exit_code
@@ -150,16 +150,10 @@ def _launch_record(opened: OpenRun, pid: int) -> dict[str, object]:
 async def _detach(opened: OpenRun, output: Printer) -> int:
     """Hand the run to a `segue resume` in the background."""
     await _write_spec(opened)
-    folder = opened.app.run_folder(opened.run.id)
-    private_folder(folder)
-    pid = start_in_background(
-        ["resume", opened.run.id],
-        log=folder / "segue.log",
-        cwd=Path(opened.spec.repo),
-        variables={"SEGUE_DATABASE_URL": opened.app.database(), "SEGUE_STATE_DIR": str(opened.app.state_dir)},
-    )
+    log = opened.app.run_folder(opened.run.id) / "segue.log"
+    pid = resume_in_background(opened.app, opened.run, log)
     if output.json:
-        output.record({**_launch_record(opened, pid), "log": str(folder / "segue.log")})
+        output.record({**_launch_record(opened, pid), "log": str(log)})
     else:
         output.text(f"Run {opened.run.id} continues in the background (pid {pid}).")
         output.note(f"Follow it: segue logs -f {opened.run.id}   Stop it: segue stop {opened.run.id}")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @options("repo", "config", "database", "json", "quiet")
-def stop(
-    run_id: str | None, repo: Path | None, config_file: Path | None, output: Printer, **settings: Any
-) -> int:
+def stop(run_id: str | None, settings: CommandSettings, output: Printer) -> None:
     """Stop RUN (or the newest unfinished run), its agent and all the agent's child processes.
 
     Nothing is lost: `segue resume` continues from there.
@@ -31,22 +27,16 @@ def stop(
 
     from segue.cli.runs import find_run, state_of
     from segue.domain.run import RunState
-    from segue.runtime.app import App
     from segue.runtime.session import stop_run
 
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id, unfinished=True)
     if run is None or run.state is RunState.DONE:
-        if output.json:
-            output.data(None)
-        output.text("Nothing to stop.")
-        return 0
+        output.result(None, "Nothing to stop.")
+        return
     began = time.monotonic()
     run = asyncio.run(stop_run(app, run))
-    if output.json:
-        output.data({"id": run.id, "state": state_of(run)})
-    else:
-        output.text(f"Run {run.id} is {state_of(run)} ({time.monotonic() - began:.1f} s).")
-        output.note(f"Continue with: segue resume {run.id}")
-    return 0
+    state, seconds = state_of(run), time.monotonic() - began
+    output.result({"id": run.id, "state": state}, f"Run {run.id} is {state} ({seconds:.1f} s).")
+    output.note(f"Continue with: segue resume {run.id}")

@@ -11,7 +11,7 @@ from segue.cli.terminal.output import Printer, clean, error_text
 from segue.cli.terminal.task_table import print_tasks
 from segue.runtime.open import OpenRun
 from segue.runtime.session import SessionEnd
-from segue.system.files import private_folder, write_atomic
+from segue.system.files import write_atomic
 from segue.view.load import load_view
 
 
@@ -21,9 +21,7 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         run = store.run(ended.run)
         assert run is not None
         view = load_view(store, run)
-    folder = opened.app.run_folder(ended.run)
-    path = folder / "summary.json"
-    private_folder(folder)
+    path = opened.app.run_folder(ended.run) / "summary.json"
     document = {"schema": 1, "data": {**run_data(run, view), **_ending_data(ended)}}
     write_atomic(path, json.dumps(document, indent=2, default=str).encode())
     if output.json:

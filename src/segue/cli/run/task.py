@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 _RUN = click.option(
-    "--run", "run_id", default=None, metavar="RUN", help="The run the task belongs to (default: the newest)."
+    "--run", "run_id", metavar="RUN", help="The run the task belongs to (default: the newest)."
 )
 
 
@@ -30,9 +29,7 @@ def task() -> None:
 @task.command("list")
 @click.argument("source", required=False)
 @options("plan_format", "repo", "config", "json", "color")
-def list_(
-    source: str | None, repo: Path | None, config_file: Path | None, output: Printer, **settings: Any
-) -> int:
+def list_(source: str | None, settings: CommandSettings, output: Printer) -> None:
     """List the tasks that Segue reads from SOURCE, with warnings about what it could not read.
 
     \b
@@ -44,10 +41,9 @@ def list_(
 
     from segue.cli.terminal.output import one_line
     from segue.domain.kinds.recognise import with_kinds
-    from segue.runtime.app import App
     from segue.runtime.plan import kind_rules
 
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     plan = app.source(source, asyncio.run(_root(app.repo)))
     listing = with_kinds(plan.look(), kind_rules(app))
     if output.json:
@@ -55,7 +51,7 @@ def list_(
         tasks = [{name: getattr(task, name) for name in names} for task in listing.tasks]
         warnings = [{"line": notice.line, "text": notice.text} for notice in listing.notices]
         output.data({"source": plan.kind, "tasks": tasks, "warnings": warnings})
-        return 0
+        return
     planned = any(task.build_phase for task in listing.tasks)
     rows = [
         (
@@ -70,7 +66,6 @@ def list_(
     output.table(["task", "title", "status", "kind", "build phase" if planned else "line"], rows)
     for notice in listing.notices:
         output.warn(f"{plan.address}:{notice.line}: {notice.text}")
-    return 0
 
 
 async def _root(path: Path) -> Path:
@@ -88,7 +83,7 @@ async def _root(path: Path) -> Path:
 @click.argument("key")
 @_RUN
 @options("repo", "config", "database", "json")
-def accept(key: str, run_id: str | None, **given: Any) -> int:
+def accept(key: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
     """Mark task KEY as done although Segue could not prove it.
 
     \b
@@ -96,7 +91,7 @@ def accept(key: str, run_id: str | None, **given: Any) -> int:
       segue task accept 3
       segue task accept T012 && segue resume
     """
-    return _decide(key, run_id, "accepted by a person", skip=False, **given)
+    _decide(key, run_id, "accepted by a person", False, settings, output)
 
 
 @task.command("skip")
@@ -104,45 +99,32 @@ def accept(key: str, run_id: str | None, **given: Any) -> int:
 @click.option("--reason", required=True, help="Why it is skipped.")
 @_RUN
 @options("repo", "config", "database", "json")
-def skip(key: str, reason: str, run_id: str | None, **given: Any) -> int:
+def skip(key: str, reason: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
     """Skip task KEY; the run continues without it.
 
     \b
     Examples:
       segue task skip 3 --reason "done by hand"
     """
-    return _decide(key, run_id, f"skipped: {reason}", skip=True, **given)
+    _decide(key, run_id, f"skipped: {reason}", True, settings, output)
 
 
 def _decide(
-    key: str,
-    run_id: str | None,
-    reason: str,
-    *,
-    skip: bool,
-    repo: Path | None,
-    config_file: Path | None,
-    output: Printer,
-    **settings: Any,
-) -> int:
+    key: str, run_id: str | None, reason: str, skip: bool, settings: CommandSettings, output: Printer
+) -> None:
     import asyncio
 
     from segue.cli.runs import find_run
     from segue.domain.errors import UsageError
-    from segue.runtime.app import App
     from segue.runtime.overrides import decide
 
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
     if run is None:
         raise UsageError("There are no runs yet.", hint="Start one: segue run SOURCE")
-    config = config_file or (Path(run.spec.config) if run.spec.config else None)
-    app = App.load(Path(run.spec.repo), config, settings, stored=run.spec.settings)
-    asyncio.run(decide(app, run, key, reason, skip=skip))
-    if output.json:
-        output.data({"run": run.id, "task": key, "state": "skipped" if skip else "done", "reason": reason})
-    else:
-        output.text(f"Task {key} is {'skipped' if skip else 'done'} ({reason}).")
-        output.note(f"Continue with: segue resume {run.id}")
-    return 0
+    asyncio.run(decide(settings.load_for(run), run, key, reason, skip=skip))
+    state = "skipped" if skip else "done"
+    data = {"run": run.id, "task": key, "state": state, "reason": reason}
+    output.result(data, f"Task {key} is {state} ({reason}).")
+    output.note(f"Continue with: segue resume {run.id}")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 
@@ -27,20 +26,14 @@ def bridge() -> None:
 
 @bridge.command()
 @click.argument("message")
-@click.option("--agent", default=None, help="The agent to talk to: see `segue agent list`.")
+@click.option("--agent", help="The agent to talk to: see `segue agent list`.")
 @click.option(
-    "-C",
-    "--repo",
-    default=None,
-    metavar="PLACE",
-    help="The agent's hosted repository or folder (default: here).",
+    "-C", "--repo", metavar="PLACE", help="The agent's hosted repository or folder (default: here)."
 )
-@click.option("--model", default=None, help="The model to use.")
-@click.option("--wait/--no-wait", "wait", default=None, help="Wait for all subagents before replying.")
+@click.option("--model", help="The model to use.")
+@click.option("--wait/--no-wait", default=None, help="Wait for all subagents before replying.")
 @click.option("--wait-reminders", is_flag=True, help="Keep running until the last reminder is sent.")
-@click.option(
-    "--new", "new", is_flag=True, help="Start a new conversation even if the same one is unfinished."
-)
+@click.option("--new", is_flag=True, help="Start a new conversation even if the same one is unfinished.")
 @options("verbose", "config", "database", "json", "quiet", "color")
 def run(
     message: str,
@@ -49,9 +42,8 @@ def run(
     wait_reminders: bool,
     new: bool,
     verbose: bool,
-    config_file: Path | None,
+    settings: CommandSettings,
     output: Printer,
-    **settings: Any,
 ) -> int:
     """Send MESSAGE to an agent and run the commands it prints until it prints none.
 
@@ -64,10 +56,9 @@ def run(
     """
     from segue.bridge.conversations import begin_conversation, resolve_repo
     from segue.cli.serve.conversation import hold
-    from segue.runtime.app import App
     from segue.runtime.plan import agent_text
 
-    app = App.load(None, config_file, {**settings, "bridge": {"wait": wait}})
+    app = settings.load(bridge={"wait": wait})
     where = resolve_repo(repo or str(app.repo))
     with app.store() as store:
         conversation, fresh = begin_conversation(store, app, agent_text(app), where, message, force_new=new)
@@ -78,7 +69,7 @@ def run(
 
 @bridge.command()
 @click.argument("run_id", metavar="ID")
-@click.option("--message", default=None, help="Send this message first.")
+@click.option("--message", help="Send this message first.")
 @click.option("--wait-reminders", is_flag=True, help="Keep running until the last reminder is sent.")
 @options("verbose", "config", "database", "json", "quiet", "color")
 def resume(
@@ -86,9 +77,8 @@ def resume(
     message: str | None,
     wait_reminders: bool,
     verbose: bool,
-    config_file: Path | None,
+    settings: CommandSettings,
     output: Printer,
-    **settings: Any,
 ) -> int:
     """Continue conversation ID (`last` for the newest), for example after a crash or with a new message.
 
@@ -97,9 +87,12 @@ def resume(
       segue bridge resume last
       segue bridge resume 20261115-0219 --message "Now do the same for the other one"
     """
-    from segue.cli.serve.conversation import hold, reopen
+    from segue.bridge.conversations import find_conversation
+    from segue.cli.serve.conversation import hold
 
-    app, conversation = reopen(run_id, config_file, settings)
+    with settings.load().store(read_only=True) as store:
+        conversation = find_conversation(store, run_id)
+    app = settings.load_for(conversation)
     if message is not None:
         with app.store() as store:
             store.send(conversation.id, "message", {"kind": "message", "text": message})
@@ -109,7 +102,7 @@ def resume(
 @bridge.command("list")
 @click.option("-n", "--limit", default=20, show_default=True, help="How many conversations to list.")
 @options("config", "database", "json", "color")
-def list_(limit: int, config_file: Path | None, output: Printer, **settings: Any) -> int:
+def list_(limit: int, settings: CommandSettings, output: Printer) -> None:
     """List the conversations, newest first.
 
     \b
@@ -120,26 +113,23 @@ def list_(limit: int, config_file: Path | None, output: Printer, **settings: Any
     from segue.bridge.conversations import list_conversations, summarise
     from segue.cli.runs import moment
     from segue.cli.terminal.output import one_line
-    from segue.runtime.app import App
 
-    with App.load(None, config_file, settings).store(read_only=True) as store:
-        runs = list_conversations(store, limit)
-        found = [summarise(store, run) for run in runs]
+    with settings.load().store(read_only=True) as store:
+        found = [summarise(store, run) for run in list_conversations(store, limit)]
     if output.json:
         output.data(found)
-        return 0
+        return
     columns = ["id", "state", "agent", "turns", "launches", "started", "message"]
     rows = [
         [*(c[name] for name in columns[:5]), moment(c["created"]), one_line(c["message"], 60)] for c in found
     ]
     output.table(columns, rows)
-    return 0
 
 
 @bridge.command()
 @click.argument("run_id", metavar="ID")
 @options("config", "database", "json", "color")
-def show(run_id: str, config_file: Path | None, output: Printer, **settings: Any) -> int:
+def show(run_id: str, settings: CommandSettings, output: Printer) -> None:
     """Show the messages and commands of conversation ID (`last` for the newest).
 
     \b
@@ -149,22 +139,19 @@ def show(run_id: str, config_file: Path | None, output: Printer, **settings: Any
     """
     from segue.bridge.conversations import describe, find_conversation
     from segue.cli.serve.conversation import print_conversation
-    from segue.runtime.app import App
 
-    with App.load(None, config_file, settings).store(read_only=True) as store:
-        run = find_conversation(store, run_id)
-        data = describe(store, run)
+    with settings.load().store(read_only=True) as store:
+        data = describe(store, find_conversation(store, run_id))
     if output.json:
         output.data(data)
     else:
         print_conversation(data, output)
-    return 0
 
 
 @bridge.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
 @options("json")
-def init(folder: Path, output: Printer) -> int:
+def init(folder: Path, output: Printer) -> None:
     """Write the protocol to AGENTS.md in FOLDER, an agent's repository.
 
     Run again, it updates its own section and leaves the rest of the file unchanged.
@@ -177,28 +164,19 @@ def init(folder: Path, output: Printer) -> int:
     from segue.bridge.snippet import FILE, write_snippet
 
     written = write_snippet(folder)
-    if output.json:
-        output.data({"path": str(folder / FILE), "written": written})
-    output.text(f"{folder / FILE}: {'written' if written else 'up to date'}")
-    return 0
+    data = {"path": str(folder / FILE), "written": written}
+    output.result(data, f"{folder / FILE}: {'written' if written else 'up to date'}")
 
 
 @bridge.command()
-@click.option("--host", "listen", default=None, help="The address to listen on (default: 127.0.0.1).")
-@click.option("--port", type=int, default=None, help="The port; 0 picks a free one.")
-@click.option("--agent", default=None, help="The agent for messages that name none.")
-@click.option(
-    "-C", "--repo", default=None, metavar="PLACE", help="The repository for messages that name none."
-)
+@click.option("--host", "listen", help="The address to listen on (default: 127.0.0.1).")
+@click.option("--port", type=int, help="The port; 0 picks a free one.")
+@click.option("--agent", help="The agent for messages that name none.")
+@click.option("-C", "--repo", metavar="PLACE", help="The repository for messages that name none.")
 @options("config", "database", "json", "quiet")
 def serve(
-    listen: str | None,
-    port: int | None,
-    repo: str | None,
-    config_file: Path | None,
-    output: Printer,
-    **settings: Any,
-) -> int:
+    listen: str | None, port: int | None, repo: str | None, settings: CommandSettings, output: Printer
+) -> None:
     """Receive messages and Cursor's webhooks over HTTP; continue all conversations and reminders.
 
     Every request needs the token, which is never printed: see `token` in docs/bridge.md.
@@ -211,9 +189,8 @@ def serve(
     import asyncio
 
     from segue.bridge.serve import serve as serve_bridge
-    from segue.runtime.app import App
 
-    app = App.load(None, config_file, {**settings, "bridge": {"listen": listen, "port": port}})
+    app = settings.load(bridge={"listen": listen, "port": port})
 
     def announce(url: str, token_file: str) -> None:
         if output.json:
@@ -223,4 +200,3 @@ def serve(
             output.note(f"Token: {token_file}   Stop with Ctrl-C.")
 
     asyncio.run(serve_bridge(app, repo, announce))
-    return 0

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
 from typing import Any
 
-from segue.bridge.conversations import find_conversation
 from segue.bridge.session import ConversationResult, run_conversation
 from segue.cli.runs import moment
-from segue.cli.terminal.display import EventLines, EventRecords, Silent
+from segue.cli.terminal.display import event_printer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, clean, error_text
 from segue.domain.run import Run
 from segue.runtime.app import App
 
 
-def reopen(run_id: str, config: Path | None, settings: dict[str, Any]) -> tuple[App, Run]:
-    """Return a conversation and the settings it was started with."""
-    with App.load(None, config, settings).store(read_only=True) as store:
-        run = find_conversation(store, run_id)
-    named = config or (Path(run.spec.config) if run.spec.config else None)
-    return App.load(None, named, settings, stored=run.spec.settings), run
-
-
-def hold(app: App, run: Run, output: Printer, *, wait_reminders: bool, verbose: bool) -> int:
+def hold(app: App, run: Run, output: Printer, *, wait_reminders: bool = False, verbose: bool) -> int:
     """Run a conversation in this process and return the exit code."""
     return asyncio.run(converse(app, run, output, wait_reminders=wait_reminders, verbose=verbose))
 
@@ -36,9 +26,10 @@ async def converse(
     """Run a conversation on the current event loop and return the exit code."""
     if output.json:
         output.record({"type": "launch", "schema": 1, "run": run.id, "pid": os.getpid()})
-    display = EventRecords(output) if output.json else Silent() if output.quiet else EventLines(verbose)
     with app.store() as store, open_log(app.loaded.settings.log) as logs:
-        ended = await run_conversation(app, store, run, [display, *logs], wait_reminders=wait_reminders)
+        ended = await run_conversation(
+            app, store, run, [event_printer(output, verbose), *logs], wait_reminders=wait_reminders
+        )
     return _print_end(ended, output)
 
 

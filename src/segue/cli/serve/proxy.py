@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _KEY_FILE = "proxy-key"
 @click.option("--port", default=4000, show_default=True, help="The port to listen on.")
 @options("config")
 @click.pass_context
-def proxy(context: click.Context, host: str, port: int, config_file: Path | None, output: Printer) -> int:
+def proxy(context: click.Context, host: str, port: int, settings: CommandSettings, output: Printer) -> None:
     """Serve agents and profiles as models for any OpenAI-compatible client.
 
     Needs LiteLLM: pip install 'segue[proxy]'. Clients need the master key: LITELLM_MASTER_KEY if set, else
@@ -38,29 +38,27 @@ def proxy(context: click.Context, host: str, port: int, config_file: Path | None
       segue proxy config > config.yaml
     """
     if context.invoked_subcommand is not None:
-        return 0
+        return
     _require()
-    app = _app(config_file)
+    app = _load(settings)
     from segue.provider.catalogue import Catalogue
     from segue.provider.proxy import proxy_config, serve, to_yaml
     from segue.system.files import write_atomic
 
-    settings = app.loaded.settings
-    folder = _folder(app)
+    loaded, folder = app.loaded.settings, _folder(app)
     key, new = _master_key(folder)
     os.environ[KEY_VARIABLE] = key
     path = folder / f"proxy-{port}.yaml"
-    write_atomic(path, to_yaml(proxy_config(settings, Catalogue.read(settings))).encode())
+    write_atomic(path, to_yaml(proxy_config(loaded, Catalogue.read(loaded))).encode())
     if new:
         output.note(f"Created a key for clients in {folder / _KEY_FILE}: {key}")
     output.note(f"Serving on http://{host}:{port}/v1; key for clients: segue proxy key")
     serve(path, host, port)
-    return 0
 
 
 @proxy.command("config")
 @options("config", "json")
-def config(config_file: Path | None, output: Printer) -> int:
+def config(settings: CommandSettings, output: Printer) -> None:
     """Print a config.yaml for your own LiteLLM proxy.
 
     \b
@@ -72,36 +70,29 @@ def config(config_file: Path | None, output: Printer) -> int:
     from segue.provider.catalogue import Catalogue
     from segue.provider.proxy import proxy_config, to_yaml
 
-    settings = _app(config_file).loaded.settings
-    made = proxy_config(settings, Catalogue.read(settings))
-    if output.json:
-        output.data(made)
-    else:
-        output.text(to_yaml(made).rstrip("\n"))
-    return 0
+    loaded = _load(settings).loaded.settings
+    made = proxy_config(loaded, Catalogue.read(loaded))
+    output.result(made, to_yaml(made).rstrip("\n"))
 
 
 @proxy.command("key")
 @options("config")
-def key(config_file: Path | None, output: Printer) -> int:
+def key(settings: CommandSettings, output: Printer) -> None:
     """Print the key for clients of the proxy; creates one if there is none.
 
     \b
     Examples:
       OPENAI_API_KEY=$(segue proxy key) OPENAI_BASE_URL=http://127.0.0.1:4000/v1 your-client
     """
-    found, _new = _master_key(_folder(_app(config_file)))
+    found, _new = _master_key(_folder(_load(settings)))
     output.text(found)
-    return 0
 
 
-def _app(config_file: Path | None) -> App:
-    from segue.runtime.app import App
-
-    if config_file is not None:
+def _load(settings: CommandSettings) -> App:
+    if settings.config is not None:
         # The models read the settings themselves, in whichever process the proxy runs them.
-        os.environ["SEGUE_CONFIG"] = str(config_file.absolute())
-    return App.load(None, config_file)
+        os.environ["SEGUE_CONFIG"] = str(settings.config.absolute())
+    return settings.load()
 
 
 def _require() -> None:

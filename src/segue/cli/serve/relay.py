@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import PORT, CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group(invoke_without_command=True)
 @click.pass_context
-def relay(ctx: click.Context) -> int:
+def relay(ctx: click.Context) -> None:
     """Run approved actions on this machine for a bridge that has the token.
 
     The default command is `serve`. See docs/relay.md.
@@ -27,16 +27,14 @@ def relay(ctx: click.Context) -> int:
       segue relay                                serve the configured actions
     """
     if ctx.invoked_subcommand is None:
-        result: int = ctx.invoke(serve)
-        return result
-    return 0
+        ctx.invoke(serve)
 
 
 @relay.command("serve")
-@click.option("--host", default=None, help="The address to listen on (default: the configured one).")
-@click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port; 0 picks a free one.")
+@click.option("--host", help="The address to listen on (default: the configured one).")
+@click.option("--port", type=PORT, help="The port; 0 picks a free one.")
 @options("config", "json")
-def serve(host: str | None, port: int | None, config_file: Path | None, output: Printer) -> int:
+def serve(host: str | None, port: int | None, settings: CommandSettings, output: Printer) -> None:
     """Serve the configured actions until Ctrl-C, which also stops running actions.
 
     \b
@@ -48,23 +46,22 @@ def serve(host: str | None, port: int | None, config_file: Path | None, output: 
 
     from segue.relay.serve import serve as listen
 
-    app = _app(config_file, {"relay": {"host": host, "port": port}})
-    settings = app.loaded.settings.relay
+    app = _load(settings, relay={"host": host, "port": port})
+    table = app.loaded.settings.relay
 
     def announce(url: str) -> None:
         if output.json:
-            output.record({"type": "listening", "url": url, "actions": list(settings.actions)})
+            output.record({"type": "listening", "url": url, "actions": list(table.actions)})
         else:
-            click.echo(f"The relay listens on {url} with {len(settings.actions)} actions. Stop with Ctrl-C.")
+            click.echo(f"The relay listens on {url} with {len(table.actions)} actions. Stop with Ctrl-C.")
 
-    asyncio.run(listen(settings, _folder(app), announce))
-    return 0
+    asyncio.run(listen(table, _folder(app), announce))
 
 
 @relay.command("token")
 @click.option("--rotate", is_flag=True, help="Create a new token; the old one stops working.")
 @options("config", "json")
-def token(rotate: bool, config_file: Path | None, output: Printer) -> int:
+def token(rotate: bool, settings: CommandSettings, output: Printer) -> None:
     """Create the token that callers need and print it, once: only its hash is stored.
 
     \b
@@ -77,7 +74,7 @@ def token(rotate: bool, config_file: Path | None, output: Printer) -> int:
     from segue.domain.errors import UsageError
     from segue.relay.tokens import TokenFile
 
-    tokens = TokenFile(_folder(_app(config_file, {})))
+    tokens = TokenFile(_folder(_load(settings)))
     made = tokens.created()
     if made is not None and not rotate:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(made))
@@ -86,17 +83,13 @@ def token(rotate: bool, config_file: Path | None, output: Printer) -> int:
             hint="Create a new one and give it to the bridge: segue relay token --rotate",
         )
     made_now = tokens.rotate()
-    if output.json:
-        output.data({"token": made_now, "file": str(tokens.path)})
-        return 0
-    output.text(made_now)
+    output.result({"token": made_now, "file": str(tokens.path)}, made_now)
     output.note("Give it to the bridge now; it will not be shown again.")
-    return 0
 
 
 @relay.command("actions")
 @options("config", "json", "color")
-def actions(config_file: Path | None, output: Printer) -> int:
+def actions(settings: CommandSettings, output: Printer) -> None:
     """List the configured actions.
 
     \b
@@ -104,30 +97,28 @@ def actions(config_file: Path | None, output: Printer) -> int:
       segue relay actions
       segue relay actions --json
     """
-    found = _app(config_file, {}).loaded.settings.relay.actions
+    found = _load(settings).loaded.settings.relay.actions
     if output.json:
         from segue.domain.options import option_values
 
         rows = [{"name": name, **option_values(action)} for name, action in found.items()]
         output.data([{key: value for key, value in row.items() if key != "env"} for row in rows])
-        return 0
+        return
     lines = [
         (name, " ".join(action.argv), ", ".join(action.parameters), action.confirm, f"{action.timeout:g} s")
         for name, action in found.items()
     ]
     output.table(["action", "command", "parameters", "confirm", "timeout"], lines)
-    return 0
 
 
-def _app(config_file: Path | None, command_line: dict[str, Any]) -> App:
+def _load(settings: CommandSettings, **more: Any) -> App:
     """Load the settings; refuse relay settings from files that a project's agents could change."""
     import os
 
     from segue.config.load import user_file
     from segue.domain.errors import UsageError
-    from segue.runtime.app import App
 
-    app = App.load(None, config_file, command_line)
+    app = settings.load(**more)
     named = app.config or (Path(os.environ["SEGUE_CONFIG"]) if os.environ.get("SEGUE_CONFIG") else None)
     trusted = {"environment", "command line", str(user_file()), str(named)}
     for path, origin in app.loaded.origins.items():

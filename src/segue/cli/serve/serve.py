@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import click
 
-from segue.cli.options import options
+from segue.cli.options import PORT, CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8787,
-    show_default=True,
-    help="The port; 0 picks a free one.",
-)
+@click.option("--port", type=PORT, default=8787, show_default=True, help="The port; 0 picks a free one.")
 @click.option("--open", "open_", is_flag=True, help="Open the page in your browser.")
 @options("repo", "config", "database", "json", "quiet")
-def serve(
-    host: str,
-    port: int,
-    open_: bool,
-    repo: Path | None,
-    config_file: Path | None,
-    output: Printer,
-    **settings: Any,
-) -> int:
+def serve(host: str, port: int, open_: bool, settings: CommandSettings, output: Printer) -> None:
     """Serve a page with live runs, tasks, steps and reports until Ctrl-C.
 
     Prints a link that works once, in one browser. Everything stays on this machine.
@@ -44,9 +27,6 @@ def serve(
     import asyncio
 
     from segue.cli.terminal.output import announce_page
-    from segue.runtime.app import App
     from segue.web.app import serve as listen
 
-    app = App.load(repo, config_file, settings)
-    asyncio.run(listen(app, host, port, lambda link: announce_page(output, link, open_)))
-    return 0
+    asyncio.run(listen(settings.load(), host, port, lambda link: announce_page(output, link, open_)))

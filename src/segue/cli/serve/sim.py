@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import FILE, FOLDER, PORT, options
 from segue.cli.terminal.output import Printer
 
 
@@ -22,9 +22,9 @@ def sim() -> None:
 
 
 @sim.command("bin")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=FOLDER)
 @options()
-def bin_(folder: Path, output: Printer) -> int:
+def bin_(folder: Path, output: Printer) -> None:
     """Write simulators of the Cursor CLI, stet, Gemini, Copilot, OpenCode, Qwen and Vibe to DIR.
 
     Put DIR first on the PATH to use them instead of the real tools. See docs/rehearsing.md and
@@ -48,18 +48,10 @@ def bin_(folder: Path, output: Printer) -> int:
     for path in write_launchers(folder):
         output.text(str(path))
     output.note(f"Next: PATH={folder.absolute()}:$PATH segue run plan.md --agent cursor")
-    return 0
 
 
-_PORT = click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="The port (default: a free one)."
-)
-_SCRIPT = click.option(
-    "--script",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="What it answers, as TOML or JSON.",
-)
+_PORT = click.option("--port", type=PORT, default=0, help="The port (default: a free one).")
+_SCRIPT = click.option("--script", type=FILE, help="What it answers, as TOML or JSON.")
 
 
 @sim.command("cursor")
@@ -67,7 +59,7 @@ _SCRIPT = click.option(
 @click.option("--repo", "repos", multiple=True, metavar="URL=PATH", help="A bare repository and its URL.")
 @_SCRIPT
 @options()
-def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> int:
+def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
     """Simulate Cursor's cloud agents on loopback until Ctrl-C.
 
     The agents push real commits to the bare repositories. See docs/simulators.md.
@@ -79,14 +71,13 @@ def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Print
     from segue.sim.services import run_cloud
 
     run_cloud(port, repos, script, output.text)
-    return 0
 
 
 @sim.command("llm")
 @_PORT
 @_SCRIPT
 @options()
-def llm(port: int, script: Path | None, output: Printer) -> int:
+def llm(port: int, script: Path | None, output: Printer) -> None:
     """Simulate language models with scripted answers on loopback until Ctrl-C.
 
     Supports OpenAI's, Anthropic's and Google's APIs. See docs/simulators.md.
@@ -98,14 +89,13 @@ def llm(port: int, script: Path | None, output: Printer) -> int:
     from segue.sim.services import run_llm
 
     run_llm(port, script, output.text)
-    return 0
 
 
 @sim.command("search")
 @_PORT
 @_SCRIPT
 @options()
-def search(port: int, script: Path | None, output: Printer) -> int:
+def search(port: int, script: Path | None, output: Printer) -> None:
     """Simulate web search services with scripted results on loopback until Ctrl-C.
 
     Supports the APIs of SearXNG, Brave and Tavily. See docs/searching.md.
@@ -117,7 +107,6 @@ def search(port: int, script: Path | None, output: Printer) -> int:
     from segue.sim.services import run_search
 
     run_search(port, script, output.text)
-    return 0
 
 
 def _is_foreign(path: Path) -> bool:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.setup.try_agent import try_
 from segue.cli.terminal.output import Printer, clean, short_paths
 
@@ -28,7 +26,7 @@ def agent() -> None:
 
 @agent.command("list")
 @options("repo", "config", "json", "color")
-def list_(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
+def list_(settings: CommandSettings, output: Printer) -> None:
     """List the agents with version, login, location and capabilities.
 
     \b
@@ -38,13 +36,12 @@ def list_(repo: Path | None, config_file: Path | None, output: Printer, **settin
     """
     from dataclasses import asdict
 
-    from segue.runtime.app import App
     from segue.runtime.doctor import agent_reports
 
-    reports = agent_reports(App.load(repo, config_file, settings))
+    reports = agent_reports(settings.load())
     if output.json:
         output.data([asdict(report) for report in reports])
-        return 0
+        return
     here = [
         (r.name, "ready" if r.ready else "not ready", r.version or "–", r.login or "–", _end(r.program))
         for r in reports
@@ -56,7 +53,6 @@ def list_(repo: Path | None, config_file: Path | None, output: Printer, **settin
     output.text("" if missing else "All agents are ready.")
     for report in missing:
         output.text(clean(f"{report.name}: {' '.join(report.problems)} {report.fix}"))
-    return 0
 
 
 def _end(program: str | None) -> str:
@@ -71,7 +67,7 @@ agent.add_command(try_)
 @agent.command("schema")
 @click.argument("name")
 @options("repo", "config")
-def schema(name: str, repo: Path | None, config_file: Path | None, output: Printer) -> int:
+def schema(name: str, settings: CommandSettings, output: Printer) -> None:
     """Print the options of agent NAME as JSON Schema.
 
     \b
@@ -79,9 +75,7 @@ def schema(name: str, repo: Path | None, config_file: Path | None, output: Print
       segue agent schema command
     """
     from segue.domain.options import options_schema
-    from segue.runtime.app import App
     from segue.runtime.wiring import agent_kind
 
-    options = agent_kind(name, App.load(repo, config_file).loaded).Options
+    options = agent_kind(name, settings.load().loaded).Options
     output.text(json.dumps(options_schema(options), indent=2))
-    return 0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 
@@ -24,7 +23,7 @@ def config() -> None:
 
 @config.command("show")
 @options("repo", "config", "json", "color")
-def show(repo: Path | None, config_file: Path | None, output: Printer) -> int:
+def show(settings: CommandSettings, output: Printer) -> None:
     """Print every setting with its value and origin.
 
     \b
@@ -33,19 +32,17 @@ def show(repo: Path | None, config_file: Path | None, output: Printer) -> int:
       SEGUE_LIMITS__PHASE_TIMEOUT=600 segue config show --json
     """
     from segue.config.load import show as show_value
-    from segue.runtime.app import App
 
-    loaded = App.load(repo, config_file).loaded
+    loaded = settings.load().loaded
     rows = [(path, show_value(value), origin) for path, value, origin in loaded.rows()]
     if output.json:
         output.data([dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows])
     else:
         output.table(["setting", "value", "from"], rows)
-    return 0
 
 
 @config.command("schema")
-def schema() -> int:
+def schema() -> None:
     """Print the JSON Schema of the settings, for editors.
 
     \b
@@ -56,4 +53,3 @@ def schema() -> int:
     from segue.domain.options import options_schema
 
     click.echo(json.dumps(options_schema(Settings), indent=2))
-    return 0

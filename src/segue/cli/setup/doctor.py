@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer, short_paths
 
 
 @click.command()
 @options("repo", "config", "database", "json", "color")
-def doctor(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
+def doctor(settings: CommandSettings, output: Printer) -> int:
     """Check Python, git, the repository, the database and the agents.
 
     For each agent, prints version, login, location and capabilities. Every problem comes with a fix. Exits
@@ -27,10 +24,9 @@ def doctor(repo: Path | None, config_file: Path | None, output: Printer, **setti
     import asyncio
     from dataclasses import asdict
 
-    from segue.runtime.app import App
     from segue.runtime.doctor import examine
 
-    checks = asyncio.run(examine(App.load(repo, config_file, settings)))
+    checks = asyncio.run(examine(settings.load()))
     bad = [check for check in checks if not check.ok and check.needed]
     if output.json:
         output.data([asdict(check) for check in checks])

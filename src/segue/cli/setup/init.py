@@ -13,7 +13,7 @@ from segue.cli.terminal.output import Printer
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
 @options("repo")
-def init(repo: Path | None, dry_run: bool, output: Printer) -> int:
+def init(repo: Path | None, dry_run: bool, output: Printer) -> None:
     """Write a commented segue.toml to the repository; an existing file is never changed.
 
     \b
@@ -28,7 +28,7 @@ def init(repo: Path | None, dry_run: bool, output: Printer) -> int:
     text = template()
     if dry_run:
         output.text(text)
-        return 0
+        return
     target = folder / "segue.toml"
     try:
         with target.open("x", encoding="utf-8") as file:
@@ -42,4 +42,3 @@ def init(repo: Path | None, dry_run: bool, output: Printer) -> int:
         if "\n## Task " in path.read_text("utf-8", "replace")
     ]
     output.note(f"Next: segue run {plans[0] if plans else 'plan.md'} --agent scripted")
-    return 0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def notify() -> None:
 
 @notify.command("test")
 @options("repo", "config", "json", "color")
-def test(repo: Path | None, config_file: Path | None, output: Printer, **settings: Any) -> int:
+def test(settings: CommandSettings, output: Printer) -> int:
     """Send a test notification through each configured notifier.
 
     Exits with 1 if one could not be sent. See docs/notifications.md.
@@ -40,10 +39,9 @@ def test(repo: Path | None, config_file: Path | None, output: Printer, **setting
     import asyncio
 
     from segue.domain.errors import UsageError
-    from segue.runtime.app import App
     from segue.runtime.wiring import make_notifiers
 
-    app = App.load(repo, config_file, settings)
+    app = settings.load()
     notifiers = make_notifiers(app)
     if not notifiers:
         raise UsageError(

@@ -10,7 +10,7 @@ from segue.cli.terminal.output import Printer, clean
 
 @click.command()
 @options("json", "color")
-def plugins(output: Printer) -> int:
+def plugins(output: Printer) -> None:
     """List what is installed for each socket, built in or from other packages.
 
     A package adds a plug-in with an entry point in the group `segue.SOCKET`, for example `segue.sources`.
@@ -28,10 +28,9 @@ def plugins(output: Printer) -> int:
     found = installed()
     if output.json:
         output.data([asdict(plugin) for plugin in found])
-        return 0
+        return
     columns = ["socket", "name", "package", "version", "where"]
     output.table(columns, [[getattr(plugin, name) for name in columns] for plugin in found])
     for plugin in found:
         if plugin.problem:
             output.warn(clean(plugin.problem))
-    return 0

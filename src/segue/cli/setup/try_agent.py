@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import FOLDER, CommandSettings, options
 from segue.cli.terminal.output import Printer, clean
 
 if TYPE_CHECKING:
@@ -28,15 +28,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="What the agent may do: change files, plan, or answer.",
 )
-@click.option("--model", default=None, help="The model, as the agent names it (default: the agent's own).")
-@click.option(
-    "--keep",
-    "kept",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=None,
-    help="Use this new folder and keep it.",
-)
+@click.option("--model", help="The model, as the agent names it (default: the agent's own).")
+@click.option("--keep", "kept", metavar="DIR", type=FOLDER, help="Use this new folder and keep it.")
 @options("repo", "config", "json", "color")
 def try_(
     name: str,
@@ -44,8 +37,7 @@ def try_(
     mode: str,
     model: str | None,
     kept: Path | None,
-    repo: Path | None,
-    config_file: Path | None,
+    settings: CommandSettings,
     output: Printer,
 ) -> int:
     """Send PROMPT to agent NAME in a throwaway git repository; `-` reads the prompt from stdin.
@@ -64,11 +56,10 @@ def try_(
     import shutil
 
     from segue.domain.job import Mode
-    from segue.runtime.app import App
     from segue.runtime.try_agent import AgentTrial, try_agent
 
     text = _read_prompt(prompt)
-    app = App.load(repo, config_file)
+    app = settings.load()
     trial = AgentTrial(name, text, Mode(mode), model, _folder(kept))
     seen: list[Event] = []
     result: AgentTrialResult | None = None
@@ -118,16 +109,16 @@ def _observer(output: Printer, seen: list[Event]) -> Any:
     """Return a callback that prints each event, or with --json collects it."""
     import time
 
-    from segue.cli.terminal.display import EventLines
+    from segue.cli.terminal.display import event_printer
     from segue.domain.events import Recorded
 
-    lines = EventLines(verbose=True)
+    show = event_printer(output, verbose=True)
 
     def see(event: Event) -> None:
         if output.json:
             seen.append(event)
         else:
-            lines(Recorded("try", 0, int(time.time() * 1000), None, event))
+            show(Recorded("try", 0, int(time.time() * 1000), None, event))
 
     return see
 

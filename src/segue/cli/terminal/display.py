@@ -1,11 +1,11 @@
-"""Observers that show a run while it works: a live table, lines, JSON, or nothing."""
+"""Shows a run while it works: a live table, lines, JSON, or nothing."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,70 +18,45 @@ from segue.reports.event_text import describe_event, locate_event
 if TYPE_CHECKING:
     from segue.cli.terminal.progress import Progress
 
-
-@dataclass(slots=True)
-class EventLines:
-    """One timestamped line per event, on stderr."""
-
-    verbose: bool = False
-
-    def __call__(self, event: Recorded) -> None:
-        """Print the event, unless it is chatter and `verbose` is off."""
-        chatter = isinstance(event.event, AgentOutput | AgentTool | AgentText)
-        text = None if chatter and not self.verbose else describe_event(event)
-        if text:
-            stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
-            click.echo(f"{stamp} {locate_event(event):12} {one_line(text, 200)}", err=True)
-
-    def __enter__(self) -> EventLines:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass
+_CHATTER = (AgentOutput, AgentTool, AgentText)
 
 
-@dataclass(slots=True)
-class EventRecords:
-    """One JSON record per event, on stdout."""
-
-    output: Printer
-
-    def __call__(self, event: Recorded) -> None:
-        """Print the event."""
-        record = {"type": "event", "run": event.run, "seq": event.seq, "ts": event.ts, "step": event.step}
-        self.output.record({**record, "event": event.type, "data": event.data})
-
-    def __enter__(self) -> EventRecords:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass
+def event_record(event: Recorded) -> dict[str, Any]:
+    """Return an event as a record for programs."""
+    record = {"type": "event", "run": event.run, "seq": event.seq, "ts": event.ts, "step": event.step}
+    return {**record, "event": event.type, "data": event.data}
 
 
-def observer(output: Printer, progress: Callable[[], Progress], run: str, verbose: bool) -> Any:
-    """Return the display for this output: a context manager that is an Observer.
-
-    `progress` returns what is known of the run so far; only the live table calls it.
-    """
-    if output.json:
-        return EventRecords(output)
-    if output.quiet:
-        return Silent()
-    if is_interactive(sys.stderr) and not verbose:
-        from segue.cli.terminal.live import LiveTable
-
-        return LiveTable(progress(), run, output.color)
-    return EventLines(verbose)
+def event_line(event: Recorded) -> str:
+    """Return an event as a line with its time; empty if it is of no interest to people."""
+    text = describe_event(event)
+    stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
+    return f"{stamp} {locate_event(event):12} {one_line(text, 200)}".rstrip() if text else ""
 
 
-class Silent:
-    """Shows nothing."""
+def event_printer(output: Printer, verbose: bool = False) -> Observer:
+    """Return an observer that prints: with --json records on stdout, else lines on stderr unless quiet."""
 
-    def __call__(self, event: Recorded) -> None:
-        """Ignore the event."""
+    def show(event: Recorded) -> None:
+        if output.json:
+            output.record(event_record(event))
+        elif not output.quiet and (verbose or not isinstance(event.event, _CHATTER)):
+            line = event_line(event)
+            if line:
+                click.echo(line, err=True)
 
-    def __enter__(self) -> Observer:
-        return self
+    return show
 
-    def __exit__(self, *exc: object) -> None:
-        pass
+
+@contextmanager
+def observer(
+    output: Printer, progress: Callable[[], Progress], run: str, verbose: bool
+) -> Iterator[Observer]:
+    """Yield the display for this output; `progress` returns what is known of the run, for the live table."""
+    if output.quiet or verbose or not is_interactive(sys.stderr):
+        yield event_printer(output, verbose)
+        return
+    from segue.cli.terminal.live import LiveTable
+
+    with LiveTable(progress(), run, output.color) as table:
+        yield table

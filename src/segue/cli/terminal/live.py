@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from segue.cli.terminal.output import one_line
 from segue.cli.terminal.progress import Progress
-from segue.cli.terminal.table import STYLES
+from segue.cli.terminal.table import GAP, STYLES, fit_columns
 from segue.cli.terminal.task_table import format_cost
 from segue.domain.events import Recorded
 from segue.view.amounts import format_duration, format_quantity
@@ -24,7 +24,6 @@ _ROWS = 20
 """How many tasks are shown at once, if the terminal is high enough; the caption counts the rest."""
 _FRAME = 9
 """Lines beside the rows: head, rule, captions, news, and one for the cursor."""
-_GAP = 2
 
 _CELLS: dict[str, Callable[[Progress, TaskView], str]] = {
     "task": lambda _, task: task.key or "plan",
@@ -80,7 +79,7 @@ class LiveTable:
         shown = self._window(min(_ROWS, max(3, height - _FRAME)))
         widths = self._fit(shown, width)
         yield _line([(_aligned(name, name, size), "bold") for name, size in widths.items()])
-        yield Text("─" * min(width, sum(widths.values()) + _GAP * (len(widths) - 1)), style="dim")
+        yield Text("─" * min(width, sum(widths.values()) + len(GAP) * (len(widths) - 1)), style="dim")
         for row in shown:
             yield _line([self._cell(row, name, size) for name, size in widths.items()])
 
@@ -94,12 +93,17 @@ class LiveTable:
         for name, cell in _CELLS.items():
             longest = max((len(cell(self.progress, row)) for row in rows), default=0)
             self._widths[name] = max(self._widths.get(name, len(name)), min(longest, 40))
-        names = [name for name in _CELLS if self._used(name)]
-        for dropped in _DROPPED:
-            if _needed(names, self._widths) <= width:
-                break
-            names = [name for name in names if name != dropped]
-        return _shared(names, self._widths, width)
+        widths = {name: self._widths[name] for name in _CELLS if self._used(name)}
+        sizes, left = fit_columns(widths, _LEAST, _DROPPED, width)
+        # What is left is given to the texts: to the title up to its length, the rest to the activity.
+        if "title" in sizes:
+            room = left // 2 if "last activity" in sizes else left
+            more = max(0, min(widths["title"] - sizes["title"], room))
+            sizes["title"] += more
+            left -= more
+        if "last activity" in sizes:
+            sizes["last activity"] += max(0, min(left, 60))
+        return sizes
 
     def _used(self, name: str) -> bool:
         if name == "tokens":
@@ -152,7 +156,7 @@ def _line(cells: list[tuple[str, str]]) -> Text:
 
     line = Text(no_wrap=True, overflow="crop")
     for text, style in cells:
-        line.append(text, style).append(" " * _GAP)
+        line.append(text, style).append(GAP)
     line.rstrip()
     return line
 
@@ -189,21 +193,3 @@ def _of(used: int, cap: int | None, one: str, many: str) -> str:
 
 def _share(used: float, cap: float) -> str:
     return f"({100 * used / cap:.0f} %)"
-
-
-def _needed(names: list[str], widths: dict[str, int]) -> int:
-    return sum(min(widths[name], _LEAST.get(name, widths[name])) + _GAP for name in names) - _GAP
-
-
-def _shared(names: list[str], widths: dict[str, int], width: int) -> dict[str, int]:
-    """Give the remaining width to the texts: the title first up to its length, the rest to the activity."""
-    sizes = {name: min(widths[name], _LEAST.get(name, widths[name])) for name in names}
-    left = width - _needed(names, widths)
-    if "title" in sizes:
-        room = left if "last activity" not in sizes else left // 2
-        more = max(0, min(widths["title"] - sizes["title"], room))
-        sizes["title"] += more
-        left -= more
-    if "last activity" in sizes:
-        sizes["last activity"] += max(0, min(left, 60))
-    return sizes

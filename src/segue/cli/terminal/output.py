@@ -66,6 +66,13 @@ class Printer:
         """Print one JSON line of a stream."""
         click.echo(json.dumps(record, ensure_ascii=False, default=str))
 
+    def result(self, data: Any, text: str) -> None:
+        """Print the complete answer: `data` for programs, `text` for people."""
+        if self.json:
+            self.data(data)
+        else:
+            click.echo(text)
+
     def text(self, text: str) -> None:
         """Print a result for people."""
         if not self.json:
@@ -80,13 +87,13 @@ class Printer:
         """Print a warning to stderr, even when quiet."""
         click.echo(text, err=True)
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print a table, wrapped on a terminal, with plain aligned columns otherwise."""
         cells = [[clean(str(cell)) for cell in row] for row in rows]
         if self.colored() and is_interactive(sys.stdout):
-            print_wrapped(columns, cells, title, self.color)
+            print_wrapped(columns, cells, self.color)
         else:
-            click.echo("\n".join([*filter(None, [title]), *draw(columns, cells)]))
+            click.echo("\n".join(draw(columns, cells)))
 
     def colored(self) -> bool:
         """Return whether stdout gets colour."""

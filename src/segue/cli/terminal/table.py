@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import click
 
@@ -28,6 +28,26 @@ def draw(
     return drawn
 
 
+def fit_columns(
+    widths: Mapping[str, int], least: Mapping[str, int], dropped: Sequence[str], room: int
+) -> tuple[dict[str, int], int]:
+    """Return the columns that fit into the room, each with its width, and the room that is left.
+
+    Those in `least` shrink to what they need at least; if that is not enough, those in `dropped` go, one by
+    one.
+    """
+    sizes = {name: min(width, least.get(name, width)) for name, width in widths.items()}
+    for name in dropped:
+        if _total(sizes) <= room:
+            break
+        sizes.pop(name, None)
+    return sizes, room - _total(sizes)
+
+
+def _total(sizes: Mapping[str, int]) -> int:
+    return sum(sizes.values()) + len(GAP) * (len(sizes) - 1)
+
+
 def _style(cell: str) -> str:
     """Return the style of a cell: that of its text, or of the verdict it starts with."""
     return STYLES.get(cell) or STYLES.get(cell.partition(" (")[0], "")
@@ -39,14 +59,14 @@ def _paint(text: str, style: str) -> str:
     return click.style(text, dim=True) if style == "dim" else click.style(text, fg=style)
 
 
-def print_wrapped(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, color: str) -> None:
+def print_wrapped(columns: Sequence[str], rows: Sequence[Sequence[str]], color: str) -> None:
     """Print a table for a terminal: long cells wrap, the first column never does."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD)
     for number, name in enumerate(columns):
         table.add_column(name, no_wrap=number == 0)
     for row in rows:

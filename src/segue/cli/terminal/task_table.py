@@ -8,7 +8,7 @@ from collections import Counter
 import click
 
 from segue.cli.terminal.output import Printer, one_line, terminal_width
-from segue.cli.terminal.table import GAP, draw
+from segue.cli.terminal.table import draw, fit_columns
 from segue.domain.outcome import Usage
 from segue.view.amounts import format_duration, format_quantity
 from segue.view.run import RunView, TaskView
@@ -75,10 +75,6 @@ def _fit(columns: list[str], rows: list[dict[str, str]], width: int | None) -> t
     wanted = min(_MOST, max(len(row["title"]) for row in rows))
     if width is None:
         return columns, wanted
-    for dropped in (None, *_DROPPED):
-        columns = [name for name in columns if name != dropped]
-        others = [max(len(name), *(len(row[name]) for row in rows)) for name in columns if name != "title"]
-        room = width - sum(others) - len(GAP) * len(others)
-        if room >= min(wanted, _USEFUL):
-            break
-    return columns, max(_LEAST, min(wanted, room))
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns}
+    sizes, left = fit_columns(widths, {"title": min(wanted, _USEFUL)}, _DROPPED, width)
+    return list(sizes), max(_LEAST, min(wanted, sizes["title"] + left))

@@ -83,6 +83,8 @@ def _unknown(task: Task) -> Notice | None:
 def _stated(text: str) -> list[str]:
     found: list[str] = []
     fenced = False
+    if "kind" not in text.lower():
+        return found
     for line in text.split("\n"):
         if words.CODE_FENCE.match(line):
             fenced = not fenced
@@ -170,11 +172,11 @@ def _names_source(line: str) -> bool:
 
 
 def _is_docs(line: str) -> bool:
-    if _names_source(line):
-        return words.DOCUMENT.match(line) is not None and _changes_docs(line)
-    if words.DOCUMENT.match(line) or words.WRITE_DOCS.match(line) or words.CONFIGURE_TOOL.match(line):
-        return True
-    return words.EDIT.match(line) is not None and _changes_docs(line)
+    if words.DOCUMENT.match(line):
+        return not _names_source(line) or _changes_docs(line)
+    if words.WRITE_DOCS.match(line) or words.CONFIGURE_TOOL.match(line):
+        return not _names_source(line)
+    return words.EDIT.match(line) is not None and _changes_docs(line) and not _names_source(line)
 
 
 def _changes_docs(line: str) -> bool:

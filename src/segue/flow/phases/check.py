@@ -1,83 +1,191 @@
-"""Check: the user's commands run on the work; what they complain about goes back to the agent."""
+"""Check: the user's commands run where the agent has no say; what they complain about goes back to it."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
+from dataclasses import replace
 
-from segue.domain.criterion import CriterionVerdict
-from segue.domain.events import CheckRun, VerdictGiven
-from segue.domain.proof import CheckResult
+import msgspec
+
+from segue.domain.criterion import Criterion, CriterionVerdict
+from segue.domain.events import CheckRun, NoticeGiven, VerdictGiven
+from segue.domain.evidence import Evidence
+from segue.domain.kinds.commands import commands_in
+from segue.domain.kinds.recognise import with_kind
+from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import CheckOutput, StepResult
+from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Examination, RunContext
 from segue.flow.errors import ErrorRecorder
+from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import Phase
 from segue.flow.phases.resolve import resolve
+from segue.flow.ratchet import name_broken_tasks, proofs_to_run, run_again
+from segue.flow.scenarios import scenarios_of
 from segue.flow.state import PhaseEnd, TaskState
 from segue.ports import StepFacts
+from segue.prompts.judge import contested_text
 
 _KEPT_OUTPUT = 32 * 1024
 _SHOWN_OUTPUT = 4 * 1024
+_ASKED_FOR = "The task asks for these tests or control files to be changed in this way."
 
 
 async def check(context: RunContext, state: TaskState) -> PhaseEnd:
     """Run the checks; while that is allowed, send the agent back with what failed."""
-    number = 0
-    while True:
-        number += 1
-        results = await _run_once(context, state, number)
-        failed = [result for result in results if result.exit_code != 0]
+    while not state.checked:
+        results = await _run_once(context, state)
+        state.checks = results
+        failed = [result for result in results if not result.ok]
+        disputed = [result for result in failed if result.state is CheckState.CONTESTED]
+        if failed and len(disputed) == len(failed) and await _is_asked_for(context, state, disputed):
+            failed = []
         if not failed:
-            return PhaseEnd(True)
+            state.checked = True
+            break
         verdict = state.verdict = _verdict(results)
+        if any(result.state is CheckState.BROKEN for result in failed):
+            return PhaseEnd(False, f"the checks cannot be run: {verdict.reason}")
         state.resolutions += 1
         if state.resolutions > context.policy.resolutions:
             return PhaseEnd(False, f"checks failed: {verdict.reason}")
         ended = await resolve(context, state, verdict)
         if not ended.ok:
             return ended
+    return PhaseEnd(True)
 
 
 CHECK = Phase("check", "Check", run=check, after=("execute",))
+CONTEST = Phase("contest", "Decide about changed tests", within=("check",))
 
 
-async def _run_once(context: RunContext, state: TaskState, number: int) -> tuple[CheckResult, ...]:
+async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult, ...]:
     """Run all checks as one step of the journal."""
-    if not context.checking.commands and not context.checking.smoke:
+    commands = _commands(context, state)
+    if not (commands or context.checking.examine or _has_scenarios(context, state)):
         return ()
+    number = state.launched[CHECK.name] = state.next_number(CHECK.name)
     key = f"{state.folder}/{CHECK.name}/{number}"
 
     async def work(_token: str) -> StepResult[CheckOutput]:
-        results = await run_checks(context, state, key)
-        passed = all(one.exit_code == 0 for one in results)
+        tree = await context.workspace.tree(state.now)
+        results = await _run_checks(context, state, commands, tree, key)
+        if all(one.ok for one in results):
+            results += await _run_earlier(context, state, tree, key)
+        passed = all(one.ok for one in results)
         if not passed:
             await context.emit(VerdictGiven.of(state.task.key, _verdict(results), results), key)
-        return StepResult(passed, CheckOutput(results))
+        return StepResult(passed, CheckOutput(results, tree))
 
     facts = StepFacts(state.task.key, CHECK.name, number, build_phase=state.task.build_phase)
-    return (await context.journal.step(key, CheckOutput, work, facts=facts)).output.checks
+    found = (await context.journal.step(key, CheckOutput, work, facts=facts)).output
+    state.tree = found.tree
+    return found.checks
 
 
-async def run_checks(context: RunContext, state: TaskState, key: str) -> tuple[CheckResult, ...]:
-    """Run the checks that apply to the task on its commit, and store what they say as events of a step."""
-    checking, phase = context.checking, state.task.build_phase or ""
-    commands = (*checking.commands, *checking.smoke.get(phase, ()))
-    if not commands and checking.examine is None:
-        return ()
+def _has_scenarios(context: RunContext, state: TaskState) -> bool:
+    return bool(scenarios_of(context, state.task) or proofs_to_run(context, state))
+
+
+def _commands(context: RunContext, state: TaskState) -> tuple[tuple[str, ...], ...]:
+    """Return the commands that apply to the task: it may name some itself, and the story that it ends too."""
+    checking, task = context.checking, state.task
+    named = commands_in(task.text) if task.kind is TaskKind.VERIFY_ONLY else ()
+    named = (*named, *commands_in(task.independent_test))
+    return tuple(dict.fromkeys((*checking.commands, *checking.smoke.get(task.build_phase or "", ()), *named)))
+
+
+async def _run_checks(
+    context: RunContext, state: TaskState, commands: tuple[tuple[str, ...], ...], tree: str, key: str
+) -> tuple[CheckResult, ...]:
+    """Run commands on a tree, compared with what the task began with; what they say becomes events."""
+    checking, task = context.checking, state.task
+    red = _expected_red(context, state)
     results: list[CheckResult] = []
-    async with context.workspace.checkout(state.head) as folder:
-        for argv in commands:
-            began = time.monotonic()
-            code, output = await checking.run(argv, folder)
-            result = CheckResult(context.redact(" ".join(argv)), code, output[-_KEPT_OUTPUT:])
-            results.append(result)
-            await _store(context, state, key, result, began)
+    for argv in commands:
         began = time.monotonic()
-        examined = await checking.examine(folder) if checking.examine else None
+        result = await checking.run(argv, state.base.head, tree, kind=task.kind, expected_red=red)
+        result = _cleaned(context, name_broken_tasks(context, state, result))
+        results.append(result)
+        await _store(context, state, key, result, began)
+    for scenario in scenarios_of(context, task):
+        assert checking.run_scenario is not None
+        began = time.monotonic()
+        result = _cleaned(context, await checking.run_scenario(scenario, state.base.head, tree))
+        results.append(result)
+        await _store(context, state, key, result, began)
+    if checking.examine is None:
+        return tuple(results)
+    began = time.monotonic()
+    async with context.workspace.checkout(state.head) as folder:
+        examined = await checking.examine(folder)
     if examined is not None:
         await _store(context, state, key, examined.check, began, examined)
         results += [examined.check] if examined.decides else []
     return tuple(results)
+
+
+async def _run_earlier(context: RunContext, state: TaskState, tree: str, key: str) -> tuple[CheckResult, ...]:
+    """Run again what earlier tasks have shown, as far as this one may have broken it."""
+    results: list[CheckResult] = []
+    for proof in proofs_to_run(context, state):
+        began = time.monotonic()
+        results.append(_cleaned(context, await run_again(context, state, proof, tree)))
+        await _store(context, state, key, results[-1], began)
+    return tuple(results)
+
+
+def _cleaned(context: RunContext, result: CheckResult) -> CheckResult:
+    output = context.redact(result.output)[-_KEPT_OUTPUT:]
+    words = (context.redact(result.command), context.redact(result.reason))
+    return msgspec.structs.replace(result, output=output, command=words[0], reason=words[1])
+
+
+def _expected_red(context: RunContext, state: TaskState) -> Collection[str]:
+    """Return the tests that may still fail: those of test-first tasks for work still to come."""
+    written = {
+        test
+        for one in context.view.tasks.values()
+        if one.kind == TaskKind.TEST_FIRST and one.proof is not None
+        for check in one.proof.checks
+        for test in check.proved
+    }
+    return written if written and _is_more_to_build(context, state) else ()
+
+
+def _is_more_to_build(context: RunContext, state: TaskState) -> bool:
+    """Return whether a later task, of the same story where there is one, may make the tests pass."""
+    task = state.task
+    if task.kind is not TaskKind.BUILD:
+        return True
+    tasks = context.source.tasks().tasks
+    keys = [one.key for one in tasks]
+    later = tasks[keys.index(task.key) + 1 :] if task.key in keys else ()
+    return any(
+        one.status is TaskStatus.PENDING
+        and one.story == task.story
+        and with_kind(one, context.policy.kinds).kind is TaskKind.BUILD
+        for one in later
+    )
+
+
+async def _is_asked_for(context: RunContext, state: TaskState, disputed: list[CheckResult]) -> bool:
+    """Let the judges decide, who see both versions, whether the task asks for the changed tests."""
+    if context.judging is None or not context.judging.decides_contests:
+        return False
+    question = replace(state.task, criteria=(Criterion("contested", _ASKED_FOR),))
+    texts = [contested_text(one) for result in disputed for one in result.contested]
+    files = tuple(one.path for result in disputed for one in result.contested)
+    evidence = Evidence(context.redact("\n".join(texts)), files, (), state.summary)
+    found = await ask_judges(context, context.judging, state, CONTEST, question, evidence)
+    if found.failure is not None:
+        raise no_verdict(context, state, found.verdict.reason)
+    asked = found.verdict.result is Result.PASS
+    text = "Changed tests were found to be what the task asks for" if asked else "Changed tests were refused"
+    await context.emit(NoticeGiven(f"{text}: {', '.join(files[:5])}.", task=state.task.key))
+    return asked
 
 
 async def _store(
@@ -92,8 +200,9 @@ async def _store(
     task, found = state.task, examined.found if examined else None
     seconds = round(time.monotonic() - began, 3)
     said = (result.command, result.exit_code, result.output)
-    await context.emit(CheckRun(task.key, *said, seconds, task.build_phase, found), key)
-    if result.exit_code not in (0, None):
+    bare = msgspec.structs.replace(result, output="") if result.state is not None else None
+    await context.emit(CheckRun(task.key, *said, seconds, task.build_phase, found, bare), key)
+    if not result.ok and result.exit_code is not None:
         errors = [item for item in (found or {}).get("findings", ()) if item.get("level") == "error"]
         recorder = ErrorRecorder(context.journal, task.key, "verify", task.build_phase, key)
         await recorder.check_failed(result, [str(item["message"]) for item in errors])
@@ -101,17 +210,17 @@ async def _store(
 
 def _verdict(results: tuple[CheckResult, ...]) -> Verdict:
     """Return what the checks say, with a criterion for each command."""
-    criteria = tuple(
-        CriterionVerdict(f"check: {one.command}", one.exit_code == 0, _said(one)) for one in results
-    )
-    failed = [f"{one.command} ({_ending(one)})" for one in results if one.exit_code != 0]
+    criteria = tuple(CriterionVerdict(f"check: {one.command}", one.ok, _said(one)) for one in results)
+    failed = [f"{one.command} ({_ending(one)})" for one in results if not one.ok]
     result = Result.PARTIAL if any(one.met for one in criteria) else Result.FAIL
     return Verdict(result, Action.RETRY, "; ".join(failed), criteria)
 
 
 def _ending(result: CheckResult) -> str:
+    if result.reason:
+        return result.reason
     return "could not be run" if result.exit_code is None else f"exit code {result.exit_code}"
 
 
 def _said(result: CheckResult) -> str:
-    return f"{_ending(result)}\n{result.output[-_SHOWN_OUTPUT:]}".strip() if result.exit_code != 0 else ""
+    return "" if result.ok else f"{_ending(result)}\n{result.output[-_SHOWN_OUTPUT:]}".strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from segue.domain.job import Mode
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.role import Role
+from segue.domain.task import TaskKind
 from segue.flow.commit import commit_phase
 from segue.flow.context import RunContext
 from segue.flow.evidence import changes_since, start_of
@@ -34,7 +35,8 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
             base=start_of(context, state),
             build_phase=task.build_phase,
         )
-        conclude = changes_since(context, state, context.policy.allow_no_change)
+        idle = context.policy.allow_no_change or task.kind is TaskKind.VERIFY_ONLY
+        conclude = changes_since(context, state, allow_no_change=idle)
         return await context.launcher.launch(request, conclude)
 
     result = await attempt_phase(context, state, EXECUTE, attempt)

@@ -16,6 +16,17 @@ async def examine(project: Path, options: RlsOptions, folder: Path) -> RlsReport
     `folder` is where a throw-away server may keep its files while it is needed.
     """
     # The settings import this package; what the check needs comes with its first use.
-    from segue.judges.rls.check import examined
+    from segue.judges.rls.options import FOLDER
+    from segue.judges.rls.report import RlsReport
 
+    if options.enabled == "off" or not (project / FOLDER).is_dir():
+        return None
+    try:
+        from segue.judges.rls.check import examined
+    except ImportError:
+        return RlsReport(
+            not_run="the driver for Postgres is not installed",
+            hint="pip install 'segue[rls]'",
+            demanded=options.enabled == "on",
+        )
     return await examined(project, options, folder)

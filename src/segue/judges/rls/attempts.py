@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import psycopg
+from psycopg import ClientCursor, Connection, Error, sql
+from psycopg.sql import Composed
 
 from segue.judges.rls.catalog import CatalogTable, CatalogView
 from segue.judges.rls.report import Attempt
-from segue.judges.rls.rows import A, B, Filled, Row, User, insert_sql, named
-
-if TYPE_CHECKING:
-    from psycopg import Connection, Error
-    from psycopg.sql import Composed
+from segue.judges.rls.rows import A, B, Filled, Row, User, insert_sql, matching, named
+from segue.judges.rls.scratch import words_of
 
 ANON = '{"role": "anon"}'
 RECURSION = "42P17"
@@ -62,8 +63,6 @@ class AccessTrial:
         return [*found, self._update(STRANGER, B), self._delete(STRANGER, B)]
 
     def _read(self, actor: Actor, whose: User, what: str) -> Attempt:
-        from psycopg import sql
-
         where, values = self._where(whose)
         query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(named(self._table), where)
         return self._try(actor, what, query, values)
@@ -82,22 +81,17 @@ class AccessTrial:
 
     def _count_of_b(self) -> int | None:
         """The number of rows that belong to B, as the project's own role sees it."""
-        from psycopg import sql
-
         self._session.execute("RESET ROLE")
         there = {name: self._rows[B.label][name] for name in self._owners}
         known = {name: value for name, value in there.items() if value is not None}
         if not known:
             return None
-        whose = sql.SQL(" AND ").join(sql.SQL("{}::text = %s").format(sql.Identifier(name)) for name in known)
-        query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(named(self._table), whose)
+        query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(named(self._table), matching(known))
         row = self._session.execute(query, list(known.values())).fetchone()
         return int(row[0]) if row else None
 
     def _update(self, actor: Actor, whose: User) -> Attempt:
         """Change something about the row; columns may be granted one by one, so several are tried."""
-        from psycopg import sql
-
         special = {*self._table.key, *self._owners}
         free = [c.name for c in self._table.columns if not c.generated]
         names = sorted(free, key=lambda name: name in special)[:_COLUMNS_TRIED]
@@ -115,8 +109,6 @@ class AccessTrial:
 
     def _hand_over(self) -> list[Attempt]:
         """User A makes his own row B's, or puts it among B's."""
-        from psycopg import sql
-
         theirs = self._rows[B.label]
         names = [name for name in self._owners if name not in self._table.key and theirs[name] is not None]
         if not names:
@@ -131,27 +123,20 @@ class AccessTrial:
         return [self._try(USER_A, "hand over", query, values)]
 
     def _delete(self, actor: Actor, whose: User) -> Attempt:
-        from psycopg import sql
-
         where, values = self._where(whose)
         query = sql.SQL("DELETE FROM {} WHERE {}").format(named(self._table), where)
         return self._try(actor, "delete", query, values)
 
     def _where(self, whose: User) -> tuple[Composed, list[str]]:
         """The row by its key, or by all that is known of it."""
-        from psycopg import sql
-
         row: Row = self._rows[whose.label]
         names = self._table.key or tuple(name for name, value in row.items() if value is not None)
-        parts = [sql.SQL("{}::text = %s").format(sql.Identifier(name)) for name in names]
-        where = sql.SQL(" AND ").join(parts) if parts else sql.SQL("true").format()
+        where = matching(names) if names else sql.SQL("true").format()
         return where, [str(row[name]) for name in names]
 
     def _try(
         self, actor: Actor, what: str, query: Composed, values: Sequence[str | None], after: Any = None
     ) -> Attempt:
-        import psycopg
-
         shown = _shown(self._session, query, values)
         try:
             with acting(self._session, actor):
@@ -167,9 +152,6 @@ class AccessTrial:
 
 def read_view(session: Connection[Any], view: CatalogView, actor: Actor) -> int | None:
     """Return the number of rows that a user sees through a view; None if reading is refused."""
-    import psycopg
-    from psycopg import sql
-
     query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(view.schema, view.name))
     try:
         with acting(session, actor):
@@ -181,7 +163,7 @@ def read_view(session: Connection[Any], view: CatalogView, actor: Actor) -> int 
 
 def _stopped(actor: Actor, what: str, shown: str, error: Error) -> Attempt:
     """Interpret an error: a constraint looks at a row only after the policies have let it through."""
-    said = (error.diag.message_primary or str(error) or type(error).__name__)[:_SHOWN]
+    said = words_of(error)
     state = error.sqlstate or ""
     if state.startswith("23"):
         return Attempt(actor.label, what, shown, True, f"the policies let it through, then: {said}")
@@ -191,7 +173,5 @@ def _stopped(actor: Actor, what: str, shown: str, error: Error) -> Attempt:
 
 
 def _shown(session: Connection[Any], query: Composed, values: Sequence[str | None]) -> str:
-    from psycopg import ClientCursor
-
     text = " ".join(ClientCursor(session).mogrify(query, list(values)).split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import Connection
 
 from segue.judges.rls.report import RowPolicy
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 USERS = "auth.users"
 
@@ -26,7 +24,7 @@ class Column:
     """The type without its length, of a domain the one below it."""
     category: str
     """`S` for text, `N` for numbers, `D` for dates and so on."""
-    labels: tuple[str, ...]
+    labels: Sequence[str]
     """Of an enum."""
     required: bool
     has_default: bool
@@ -37,9 +35,9 @@ class Column:
 class ForeignKey:
     """Columns that name a row of another table."""
 
-    columns: tuple[str, ...]
+    columns: Sequence[str]
     target: str
-    target_columns: tuple[str, ...]
+    target_columns: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +45,11 @@ class Constraint:
     """A check or a unique constraint."""
 
     name: str
-    columns: tuple[str, ...]
+    columns: Sequence[str]
     definition: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CatalogTable:
     """One table of an exposed schema."""
 
@@ -60,12 +58,12 @@ class CatalogTable:
     name: str
     enabled: bool
     forced: bool
-    columns: tuple[Column, ...] = ()
-    key: tuple[str, ...] = ()
-    foreign_keys: tuple[ForeignKey, ...] = ()
-    checks: tuple[Constraint, ...] = ()
-    uniques: tuple[Constraint, ...] = ()
-    policies: tuple[RowPolicy, ...] = ()
+    columns: list[Column] = field(default_factory=list)
+    key: Sequence[str] = ()
+    foreign_keys: list[ForeignKey] = field(default_factory=list)
+    checks: list[Constraint] = field(default_factory=list)
+    uniques: list[Constraint] = field(default_factory=list)
+    policies: list[RowPolicy] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -156,44 +154,23 @@ ORDER BY 1
 def read_tables(session: Connection[Any], schemas: Sequence[str]) -> list[CatalogTable]:
     """Every table of the schemas with all that is known of it."""
     tables = {row[0]: CatalogTable(*row) for row in session.execute(_TABLES, (list(schemas),))}
-    parts: dict[int, dict[str, list[Any]]] = {oid: {} for oid in tables}
-    for oid, *rest in session.execute(_COLUMNS, (list(tables),)):
-        name, written, base, category, labels, required, has_default, generated = rest
-        column = Column(name, written, base, category, tuple(labels), required, has_default, generated)
-        parts[oid].setdefault("columns", []).append(column)
+    for oid, *column in session.execute(_COLUMNS, (list(tables),)):
+        tables[oid].columns.append(Column(*column))
     for oid, kind, name, definition, columns, target, there in session.execute(_CONSTRAINTS, (list(tables),)):
-        _add_constraint(parts[oid], kind, Constraint(name, tuple(columns), definition), target, tuple(there))
-    titles = {table.title: oid for oid, table in tables.items()}
-    for title, name, command, roles, using, check, permissive in session.execute(_POLICIES, (list(schemas),)):
+        table, constraint = tables[oid], Constraint(name, columns, definition)
+        if kind == "p":
+            table.key = columns
+        if kind in "pu":
+            table.uniques.append(constraint)
+        elif kind == "c":
+            table.checks.append(constraint)
+        else:
+            table.foreign_keys.append(ForeignKey(columns, target, there))
+    titles = {table.title: table for table in tables.values()}
+    for title, name, command, roles, *rest in session.execute(_POLICIES, (list(schemas),)):
         if title in titles:
-            policy = RowPolicy(name, command, tuple(roles), using, check, permissive)
-            parts[titles[title]].setdefault("policies", []).append(policy)
-    return [_complete(table, parts[oid]) for oid, table in tables.items()]
-
-
-def _complete(table: CatalogTable, parts: dict[str, list[Any]]) -> CatalogTable:
-    return dataclasses.replace(
-        table,
-        columns=tuple(parts.get("columns", ())),
-        key=tuple(parts.get("key", ())),
-        foreign_keys=tuple(parts.get("foreign_keys", ())),
-        checks=tuple(parts.get("checks", ())),
-        uniques=tuple(parts.get("uniques", ())),
-        policies=tuple(parts.get("policies", ())),
-    )
-
-
-def _add_constraint(
-    part: dict[str, list[Any]], kind: str, constraint: Constraint, target: str, there: tuple[str, ...]
-) -> None:
-    if kind == "p":
-        part["key"] = list(constraint.columns)
-    if kind in "pu":
-        part.setdefault("uniques", []).append(constraint)
-    elif kind == "c":
-        part.setdefault("checks", []).append(constraint)
-    else:
-        part.setdefault("foreign_keys", []).append(ForeignKey(constraint.columns, target, there))
+            titles[title].policies.append(RowPolicy(name, command, tuple(roles), *rest))
+    return list(tables.values())
 
 
 def read_views(session: Connection[Any], schemas: Sequence[str]) -> list[CatalogView]:

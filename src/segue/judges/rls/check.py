@@ -8,30 +8,29 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
 
 from segue.domain.errors import SegueError, ToolMissing
 from segue.judges.rls import conclusions
 from segue.judges.rls.attempts import STRANGER, USER_A, AccessTrial, read_view
 from segue.judges.rls.catalog import CatalogTable, CatalogView, read_definers, read_tables, read_views
 from segue.judges.rls.extensions import wanted
-from segue.judges.rls.migrations import FOLDER, Migration, apply, read_migrations
+from segue.judges.rls.migrations import Migration, apply, read_migrations
 from segue.judges.rls.options import RlsOptions
 from segue.judges.rls.report import RlsFinding, RlsLevel, RlsReport, TableReport
 from segue.judges.rls.rows import A, B, Filled, fill, sign_up
-from segue.judges.rls.scratch import Scratch, scratch
+from segue.judges.rls.scratch import Scratch, scratch, words_of
 from segue.system.postgres.server import Server, throwaway
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 _SAID = 300
 
 
-async def examined(project: Path, options: RlsOptions, folder: Path) -> RlsReport | None:
+async def examined(project: Path, options: RlsOptions, folder: Path) -> RlsReport:
     """Check a project in a thread; see `segue.judges.rls.examine`."""
-    if options.enabled == "off" or not (project / FOLDER).is_dir():
-        return None
     work = _Work(project, options, folder)
     running = asyncio.get_running_loop().run_in_executor(None, work.report)
     try:
@@ -60,14 +59,6 @@ class _Work:
     def report(self) -> RlsReport:
         """Do everything."""
         demanded = self._options.enabled == "on"
-        try:
-            import psycopg
-        except ImportError:
-            return RlsReport(
-                not_run="the driver for Postgres is not installed",
-                hint="pip install 'segue[rls]'",
-                demanded=demanded,
-            )
         timer = threading.Timer(self._options.timeout, self.stop)
         timer.daemon = True
         timer.start()
@@ -109,8 +100,6 @@ class _Work:
             with throwaway(self._folder) as server:
                 yield server
             return
-        from psycopg.conninfo import conninfo_to_dict
-
         given = conninfo_to_dict(url.reveal())
         parameters = {name: value for name, value in given.items() if value is not None}
         yield Server({"connect_timeout": 10, **parameters}, own=False)
@@ -126,12 +115,11 @@ class _Examination:
 
     def run(self, migrations: list[Migration]) -> RlsReport:
         """Apply the migrations, fill the tables, try."""
-        import psycopg
-
         applied = apply(self.place, self.session, migrations)
         findings = [*self._lacking(), *applied.findings]
         self._unless_stopped()
-        with self._fresh() as session:
+        # Another session: the migrations may have changed the settings of theirs.
+        with self.place.connect() as session:
             tables = read_tables(session, self.options.schemas)
             findings += _signed_up(session)
             try:
@@ -153,12 +141,6 @@ class _Examination:
         if self.place.stopped.is_set():
             raise ToolMissing("it was stopped")
 
-    @contextlib.contextmanager
-    def _fresh(self) -> Iterator[Connection[Any]]:
-        """Another session: the migrations may have changed the settings of theirs."""
-        with self.place.connect() as session:
-            yield session
-
     def _lacking(self) -> list[RlsFinding]:
         names = ", ".join(self.place.missing)
         message = f"the scratch server lacks {names}; what needs it cannot be tried here"
@@ -173,7 +155,7 @@ class _Examination:
             table.name,
             table.enabled,
             table.forced,
-            table.policies,
+            tuple(table.policies),
             filled.owners[table.title],
             attempts,
             problem,
@@ -204,23 +186,18 @@ def _readable(view: CatalogView, reports: list[TableReport]) -> dict[str, bool]:
 
 def _signed_up(session: Connection[Any]) -> list[RlsFinding]:
     """Two users sign up; what a trigger of the project makes of it is a finding."""
-    import psycopg
-
     for user in (A, B):
         try:
             sign_up(session, user)
         except psycopg.Error as error:
-            said = (error.diag.message_primary or str(error))[:_SAID]
             _without_triggers(session)
-            message = f"signing up fails, a trigger on it raises: {said}"
+            message = f"signing up fails, a trigger on it raises: {words_of(error)}"
             return [RlsFinding(RlsLevel.ERROR, "auth.users", message)]
     return []
 
 
 def _without_triggers(session: Connection[Any]) -> None:
     """The users are needed all the same: add them with the project's triggers switched off."""
-    import psycopg
-
     with session.transaction():
         session.execute("SET LOCAL ROLE supabase_auth_admin")
         session.execute("ALTER TABLE auth.users DISABLE TRIGGER USER")

@@ -6,17 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import psycopg
+from psycopg import Connection, Error
+from psycopg.pq import TransactionStatus
 
 from segue.judges.rls.extensions import asked_for
+from segue.judges.rls.options import FOLDER
 from segue.judges.rls.report import RlsFinding, RlsLevel
-from segue.judges.rls.scratch import Scratch
+from segue.judges.rls.scratch import Scratch, words_of
 from segue.judges.rls.statements import Statement, split
-
-if TYPE_CHECKING:
-    from psycopg import Connection, Error
-
-FOLDER = Path("supabase") / "migrations"
 
 _NAME = re.compile(r"\d+_.*\.sql")
 _LARGEST = 64 * 1024 * 1024
@@ -72,8 +72,6 @@ def _unfit(path: Path, root: Path) -> str:
 
 def apply(scratch: Scratch, session: Connection[Any], migrations: Sequence[Migration]) -> Applied:
     """Apply the files until one fails."""
-    import psycopg
-
     done = Applied()
     for migration in migrations:
         for statement in migration.statements:
@@ -92,8 +90,6 @@ def apply(scratch: Scratch, session: Connection[Any], migrations: Sequence[Migra
 
 def _closed(session: Connection[Any], migration: Migration) -> list[RlsFinding]:
     """End a transaction that the file has left open, which would hide its work and keep its locks."""
-    from psycopg.pq import TransactionStatus
-
     if session.info.transaction_status is TransactionStatus.IDLE:
         return []
     session.execute("COMMIT")
@@ -131,12 +127,11 @@ def _failure(
 ) -> RlsFinding:
     place = error.diag.statement_position
     line = statement.line + (statement.text[: int(place) - 1].count("\n") if place else 0)
-    said = (error.diag.message_primary or str(error) or type(error).__name__)[:_SAID]
     detail = f" ({error.diag.message_detail[:_SAID]})" if error.diag.message_detail else ""
     lacking = f"; the scratch server lacks {', '.join(scratch.missing)}" if scratch.missing else ""
     shown = " ".join(statement.text.split())[:120]
     return RlsFinding(
         level,
         f"{FOLDER / migration.name}:{line}",
-        f"the migration fails: {said}{detail}{lacking} in: {shown}",
+        f"the migration fails: {words_of(error)}{detail}{lacking} in: {shown}",
     )

@@ -1,10 +1,13 @@
 """The table `[rls]`: the row level security check."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from segue.domain.options import Options, Seconds, Secret
+
+FOLDER = Path("supabase") / "migrations"
 
 
 class RlsOptions(Options, frozen=True):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import psycopg
+from psycopg import Connection, Error, sql
+from psycopg.sql import Composed
 
 from segue.judges.rls.catalog import USERS, CatalogTable, Column
+from segue.judges.rls.scratch import words_of
 from segue.judges.rls.values import candidates, is_owner
 
-if TYPE_CHECKING:
-    from psycopg import Connection, Error
-    from psycopg.sql import Composed
-
 _TRIES = 80
-_SAID = 300
 
 Row = dict[str, str | None]
 """A row as text, column by column."""
@@ -169,8 +169,6 @@ class _Maker:
 
     def make(self) -> str:
         """Make the row, or say why it cannot be made."""
-        import psycopg
-
         missing = self._refer()
         if missing:
             return missing
@@ -186,7 +184,7 @@ class _Maker:
             try:
                 return self._insert()
             except psycopg.Error as error:
-                said = (error.diag.message_primary or str(error))[:_SAID]
+                said = words_of(error)
                 if not self._learn(error):
                     break
         return f"a row could not be made: {said}"
@@ -208,13 +206,10 @@ class _Maker:
     def _adopt(self) -> bool:
         """A row may be there already: a trigger or the migration itself has made it."""
         owners = dict.fromkeys(direct_owners(self._table), self._user.id)
-        if not owners:
-            return False
-        found = self._read(owners)
-        if found is None:
-            return False
-        self._keep(found, {**found})
-        return True
+        found = self._read(owners) if owners else None
+        if found is not None:
+            self._keep(found, {**found})
+        return found is not None
 
     def _guess(self, column: Column) -> None:
         if column.name not in self._fixed and column.name not in self._guesses:
@@ -246,15 +241,9 @@ class _Maker:
         self._filled.given[place] = {name: value for name, value in given.items() if name in plain}
 
     def _read(self, where: Mapping[str, str]) -> Row | None:
-        from psycopg import sql
-
-        columns = sql.SQL(", ").join(
-            sql.SQL("{}::text").format(sql.Identifier(name)) for name in self._columns
-        )
-        wanted = sql.SQL(" AND ").join(
-            sql.SQL("{}::text = %s").format(sql.Identifier(name)) for name in where
-        )
-        query = sql.SQL("SELECT {} FROM {} WHERE {} LIMIT 1").format(columns, named(self._table), wanted)
+        table = self._table
+        parts = _as_text(table), named(table), matching(where)
+        query = sql.SQL("SELECT {} FROM {} WHERE {} LIMIT 1").format(*parts)
         found = self._session.execute(query, list(where.values())).fetchone()
         return dict(zip(self._columns, found, strict=True)) if found else None
 
@@ -286,18 +275,22 @@ class _Maker:
 
 def named(table: CatalogTable) -> Composed:
     """The table as it is written in SQL."""
-    from psycopg import sql
-
     return sql.SQL("{}").format(sql.Identifier(table.schema, table.name))
+
+
+def matching(names: Iterable[str]) -> Composed:
+    """The condition that columns, as text, have given values."""
+    return sql.SQL(" AND ").join(sql.SQL("{}::text = %s").format(sql.Identifier(name)) for name in names)
+
+
+def _as_text(table: CatalogTable) -> Composed:
+    return sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(c.name)) for c in table.columns)
 
 
 def insert_sql(table: CatalogTable, values: Row, *, returning: bool = False) -> Composed:
     """An INSERT of text values, each cast to its column's type."""
-    from psycopg import sql
-
     types = {column.name: column.type for column in table.columns}
-    back = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(c.name)) for c in table.columns)
-    ending = sql.SQL(" RETURNING {}").format(back) if returning else sql.SQL("")
+    ending = sql.SQL(" RETURNING {}").format(_as_text(table)) if returning else sql.SQL("")
     if not values:
         return sql.SQL("INSERT INTO {} DEFAULT VALUES{}").format(named(table), ending)
     names = sql.SQL(", ").join(map(sql.Identifier, values))

@@ -11,14 +11,14 @@ import secrets
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.abc import Query
 
 from segue.judges.rls import extensions, supabase
 from segue.system.postgres.server import Server
-
-if TYPE_CHECKING:
-    from psycopg import Connection
-    from psycopg.abc import Query
 
 _LOCK = 7_304_552_118
 """Checks on one server take turns: they share its roles."""
@@ -30,6 +30,7 @@ _SESSION = (
 )
 """How every session begins, whatever a migration has made the database's own defaults."""
 
+_SAID = 300
 _CREATEROLE_SINCE = 160000
 """Before, whoever might make roles might give himself any of them, such as the one that runs programs."""
 
@@ -49,8 +50,6 @@ class Scratch:
 
     def connect(self) -> Connection[Any]:
         """A session of the project's own role: not a superuser, bounded in time."""
-        import psycopg
-
         parameters = {**self.server.parameters, "dbname": self.name, "user": self.owner}
         connection: Connection[Any] = psycopg.connect(
             **{**parameters, "password": self.password},  # type: ignore[arg-type]
@@ -64,8 +63,6 @@ class Scratch:
 
     def stop(self) -> None:
         """End every session in the database, from another thread; whatever runs there fails."""
-        import psycopg
-
         self.stopped.set()
         with (
             contextlib.suppress(psycopg.Error),
@@ -77,11 +74,14 @@ class Scratch:
             )
 
 
+def words_of(error: psycopg.Error) -> str:
+    """What Postgres says is wrong, in one line of bounded length."""
+    return (error.diag.message_primary or str(error) or type(error).__name__)[:_SAID]
+
+
 @contextlib.contextmanager
 def scratch(server: Server, wanted: Mapping[str, str]) -> Iterator[Scratch]:
     """A database as a new Supabase project has it, with the wanted extensions; it is gone afterwards."""
-    import psycopg
-
     mark = secrets.token_hex(6)
     owner = "postgres" if server.own else f"segue_rls_{mark}"
     with psycopg.connect(**server.parameters, autocommit=True) as admin:  # type: ignore[arg-type]
@@ -121,8 +121,6 @@ def _make_roles(made: Scratch) -> list[str]:
 
 def _furnish(made: Scratch, wanted: Mapping[str, str]) -> None:
     """Everything that needs power, before the first line of the project's own SQL is run."""
-    import psycopg
-
     _run(made.admin, f'ALTER DATABASE {made.name} SET search_path = "$user", public, extensions')
     _run(made.admin, f"REVOKE ALL ON DATABASE {made.name} FROM PUBLIC")
     parameters = {**made.server.parameters, "dbname": made.name}

@@ -8,22 +8,12 @@ from collections.abc import Sequence
 
 from segue.judges.rls.catalog import CatalogTable, Column, Constraint
 
-OWNER_NAMES = frozenset(
-    [
-        *("user_id", "userid", "user", "uid", "user_uuid", "owner", "owner_id", "owner_uuid", "created_by"),
-        *(
-            "creator",
-            "creator_id",
-            "author",
-            "author_id",
-            "profile_id",
-            "account_id",
-            "member_id",
-            "sender_id",
-        ),
-        *("auth_id", "auth_user_id", "auth_uid", "customer_id", "uploaded_by", "inserted_by", "added_by"),
-    ]
-)
+_OWNERS = """
+    user_id userid user uid user_uuid owner owner_id owner_uuid created_by creator creator_id author author_id
+    profile_id account_id member_id sender_id auth_id auth_user_id auth_uid customer_id uploaded_by
+    inserted_by added_by
+"""
+OWNER_NAMES = frozenset(_OWNERS.split())
 """Columns that say whose a row is, although no foreign key does."""
 
 PEOPLE = frozenset({"profiles", "profile", "users", "user_profiles", "accounts", "people"})
@@ -90,8 +80,7 @@ def _by_category(column: Column, checks: Sequence[str], tag: str) -> list[str]:
     if column.category == "N":
         return _numbers(checks, tag)
     if column.category == "D":
-        days = ("2030-01-01", "2030-01-02", "2031-06-01", "2001-01-01")
-        return list(days)
+        return ["2030-01-01", "2030-01-02", "2031-06-01", "2001-01-01"]
     if column.category in "SU":
         length = _LENGTH.search(column.type)
         most = int(length.group(1)) if length else None
@@ -113,7 +102,7 @@ def _texts(checks: Sequence[str], tag: str) -> list[str]:
         "AB",
         "USD",
         "en",
-        "segue_" + tag,
+        f"segue_{tag}",
     ]
     return [*_literals(checks), *forms, *sized]
 

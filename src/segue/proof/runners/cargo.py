@@ -20,7 +20,8 @@ _OUTCOMES = {"ok": TestOutcome.PASSED, "failed": TestOutcome.FAILED, "ignored": 
 _NOT_BUILT = re.compile(r"could not compile `([^`]+)` \((lib|bin|test)(?: \"([^\"]+)\")?(?: test)?\)")
 _MISSING = re.compile(r"error\[E0(?:061|405|412|422|423|425|432|433|560|599|609)\]")
 _SYNTAX = re.compile(r"^error: (?:expected|unexpected|this file contains|unknown start)", re.M)
-_ROOTS = ("src/lib.rs", "src/main.rs", "src/bin/*.rs", "tests/*.rs")
+_ROOTS = ("src/lib.rs", "src/main.rs", "src/bin/*.rs")
+_TEST_ROOT = re.compile(r"(?:.*/)?tests/[^/]+\.rs")
 _PASSED_ON = ("CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN")
 _IN_PRODUCT = "unit tests in Rust are part of the files that the agent may change"
 
@@ -45,7 +46,7 @@ class CargoTest:
 
     def arm(self, stage: Stage) -> Mapping[str, str]:
         """Copy the script, and append a canary to each file that becomes a test binary."""
-        for path in _roots(stage.tree):
+        for path in _roots(stage):
             with path.open("a") as file:
                 file.write(
                     f'\n#[cfg(test)]\n#[test]\nfn {stage.token}() {{\n    panic!("{stage.token}")\n}}\n'
@@ -94,12 +95,14 @@ def _triples() -> Iterator[str]:
     yield from (f"{machine.upper()}_{system}" for system in systems)
 
 
-def _roots(tree: Path) -> list[Path]:
-    found = []
-    for manifest in tree.rglob("Cargo.toml"):
+def _roots(stage: Stage) -> list[Path]:
+    """Return the files that become test binaries; in place, only files of tests may be changed."""
+    found: dict[Path, None] = {}
+    for manifest in stage.tree.rglob("Cargo.toml") if stage.tree != stage.root else ():
         for glob in _ROOTS:
-            found += [path for path in manifest.parent.glob(glob) if path.is_file() and not path.is_symlink()]
-    return list(dict.fromkeys(found))
+            found |= dict.fromkeys(manifest.parent.glob(glob))
+    found |= {stage.tree / path: None for path in stage.tests if _TEST_ROOT.fullmatch(path)}
+    return [path for path in found if path.is_file() and not path.is_symlink()]
 
 
 def _cases(text: str, stage: Stage) -> tuple[list[CaseResult], Canary, bool]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import msgspec
+
 from segue.proof.report import Canary, CaseResult, Reason, Report, TestOutcome, join_canaries, shorten
 from segue.proof.runners.records import fill_hook, read_texts
 from segue.proof.runners.runner import Ended, Project, Stage
@@ -23,6 +25,7 @@ _MISSING = re.compile(
 )
 _SYNTAX = re.compile(r"syntax error|expected '")
 _PACKAGE = re.compile(r"^package\s+(\w+)", re.M)
+_TESTING = re.compile(r"^(?:import)?\s*\"testing\"\s*$", re.M)
 _MODULE = re.compile(r"^module\s+\"?([^\s\"]+)", re.M)
 _FUNCTION = re.compile(r"^func (Test\w*|Example\w*|Fuzz\w*)\(", re.M)
 _PASSED_ON = ("GOPATH", "GOMODCACHE", "GOROOT", "CGO_ENABLED")
@@ -40,10 +43,11 @@ class GoTest:
     def arm(self, stage: Stage) -> Mapping[str, str]:
         """Copy the script, and add a canary to each package that has tests."""
         name = f"Test_{stage.token}"
-        for folder, package in _packages(stage).items():
-            function = f'func {name}(t *testing.T) {{ t.Fatal("{stage.token}") }}'
-            file = stage.tree / folder / f"zz_{stage.token}_test.go"
-            file.write_text(f'package {package}\n\nimport "testing"\n\n{function}\n')
+        # In place, the tests are gone again when the report is read.
+        (stage.hooks / f"{stage.token}g.json").write_bytes(msgspec.json.encode(_places(stage)))
+        for path in _last_files(stage):
+            with (stage.tree / path).open("a") as file:
+                file.write(f'\nfunc {name}(t *testing.T) {{ t.Fatal("{stage.token}") }}\n')
         hook = fill_hook(stage, "go_exec.sh", f"{stage.token}g.sh", {"TOKEN_CANARY": name})
         flag = f"-exec={hook}" if " " not in str(hook) else f"\"-exec='{hook}'\""
         known = {key: value for key in _PASSED_ON if (value := os.environ.get(key))}
@@ -60,14 +64,15 @@ class GoTest:
         tests: dict[str, CaseResult] = {}
         canaries: list[Canary] = []
         files = 0
-        places = _places(stage)
+        places = msgspec.json.decode(
+            (stage.hooks / f"{stage.token}g.json").read_bytes(), type=dict[str, dict[str, str]]
+        )
         for text in read_texts(stage, f"{stage.token}g"):
             folder, _, output = text.partition("\n")
             package = _relative(folder, stage.root)
-            found, finished = _cases(output, package, places)
+            found, finished = _cases(output, package, places.get(package, {}))
             files += finished
-            name = f"{package}::Test_{stage.token}".removeprefix("::")
-            canary = found.pop(name, None)
+            canary = found.pop("::".join(filter(None, (package, f"Test_{stage.token}"))), None)
             canaries += [_judge(canary, stage.token)] if found else []
             tests |= found
         for case in _not_built(stage, f"{ended.out}\n{ended.err}"):
@@ -81,27 +86,28 @@ class GoTest:
         return text
 
 
-def _packages(stage: Stage) -> dict[str, str]:
-    """Return the folders with tests, and the package that the tests are in; of two, the outer one."""
-    found: dict[str, str] = {}
+def _last_files(stage: Stage) -> Iterable[str]:
+    """Return a file of each package that has tests: the one whose tests run last."""
+    found: dict[str, tuple[bool, str]] = {}
     for path in stage.tests:
-        if not path.endswith("_test.go") or "/testdata/" in f"/{path}" or "/vendor/" in f"/{path}":
+        if not path.endswith("_test.go") or "/testdata/" in f"/{path}" or (stage.tree / path).is_symlink():
             continue
-        folder = path.rpartition("/")[0]
-        match = _PACKAGE.search(_text(stage, path))
-        if match and not found.get(folder, "").endswith("_test"):
-            found[folder] = match[1]
-    return found
+        text = _text(stage, path)
+        package = _PACKAGE.search(text)
+        if package and _TESTING.search(text) and _FUNCTION.search(text):
+            folder = path.rpartition("/")[0]
+            found[folder] = max(found.get(folder, (False, "")), (package[1].endswith("_test"), path))
+    return [path for _, path in found.values()]
 
 
-def _places(stage: Stage) -> dict[tuple[str, str], str]:
+def _places(stage: Stage) -> dict[str, dict[str, str]]:
     """Return the file of each test, by its package's folder and its name."""
-    found: dict[tuple[str, str], str] = {}
+    found: dict[str, dict[str, str]] = {}
     for path in stage.tests:
         if path.endswith("_test.go"):
             folder = path.rpartition("/")[0]
             for name in _FUNCTION.findall(_text(stage, path)):
-                found.setdefault((folder, name), path)
+                found.setdefault(folder, {}).setdefault(name, path)
     return found
 
 
@@ -111,9 +117,7 @@ def _text(stage: Stage, path: str) -> str:
     return ""
 
 
-def _cases(
-    output: str, package: str, places: Mapping[tuple[str, str], str]
-) -> tuple[dict[str, CaseResult], bool]:
+def _cases(output: str, package: str, files: Mapping[str, str]) -> tuple[dict[str, CaseResult], bool]:
     """Return the tests of one binary, and whether it said that it had finished."""
     lines = output.splitlines()
     code = lines[-1].rpartition("exit ")[2] if lines else ""
@@ -134,7 +138,7 @@ def _cases(
         outcomes = {name: outcomes.get(name, TestOutcome.FAILED) for name in said}
     found = {}
     for name, outcome in outcomes.items():
-        file = places.get((package, name.partition("/")[0]), "")
+        file = files.get(name.partition("/")[0], "")
         ident = "::".join(filter(None, (file or package, name)))
         message = "\n".join(said[name]) if outcome is TestOutcome.FAILED else ""
         reason = _explain(message, file) if outcome is TestOutcome.FAILED else None

@@ -76,20 +76,20 @@ class Feed:
         """Return whether the stream ended too long ago to be read."""
         return self.closed_at is not None and time.monotonic() - self.closed_at >= retention
 
-    async def follow(self, position: int, heartbeat: float) -> AsyncIterator[FeedEvent]:
+    async def follow(self, position: int, heartbeat: float) -> AsyncIterator[bytes]:
         """Yield the status and all events from the position on, until the end."""
         shown = ""
         while True:
             if self.status != shown:
                 shown = self.status
-                yield self.make_status_event()
+                yield self.make_status_event().encode()
             elif position < len(self.events):
                 position += 1
-                yield self.events[position - 1]
+                yield self.events[position - 1].encode()
             elif self.closed_at is not None:
                 return
             elif not await self._wait(heartbeat):
-                yield make_event("heartbeat", {})
+                yield make_event("heartbeat", {}).encode()
 
     def make_status_event(self) -> FeedEvent:
         """Make an event of the status, without an id."""
@@ -148,27 +148,15 @@ def _use_tool(feed: Feed, tool: Mapping[str, Any]) -> None:
     rich = {"callId": call["callId"], "modelCallId": call["callId"]}
     ok = end != "error"
     outcome = {"status": "success", "value": result} if ok else {"status": "error", "error": result}
-    feed.add(
-        ("tool_call", {**call, "status": "running", "args": args}),
-        (
-            "interaction_update",
-            {"type": "tool-call-started", **rich, "toolCall": {"type": kind, "args": args}},
-        ),
-    )
-    feed.add(
-        (
-            "tool_call",
-            {**call, "status": end, "args": args, "result": {"success" if ok else "error": result}},
-        ),
-        (
-            "interaction_update",
-            {
-                "type": "tool-call-completed",
-                **rich,
-                "toolCall": {"type": kind, "args": args, "result": outcome},
-            },
-        ),
-    )
+    shown = {"success" if ok else "error": result}
+
+    def add(simple: dict[str, Any], kind_of_update: str, **more: Any) -> None:
+        tool_call = {"type": kind, "args": args, **more}
+        update = {"type": kind_of_update, **rich, "toolCall": tool_call}
+        feed.add(("tool_call", {**call, "args": args, **simple}), ("interaction_update", update))
+
+    add({"status": "running"}, "tool-call-started")
+    add({"status": end, "result": shown}, "tool-call-completed", result=outcome)
 
 
 def _split(text: str) -> list[str]:

@@ -235,13 +235,9 @@ def _add_usage(run: CloudRunRecord) -> None:
             "outputTokens": 100 + len(compose_reply(run)) // 4,
         }
     run.usage = NO_USAGE | usage
-    run.usage["totalTokens"] = usage.get("totalTokens", _sum(usage))
+    run.usage["totalTokens"] = usage.get("totalTokens", sum(usage.values()))
     tokens = run.usage["totalTokens"]
     run.cost = entry.cost or {"rawCostCents": tokens / 1000, "chargedCents": tokens / 1000}
-
-
-def _sum(usage: dict[str, Any]) -> int:
-    return sum(value for name, value in usage.items() if name != "totalTokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +272,7 @@ async def launch(
 ) -> tuple[CloudAgentRecord, CloudRunRecord, asyncio.Task[None]]:
     """Add an agent and start its first run."""
     check_model(cloud, order.model)
-    name = order.name or _make_title(order.prompt)
+    name = order.name or (order.prompt.strip().splitlines() or ["Agent"])[0][:60]
     checkouts = [await _checkout(cloud, wanted, name) for wanted in order.repos]
     # No await from here on, so that of two launches with the same id only one succeeds.
     if order.agent_id in cloud.agents:
@@ -363,7 +359,3 @@ async def _checkout(cloud: Cloud, wanted: WantedRepository, name: str) -> Checko
     return Checkout(
         normalize_url(url or ""), remote, ref, target, new and not wanted.branch, base, wanted.request
     )
-
-
-def _make_title(prompt: str) -> str:
-    return (prompt.strip().splitlines() or ["Agent"])[0][:60] or "Agent"

@@ -88,7 +88,7 @@ class CloudRunRecord:
             "error": self.error,
             "git": agent.describe_git(),
         }
-        return _drop_missing(facts)
+        return drop_missing(facts)
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class CloudAgentRecord:
         facts = self.summarize() | {name: self.request.get(name) for name in names}
         facts["repos"] = [checkout.request for checkout in self.checkouts] or None
         facts["latestRunId"] = self.latest.id
-        return _drop_missing(facts)
+        return drop_missing(facts)
 
     def describe_v0(self, stopped_status: str) -> dict[str, Any]:
         """Describe the agent as v0 does."""
@@ -160,14 +160,14 @@ class CloudAgentRecord:
             "summary": run.result,
             "createdAt": format_time(self.created),
         }
-        return _drop_missing(facts)
+        return drop_missing(facts)
 
     def describe_source(self) -> dict[str, Any]:
         """Describe where it works, as v0 does."""
         if not self.checkouts:
             return {}
         first = self.checkouts[0]
-        return _drop_missing({"repository": f"https://{first.url}", "ref": first.ref})
+        return drop_missing({"repository": f"https://{first.url}", "ref": first.ref})
 
     def _describe_target(self) -> dict[str, Any]:
         pushed = self.checkouts[0].list_branches() if self.checkouts else []
@@ -180,7 +180,7 @@ class CloudAgentRecord:
             "openAsCursorGithubApp": bool(self.request.get("openAsCursorGithubApp")),
             "skipReviewerRequest": bool(self.request.get("skipReviewerRequest")),
         }
-        return _drop_missing(facts)
+        return drop_missing(facts)
 
 
 def format_time(instant: float) -> str:
@@ -188,5 +188,6 @@ def format_time(instant: float) -> str:
     return datetime.fromtimestamp(instant, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _drop_missing(facts: dict[str, Any]) -> dict[str, Any]:
+def drop_missing(facts: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what is unset, as the API does."""
     return {name: value for name, value in facts.items() if value is not None}

@@ -285,13 +285,8 @@ def make_slug(text: str) -> str:
 
 def _is_request_match(pattern: str, method: str, path: str) -> bool:
     wanted, _, where = pattern.partition(" ")
-    return wanted in ("*", method) and _is_path_match(where or "*", path)
-
-
-def _is_path_match(where: str, path: str) -> bool:
-    if where == "*":
-        return True
-    return re.fullmatch("[^/]*".join(re.escape(part) for part in where.split("*")), path) is not None
+    parts = "[^/]*".join(re.escape(part) for part in where.split("*"))
+    return wanted in ("*", method) and (where in ("", "*") or re.fullmatch(parts, path) is not None)
 
 
 def _build_headers(limit: int, remaining: int, reset: float) -> dict[str, str]:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from segue.sim.cloud.launch import CloudLaunchOrder, WantedRepository, cancel, delete, follow_up, launch
-from segue.sim.cloud.objects import CloudAgentRecord, format_time
+from segue.sim.cloud.objects import CloudAgentRecord, drop_missing, format_time
 from segue.sim.cloud.requests import CloudRefusal, FollowupBodyV0, LaunchBodyV0, read_body
 from segue.sim.cloud.state import Cloud
 from segue.sim.cloud.v1 import Handler, offer, take_agents
@@ -24,8 +24,7 @@ async def create(cloud: Cloud, request: Request) -> Response:
     body = await read_body(request, LaunchBodyV0)
     target, source = body.target, body.source
     on_current = source.pr_url is not None and not target.auto_branch
-    as_v1 = {"url": source.repository, "startingRef": source.ref, "prUrl": source.pr_url}
-    shown = {name: value for name, value in as_v1.items() if value is not None}
+    shown = drop_missing({"url": source.repository, "startingRef": source.ref, "prUrl": source.pr_url})
     order = CloudLaunchOrder(
         body.prompt.text,
         [

@@ -21,7 +21,7 @@ from segue.sim.cloud.launch import (
     follow_up,
     launch,
 )
-from segue.sim.cloud.objects import NO_USAGE, CloudAgentRecord, CloudRunRecord, format_time
+from segue.sim.cloud.objects import NO_USAGE, CloudAgentRecord, CloudRunRecord, drop_missing, format_time
 from segue.sim.cloud.requests import (
     ERROR_KINDS,
     CloudRefusal,
@@ -30,60 +30,9 @@ from segue.sim.cloud.requests import (
     RepositoryBody,
     read_body,
 )
-from segue.sim.cloud.script import CloudFault
+from segue.sim.cloud.script import STREAM_FAULTS, CloudFault
 from segue.sim.cloud.state import Cloud
 from segue.system.http.server import drop_connection
-
-
-def stream_run(request: Request, cloud: Cloud, run: CloudRunRecord) -> Response:
-    """Stream the run's events after the reader's last one."""
-    if run.feed.is_expired(cloud.script.retention):
-        raise CloudRefusal("stream_expired")
-    start = run.feed.find_position(request.headers.get("last-event-id"))
-    headers = {
-        "content-type": "text/event-stream",
-        "cache-control": "no-cache",
-        "x-cursor-stream-retention-seconds": str(int(cloud.script.retention)),
-    }
-    fault: CloudFault | None = request.scope["segue.fault"]
-    events = _follow(cloud, run, start)
-    return StreamingResponse(_spoil_stream(request, fault, run, events) if fault else events, headers=headers)
-
-
-async def _follow(cloud: Cloud, run: CloudRunRecord, start: int) -> AsyncIterator[bytes]:
-    async for event in run.feed.follow(start, cloud.script.heartbeat):
-        yield event.encode()
-
-
-async def _spoil_stream(
-    request: Request, fault: CloudFault, run: CloudRunRecord, events: AsyncIterator[bytes]
-) -> AsyncIterator[bytes]:
-    if fault.fault == "sse_silent":
-        yield run.feed.make_status_event().encode()
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-    elif fault.fault == "sse_error":
-        code = fault.code or "stream_unavailable"
-        text = fault.message or (ERROR_KINDS[code].message if code in ERROR_KINDS else code)
-        yield run.feed.make_status_event().encode()
-        yield make_event("error", {"code": code, "message": text}).encode()
-    else:
-        async for data in _cut(request, fault, events):
-            yield data
-
-
-async def _cut(request: Request, fault: CloudFault, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield some whole events and half of one, then close the connection."""
-    sent = 0
-    async for data in events:
-        if fault.fault != "sse_cut" or sent < fault.events:
-            yield data
-            sent += 1
-            continue
-        yield data[: len(data) * 2 // 3]
-        await drop_connection(request.scope, request.receive, reset=False)
-        return
-
 
 Handler = Callable[[Cloud, Request], Awaitable[Response]]
 
@@ -110,7 +59,7 @@ async def create_agent(cloud: Cloud, request: Request) -> Response:
 
 
 def _want(repo: RepositoryBody, on_current: bool) -> WantedRepository:
-    shown = {name: value for name, value in msgspec.to_builtins(repo).items() if value is not None}
+    shown = drop_missing(msgspec.to_builtins(repo))
     return WantedRepository(shown, repo.url, repo.starting_ref, repo.pr_url, on_current=on_current)
 
 
@@ -163,9 +112,44 @@ async def get_run(cloud: Cloud, request: Request) -> Response:
 
 
 async def show_stream(cloud: Cloud, request: Request) -> Response:
-    """Stream the events of a run."""
+    """Stream the events of a run after the reader's last one."""
     _, run = _run(request, cloud)
-    return stream_run(request, cloud, run)
+    if run.feed.is_expired(cloud.script.retention):
+        raise CloudRefusal("stream_expired")
+    start = run.feed.find_position(request.headers.get("last-event-id"))
+    headers = {
+        "content-type": "text/event-stream",
+        "cache-control": "no-cache",
+        "x-cursor-stream-retention-seconds": str(int(cloud.script.retention)),
+    }
+    events = run.feed.follow(start, cloud.script.heartbeat)
+    fault: CloudFault | None = request.scope["segue.fault"]
+    if fault is not None and fault.fault in STREAM_FAULTS:
+        events = _spoil_stream(request, fault, run, events)
+    return StreamingResponse(events, headers=headers)
+
+
+async def _spoil_stream(
+    request: Request, fault: CloudFault, run: CloudRunRecord, events: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    if fault.fault == "sse_silent":
+        yield run.feed.make_status_event().encode()
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+    elif fault.fault == "sse_error":
+        code = fault.code or "stream_unavailable"
+        text = fault.message or (ERROR_KINDS[code].message if code in ERROR_KINDS else code)
+        yield run.feed.make_status_event().encode()
+        yield make_event("error", {"code": code, "message": text}).encode()
+    else:
+        whole = fault.events
+        async for data in events:
+            if not whole:
+                yield data[: len(data) * 2 // 3]
+                await drop_connection(request.scope, request.receive, reset=False)
+                return
+            yield data
+            whole -= 1
 
 
 async def cancel_run(cloud: Cloud, request: Request) -> Response:

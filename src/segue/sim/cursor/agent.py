@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import signal
 import sys
 import time
@@ -25,12 +24,10 @@ if not __package__:  # run by path: the package must be found
 from segue.sim.cursor.flags import CursorFlags, CursorRefusal, is_permitted, read_flags, write_defaults
 from segue.sim.cursor.script import count_launch, count_turn, find_last_session, is_logged_in, load_script
 from segue.sim.cursor.stream import CursorOutput
-from segue.sim.script import BadScript, ProgramScript, fill, find_file, hang
+from segue.sim.script import BadScript, ProgramScript, fill, find_file, hang, read_block
 
 VERSION = "2026.09.28-64d2043"
 MODELS = {"auto": "Auto", "composer-2.5": "Composer 2.5", "gpt-5.5": "GPT-5.5"}
-
-_TASK = re.compile(r"<<<task ([0-9a-f]+)>>>\n(.*?)\n<<<end of task \1>>>", re.DOTALL)
 
 
 def main(argv: list[str] | None = None, home: Path | None = None) -> int:
@@ -264,8 +261,8 @@ class CursorLaunch:
 
 def _digest(prompt: str) -> str:
     """Hash the task's text if the prompt has one: the rest differs from launch to launch."""
-    found = _TASK.search(prompt)
-    return hashlib.sha256((found[2] if found else prompt).encode("utf-8", "replace")).hexdigest()[:12]
+    text = read_block("task", prompt) or prompt
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 if __name__ == "__main__":

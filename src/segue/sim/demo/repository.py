@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -13,36 +12,21 @@ from segue.system.process.processes import capture, child_environment
 _IDENTITY = ("-c", "user.name=Segue demo", "-c", "user.email=demo@localhost")
 
 
-@dataclass(frozen=True, slots=True)
 class DemoRepository:
     """The paths of a demo."""
 
-    folder: Path
-
-    @property
-    def repo(self) -> Path:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.repo = folder / "repo"
         """The git repository."""
-        return self.folder / "repo"
-
-    @property
-    def remote(self) -> Path:
+        self.remote = folder / "hosted.git"
         """The bare repository that plays the hosted one."""
-        return self.folder / "hosted.git"
-
-    @property
-    def feature(self) -> Path:
+        self.feature = self.repo / "specs" / "001-greeting"
         """The Spec Kit feature, inside the repository."""
-        return self.repo / "specs" / "001-greeting"
-
-    @property
-    def plan(self) -> Path:
+        self.plan = self.repo / "plan.md"
         """The plan, inside the repository."""
-        return self.repo / "plan.md"
-
-    @property
-    def state(self) -> Path:
+        self.state = folder / "state"
         """Segue's own folder."""
-        return self.folder / "state"
 
 
 async def create_with_plan(folder: Path | None = None) -> DemoRepository:

@@ -14,8 +14,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from segue.sim.llm import chat, gemini, messages, responses
-from segue.sim.llm.script import LlmAnswer, LlmEntry, LlmRequest, LlmScript, compose_answer, pick_entry
-from segue.sim.llm.wire import BadRequest
+from segue.sim.llm.script import (
+    BadRequest,
+    LlmAnswer,
+    LlmEntry,
+    LlmRequest,
+    LlmScript,
+    compose_answer,
+    pick_entry,
+)
 from segue.sim.services import LoggedRequest, ScriptPlayer
 from segue.system.http.server import drop_connection
 

@@ -7,8 +7,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from segue.sim.llm.script import LlmAnswer, LlmRequest
-from segue.sim.llm.wire import encode_data, require_objects, split_text
+from segue.sim.llm.script import LlmAnswer, LlmRequest, encode_data, require_objects, split_text
 
 
 def read_request(body: dict[str, Any]) -> LlmRequest:

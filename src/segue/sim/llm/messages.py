@@ -7,8 +7,15 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from segue.sim.llm.script import LlmAnswer, LlmRequest
-from segue.sim.llm.wire import BadRequest, encode_event, join_text, require_objects, split_text
+from segue.sim.llm.script import (
+    BadRequest,
+    LlmAnswer,
+    LlmRequest,
+    encode_event,
+    join_text,
+    require_objects,
+    split_text,
+)
 
 
 def read_request(body: dict[str, Any]) -> LlmRequest:

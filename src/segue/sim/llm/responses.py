@@ -10,8 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from segue.sim.llm.chat import build_error as build_error
-from segue.sim.llm.script import LlmAnswer, LlmRequest
-from segue.sim.llm.wire import BadRequest, encode_event, join_text, require_objects, split_text
+from segue.sim.llm.script import (
+    BadRequest,
+    LlmAnswer,
+    LlmRequest,
+    encode_event,
+    join_text,
+    require_objects,
+    split_text,
+)
 
 
 def read_request(body: dict[str, Any]) -> LlmRequest:
@@ -50,7 +57,9 @@ def _events(answer: LlmAnswer) -> Iterator[dict[str, Any]]:
 
 def _item_events(index: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
     place = {"output_index": index, "item_id": item["id"]}
-    yield {"type": "response.output_item.added", "output_index": index, "item": _empty_item(item)}
+    nothing: dict[str, Any] = {"content": []} if item["type"] == "message" else {"arguments": ""}
+    begun = item | nothing | {"status": "in_progress"}
+    yield {"type": "response.output_item.added", "output_index": index, "item": begun}
     if item["type"] == "message":
         part = item["content"][0]
         spot = place | {"content_index": 0}
@@ -64,11 +73,6 @@ def _item_events(index: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"type": "response.function_call_arguments.delta", **place, "delta": given}
         yield {"type": "response.function_call_arguments.done", **place, "arguments": given}
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
-
-
-def _empty_item(item: dict[str, Any]) -> dict[str, Any]:
-    empty: dict[str, Any] = {"content": []} if item["type"] == "message" else {"arguments": ""}
-    return item | empty | {"status": "in_progress"}
 
 
 def _items(answer: LlmAnswer) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The script of the model simulator: which request gets which answer."""
+"""The script of the model simulator: which request gets which answer; and what all APIs have in common."""
 
 from __future__ import annotations
 
@@ -12,31 +12,27 @@ from typing import Any, Literal
 import msgspec
 
 from segue.domain.options import Options
-from segue.sim.script import Deck, check_pattern, equals, matches
+from segue.sim.script import Deck, check_pattern, equals, matches, read_block
 
 JudgeRule = dict[str, str | bool]
 """Criterion key → the regular expression that must be found, or the answer; `default` for others."""
 
-_BLOCK = r"<<<{label} (?P<code>[0-9a-f]{{16,}})>>>\n(?P<text>.*?)\n<<<end of {label} (?P=code)>>>"
 _NO_QUOTE = "(the evidence shows nothing to quote)"
 
 
 def judge(rule: JudgeRule, users: Sequence[str]) -> dict[str, Any] | None:
     """Return the verdict on the newest message that asks for one; None if there is none."""
     for text in reversed(users):
-        criteria = _block("criteria", text)
+        criteria = read_block("criteria", text)
         if criteria is not None:
-            shown = _block("diff", text) or ""
-            entries = [_entry(rule, key, shown, _block("checks", text) or "") for key in _keys(criteria)]
+            shown = read_block("diff", text) or ""
+            entries = [_entry(rule, key, shown, read_block("checks", text) or "") for key in _keys(criteria)]
             answer = {"criteria": entries, "reasoning": "The diff was searched for regular expressions."}
-            return {**answer, **_choose_action(entries)} if '"action"' in text else answer
+            if '"action"' not in text:
+                return answer
+            action = "PROCEED" if all(entry["met"] for entry in entries) else "RETRY"
+            return {**answer, "action": action, "request": "", "caveats": []}
     return None
-
-
-def _choose_action(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what should follow, for a judge that is asked for it."""
-    action = "PROCEED" if all(entry["met"] for entry in entries) else "RETRY"
-    return {"action": action, "request": "", "caveats": []}
 
 
 def _entry(rule: JudgeRule, key: str, diff: str, checks: str) -> dict[str, Any]:
@@ -68,11 +64,6 @@ def _keys(criteria: str) -> list[str]:
         if isinstance(found, dict) and "key" in found:
             keys.append(str(found["key"]))
     return keys
-
-
-def _block(label: str, text: str) -> str | None:
-    found = re.search(_BLOCK.format(label=label), text, re.DOTALL)
-    return found["text"] if found else None
 
 
 LlmApi = Literal["chat", "responses", "messages", "gemini"]
@@ -190,3 +181,47 @@ def _compose_text(entry: LlmEntry, request: LlmRequest) -> str:
     if entry.reply is None:
         return "" if entry.tool_calls else request.last
     return json.dumps(entry.reply, ensure_ascii=False)
+
+
+_PIECE = 16
+
+
+class BadRequest(Exception):
+    """The request is invalid; the text says why."""
+
+
+def require_objects(body: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return a field that must be a non-empty list of objects."""
+    value = body.get(name)
+    if not isinstance(value, list) or not value or not all(isinstance(item, dict) for item in value):
+        raise BadRequest(f"Invalid type for '{name}': expected a non-empty array of objects.")
+    return value
+
+
+def join_text(content: Any) -> str:
+    """Join the text of a message, a string or a list of parts; results of tools count as text."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    parts = []
+    for part in content:
+        if isinstance(part, dict):
+            inner = part.get("text", part.get("content", ""))
+            parts.append(join_text(inner))
+    return "\n".join(part for part in parts if part)
+
+
+def split_text(text: str) -> list[str]:
+    """Split the text into small pieces, as a model would stream it."""
+    return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
+
+
+def encode_data(data: dict[str, Any]) -> bytes:
+    """Encode an event without a name."""
+    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+
+
+def encode_event(data: dict[str, Any]) -> bytes:
+    """Encode an event that is named after its type."""
+    return f"event: {data['type']}\n".encode() + encode_data(data)

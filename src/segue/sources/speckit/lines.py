@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
 _CODE_SPAN = re.compile(r"`[^`]*`")
@@ -26,6 +27,14 @@ _STORY = re.compile(
 )
 _NUMBER = re.compile(r"[0-9]{1,3}[a-z]?(?![A-Za-z0-9])")
 _STARTS_STORY = re.compile(rf"[\W_]*(?:[0-9]+(?:\.[0-9]+)*[.)]?\s+)?(?={_STORY_WORD}{_STORY_NUMBER})")
+
+_INDEPENDENT = re.compile(
+    r"\s*(?:[-*+]\s+)?\*\*\s*(?:independent\s+test\w*|独立测试|独立測試|独立テスト|독립 테스트"
+    r"|prueba independiente|teste independente|test indépendant|unabhängiger test|test indipendente"
+    r"|независимый тест)[^*]{0,40}\*\*\s*[:：]?\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_BOLD = re.compile(r"\s*(?:[-*+]\s+)?\*\*")
 
 _LONGEST_TITLE = 80
 
@@ -97,6 +106,19 @@ def stories_in(text: str, at_start: bool = False) -> tuple[str, ...]:
         found = _STORY.search(text)
     numbers = _NUMBER.findall(found[0]) if found else []
     return tuple(dict.fromkeys(f"US{number.lstrip('0') or '0'}" for number in numbers))
+
+
+def independent_test(lines: Sequence[Line], start: int) -> str:
+    """Return the paragraph that begins at a line if it says how a story is tried out on its own."""
+    found = None if lines[start].block else _INDEPENDENT.match(lines[start].text)
+    if found is None:
+        return ""
+    told = [found[1].strip()]
+    for line in islice(lines, start + 1, None):
+        if not line.block and (not line.text.strip() or _BOLD.match(line.text) or heading(line)):
+            break
+        told.append(line.text.rstrip())
+    return "\n".join(told).strip()
 
 
 def plain(text: str) -> str:

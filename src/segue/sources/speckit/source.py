@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +16,11 @@ from segue.ports import Source, SourceRequest
 from segue.sources.plan.state import Signature, pair_key, signature
 from segue.sources.recognise import is_feature
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import criteria, fitted, sections
+from segue.sources.speckit.context import fitted, sections
 from segue.sources.speckit.find import TASKS, find_feature, project_root
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
+from segue.sources.speckit.stories import has_last_task, list_tasks, story_keys
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, parse, refusal, ticked
 from segue.system.files import exclusive, write_atomic
 
@@ -198,7 +198,7 @@ class SpecKit(Source):
             if box.status is TaskStatus.DONE:
                 self._write_mark(box, b" ")
             self._save(box.key, box.fingerprint, completion)
-        self._changes += bool(_story_keys(box, self._spec()))
+        self._changes += bool(story_keys(box, self._spec()))
 
     def _locate(self, parsed: ParsedTasks, task: Task) -> BoxTask:
         """The box of a task, by its id and the words of its line; refused if the line has changed."""
@@ -253,16 +253,9 @@ class SpecKit(Source):
     def _list(self, parsed: ParsedTasks, state: SpecState | None) -> TaskList:
         spec = self._spec()
         boxes = [_recorded(box, state) for box in parsed.tasks]
-        counts = _open_counts(boxes, spec)
-        tasks = []
-        for box in boxes:
-            story = "+".join(box.stories) or spec.primary
-            task = Task(box.key, box.title, box.text, box.status, box.line, story, section=box.section)
-            is_open = box.status is TaskStatus.PENDING
-            whole = [key for key in _story_keys(box, spec) if self._strict or (is_open and counts[key] == 1)]
-            tasks.append(replace(task, criteria=criteria(task, spec, whole)))
+        tasks = list_tasks(boxes, spec, parsed.independent_tests, self._strict)
         about_files = [*_state_notices(boxes, state), *self._spec_notices(boxes, spec)]
-        return TaskList(tuple(tasks), (*self._healed, *about_files, *parsed.notices))
+        return TaskList(tasks, (*self._healed, *about_files, *parsed.notices))
 
     def _spec_notices(self, boxes: list[BoxTask], spec: Spec) -> Iterator[Notice]:
         if not (self.folder / "spec.md").is_file():
@@ -283,11 +276,9 @@ class SpecKit(Source):
 
     def _note_last_of_story(self, box: BoxTask) -> None:
         """The criteria of a story's last open task are those of the story: the tasks must be read again."""
-        spec = self._spec()
         state = self.state()
-        counts = _open_counts((_recorded(other, state) for other in self._read().parsed.tasks), spec)
-        with_scenarios = [s for key in _story_keys(box, spec) if (s := spec.story(key)) and s.scenarios]
-        if not self._strict and any(counts[story.key] == 1 for story in with_scenarios):
+        boxes = (_recorded(other, state) for other in self._read().parsed.tasks)
+        if not self._strict and has_last_task(box, boxes, self._spec()):
             self._changes += 1
 
     def _read(self) -> _TasksReading:
@@ -335,16 +326,6 @@ def _recorded(box: BoxTask, state: SpecState | None) -> BoxTask:
     if state.has(box.key, box.fingerprint):
         return replace(box, status=TaskStatus.DONE)
     return replace(box, status=TaskStatus.SKIPPED) if state.skips(box.key, box.fingerprint) else box
-
-
-def _story_keys(box: BoxTask, spec: Spec) -> tuple[str, ...]:
-    """The stories of a task by their keys in the spec; with the old template the one of the whole spec."""
-    named = box.stories or ((spec.primary,) if spec.primary else ())
-    return tuple(dict.fromkeys(story.key if (story := spec.story(key)) else key for key in named))
-
-
-def _open_counts(boxes: Iterable[BoxTask], spec: Spec) -> Counter[str]:
-    return Counter(key for box in boxes if box.status is TaskStatus.PENDING for key in _story_keys(box, spec))
 
 
 def _state_notices(boxes: list[BoxTask], state: SpecState | None) -> Iterator[Notice]:

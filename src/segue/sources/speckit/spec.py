@@ -11,6 +11,7 @@ from segue.sources.speckit.lines import (
     Heading,
     Line,
     heading,
+    independent_test,
     list_item,
     plain,
     read_lines,
@@ -59,6 +60,8 @@ class Story:
     priority: str
     text: str
     scenarios: tuple[Criterion, ...] = ()
+    independent_test: str = ""
+    """How the story is tried out on its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,7 @@ def _stories(lines: Sequence[Line], headings: Sequence[Heading]) -> Iterator[tup
                     priority[0] if priority else "",
                     _text(section),
                     _criteria(key, found),
+                    next(filter(None, (independent_test(section, n) for n in range(len(section)))), ""),
                 ),
             )
 
@@ -170,7 +174,7 @@ def _by_number(head: Heading) -> tuple[str, ...]:
 
 
 def _criteria(key: str, texts: Sequence[str]) -> tuple[Criterion, ...]:
-    return tuple(Criterion(f"{key}/AC{number}", text) for number, text in enumerate(texts, start=1))
+    return tuple(Criterion(f"{key}/AC{number}", text, True) for number, text in enumerate(texts, start=1))
 
 
 def _primary(lines: Sequence[Line], headings: Sequence[Heading]) -> Story | None:

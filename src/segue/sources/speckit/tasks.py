@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from segue.domain.errors import SourceError
 from segue.domain.task import Notice, TaskStatus
@@ -15,6 +15,7 @@ from segue.sources.speckit.lines import (
     Heading,
     Line,
     heading,
+    independent_test,
     plain,
     read_lines,
     stories_in,
@@ -82,6 +83,8 @@ class ParsedTasks:
     tasks: tuple[BoxTask, ...]
     notices: tuple[Notice, ...] = ()
     seen: tuple[str, ...] = ()
+    independent_tests: Mapping[str, str] = field(default_factory=dict)
+    """How each story is tried out on its own, by its key."""
 
     @property
     def tick(self) -> bytes:
@@ -128,7 +131,8 @@ def parse(data: bytes, name: str = "tasks.md") -> ParsedTasks:
     seen_texts = [f"{count} {what}" for what, count in seen.items()]
     if boxes and not tasks:
         seen_texts.append(f"{len(boxes)} boxes that are no tasks")
-    return ParsedTasks(tuple(tasks), tuple(sorted(notices, key=lambda n: n.line)), tuple(seen_texts))
+    by_line = tuple(sorted(notices, key=lambda notice: notice.line))
+    return ParsedTasks(tuple(tasks), by_line, tuple(seen_texts), _independent_tests(lines))
 
 
 def ticked(data: bytes, task: BoxTask, mark: bytes) -> bytes:
@@ -167,6 +171,19 @@ def _boxes(lines: Sequence[Line]) -> Iterator[_Box]:
         elif "[" in line.text and (found := _BOX.match(line.text)):
             rest = found[3].rstrip()
             yield _Box(line, line.indent, found[2], found.start(2), rest, tuple(above), note, named(rest))
+
+
+def _independent_tests(lines: Sequence[Line]) -> dict[str, str]:
+    """Return the independent test of each story: below the heading that names it."""
+    found: dict[str, str] = {}
+    stories: tuple[str, ...] = ()
+    for index, line in enumerate(lines):
+        if head := heading(line):
+            stories = stories_in(head.text) or (() if head.level <= 2 else stories)
+        elif stories and (text := independent_test(lines, index)):
+            for story in stories:
+                found.setdefault(story, text)
+    return found
 
 
 def _sections_before(boxes: Sequence[_Box]) -> dict[int, str]:

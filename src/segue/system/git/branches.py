@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.workspace import Changes, Snapshot
+from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.objects import GITLINK
 from segue.system.git.repository import Repository
 
@@ -30,7 +30,7 @@ class LocalBranches:
             repo.tree,
             repo.commit,
         )
-        self.set_aside, self.find_commit = repo.set_aside, repo.find_commit
+        self.tree_of, self.set_aside, self.find_commit = repo.tree_of, repo.set_aside, repo.find_commit
         self.diff, self.checkout = repo.diff, repo.checkout
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:
@@ -118,13 +118,13 @@ class RemoteBranches:
         """Return a snapshot of the user's work tree, in which no agent works."""
         return await self.repo.snapshot()
 
-    async def changes(self, base: Snapshot, now: Snapshot) -> Changes:
+    async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
         """Return what differs between two commits."""
         objects = self.repo.objects()
         if base.head == now.head:
-            return Changes()
+            return WorkChanges()
         found = await objects.changes(base.head, now.head)
-        return Changes(
+        return WorkChanges(
             files=tuple(one.path for one in found),
             links=tuple(one.path for one in found if one.mode_after == GITLINK != one.mode_before),
             conflicted=await objects.conflicted(base.head, now.head),
@@ -133,6 +133,10 @@ class RemoteBranches:
     async def tree(self, now: Snapshot) -> str:
         """Return the commit that the agent pushed."""
         return now.head
+
+    async def tree_of(self, commit: str) -> str:
+        """Return the commit itself."""
+        return commit
 
     async def commit(self, message: str) -> str | None:  # noqa: ARG002 - the agent has committed
         """Do nothing: the agent has committed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,7 @@ _TIMEOUT = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PathChange:
     """How one path differs between two trees."""
 
     path: str
@@ -59,7 +60,7 @@ class Objects:
         done = await self.git("diff-tree", "-r", "-p", "--no-color", "-M", base or EMPTY_TREE, head)
         return done.out.decode("utf-8", "replace")
 
-    async def changes(self, base: str, head: str) -> tuple[Change, ...]:
+    async def changes(self, base: str, head: str) -> tuple[PathChange, ...]:
         """Return the paths that differ between two commits or trees."""
         done = await self.git("diff-tree", "-r", "-z", "--raw", "--no-renames", base or EMPTY_TREE, head)
         fields = done.out.decode("utf-8", "surrogateescape").split("\0")
@@ -88,11 +89,17 @@ class Objects:
         done = await self.git("cat-file", "blob", f"{tree or EMPTY_TREE}:{path}", codes=(0, 128))
         return done.out.decode("utf-8", "replace") if done.exit_code == 0 else None
 
-    async def git(self, *arguments: str, codes: tuple[int, ...] = (0,), stdin: bytes = b"") -> Captured:
+    async def git(
+        self,
+        *arguments: str,
+        codes: tuple[int, ...] = (0,),
+        stdin: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+    ) -> Captured:
         """Run a git command that reads objects, in a git folder made for this one call."""
         with tempfile.TemporaryDirectory(prefix="segue-git-") as folder:
             self._prepare(Path(folder))
-            environment = child_environment(extra={**_ENVIRONMENT, "GIT_DIR": folder})
+            environment = child_environment(extra={**_ENVIRONMENT, "GIT_DIR": folder, **(variables or {})})
             done = await capture(["git", *arguments], Path(folder), environment, _TIMEOUT, stdin)
         if done.exit_code not in codes:
             said = done.err.decode("utf-8", "replace").strip()[-2000:]
@@ -121,6 +128,6 @@ class Objects:
 _MARKER = ": leftover conflict marker"
 
 
-def _read_change(facts: str, path: str) -> Change:
+def _read_change(facts: str, path: str) -> PathChange:
     before, after, old, new, _ = facts.removeprefix(":").split(" ", 4)
-    return Change(path, before, after, old, new)
+    return PathChange(path, before, after, old, new)

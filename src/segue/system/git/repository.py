@@ -8,14 +8,15 @@ import hashlib
 import os
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing, WorkspaceError
-from segue.domain.workspace import Changes, Snapshot
-from segue.system.git.objects import GITLINK, Change, Objects
+from segue.domain.workspace import Snapshot, WorkChanges
+from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.process.processes import Captured, capture, child_environment
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
@@ -66,19 +67,21 @@ class Repository:
             return _parse_status(self.root, done.out)
         return await asyncio.to_thread(_parse_status, self.root, done.out)
 
-    async def changes(self, base: Snapshot, now: Snapshot) -> Changes:
+    async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
         """Return what differs between two snapshots, and what must not be committed of it."""
-        committed: tuple[Change, ...] = ()
+        committed: tuple[PathChange, ...] = ()
         if now.head and base.head != now.head:
             committed = await self.objects().changes(base.head, now.head)
         files = tuple(dict.fromkeys([*(_shown(os.fsencode(one.path)) for one in committed), *now.files]))
         links = (one.path for one in committed if one.mode_after == GITLINK != one.mode_before)
-        return Changes(files, (*now.links, *links), now.unmerged, await self._conflicted(base, now, files))
+        return WorkChanges(
+            files, (*now.links, *links), now.unmerged, await self._conflicted(base, now, files)
+        )
 
     async def _conflicted(self, base: Snapshot, now: Snapshot, files: Sequence[str]) -> tuple[str, ...]:
         """Return the files in which an agent left conflict markers; git is asked only if there are some."""
         marked = [path for path in files if _has_markers(self.root / path)]
-        if not marked:
+        if not marked or now.links:  # a repository inside this one keeps git from making a tree
             return ()
         found = await self.objects().conflicted(base.head, await self.tree(now))
         return tuple(path for path in marked if path in found)
@@ -90,14 +93,18 @@ class Repository:
     async def tree(self, now: Snapshot) -> str:  # noqa: ARG002 - the work tree is what there is now
         """Return everything that is here as a git tree: what a commit would contain."""
         index, staged = self.git_dir / "index", self.git_dir / "segue-index"
+        staged.unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            staged.unlink()
             shutil.copyfile(index, staged)
         extra = {"GIT_INDEX_FILE": str(staged)}
         await self._run("add", "--all", *self._without_own(), extra=extra)
         tree = (await self._run("write-tree", extra=extra)).out.decode().strip()
         staged.unlink(missing_ok=True)
         return tree
+
+    async def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit."""
+        return await self.objects().tree_of(commit)
 
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
@@ -156,12 +163,29 @@ class Repository:
 
     async def find_commit(self, base: str, mark: str) -> str | None:
         """Return the commit after `base` whose message contains the mark."""
+        await self._wait_for_git()
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
         done = await self._run("log", "--format=%H", "--fixed-strings", f"--grep={mark}", span)
         found = done.out.decode().split()
         return found[0] if found else None
+
+    async def _wait_for_git(self) -> None:
+        """Wait for a commit that another process began and that outlived it, in a slow hook for example."""
+        import psutil
+
+        def is_committing(process: psutil.Process) -> bool:
+            with contextlib.suppress(psutil.Error, OSError):
+                named = process.name() == "git" and "commit" in process.cmdline()
+                return named and Path(process.cwd()) == self.root
+            return False
+
+        deadline = time.monotonic() + _TIMEOUT
+        for process in filter(is_committing, psutil.process_iter()):
+            left = max(0.0, deadline - time.monotonic())
+            with contextlib.suppress(psutil.TimeoutExpired):
+                await asyncio.to_thread(process.wait, left)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""

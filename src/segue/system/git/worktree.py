@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,14 @@ from segue.system.lock import RepoLock
 _LOCK_TRIES = 50
 _LOCK_PAUSE = 0.1
 """Another run may be merging at this moment; a run that works there for hours is not waited for."""
+
+
+_MADE_AGAIN = re.compile(
+    r"(^|/)(node_modules|__pycache__|\.?venv|env|target|dist|build|out|coverage|htmlcov|vendor|\.[\w.-]*cache"
+    r"|\.(next|nuxt|tox|nox|gradle|eggs|coverage|parcel-cache|turbo|svelte-kit|idea|vscode|DS_Store)"
+    r"|[\w.-]+\.egg-info)(/|$)|\.(pyc|pyo|o|so|class|log|tmp)$"
+)
+"""Ignored files that a tool makes again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +138,19 @@ class Worktree:
         now = await found.snapshot()
         if now.dirty:
             return f"it has uncommitted changes ({_list_files(now.files)})"
+        if kept := await self._uncommittable(found):
+            return f"no commit holds {_list_files(kept)}"
         if now.head != (await self.home.git("rev-parse", f"refs/heads/{self.branch}")).strip():
             return f"it is on {now.branch or 'no branch'}, not on its own branch"
         return ""
+
+    async def _uncommittable(self, tree: Repository) -> list[str]:
+        """Return ignored files that nobody could make again: all but caches, builds and dependencies."""
+        said = await tree.git("status", "--porcelain", "-z", "--ignored=matching", "--untracked-files=all")
+        ignored = [entry[3:] for entry in said.split("\0") if entry.startswith("!! ")]
+        lost = [path for path in ignored if not _MADE_AGAIN.search(path)]
+        links = [path for path in ignored if (self.folder / path / ".git").exists()]
+        return list(dict.fromkeys([*links, *lost]))
 
     async def _merge(self, onto: str) -> str:
         """Merge into the branch the user is on; return why that failed, or an empty text."""

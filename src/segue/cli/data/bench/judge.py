@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command("judge")
-@click.option("--model", default=None, help="The model to measure (default: the configured one).")
+@click.option("--model", help="The model to measure (default: the configured one).")
 @click.option(
     "--repeat", type=click.IntRange(1), default=1, show_default=True, help="How often to judge each case."
 )
@@ -28,13 +27,8 @@ if TYPE_CHECKING:
 )
 @options("repo", "config", "json", "color")
 def judge_(
-    model: str | None,
-    repeat: int,
-    concurrency: int,
-    repo: Path | None,
-    config_file: Path | None,
-    output: Printer,
-) -> int:
+    model: str | None, repeat: int, concurrency: int, settings: CommandSettings, output: Printer
+) -> None:
     """Measure how often the configured judge detects wrong work.
 
     The judge sees small changes with a known defect, and their correct counterparts, like real tasks. Each
@@ -49,12 +43,11 @@ def judge_(
 
     from segue.domain.errors import JudgeFailed
     from segue.judges.bench.run import run_bench
-    from segue.runtime.app import App
     from segue.runtime.wiring import make_judging
     from segue.system.process.processes import Processes
 
-    app = App.load(repo, config_file, {"judge": {"model": model}})
-    judge = make_judging("llm", app, app.services(Processes())).judge
+    app = settings.load(judge={"model": model})
+    judge = make_judging(("llm",), app, app.services(Processes())).judges[0]
     assert judge is not None
     report = asyncio.run(run_bench(judge, repeat, concurrency, _progress(output)))
     if report.judged and len(report.errors) == len(report.judged):
@@ -66,7 +59,6 @@ def judge_(
         output.data({"model": app.loaded.settings.judge.model, "repeat": repeat, **_document(report)})
     else:
         _print_rates(output, report)
-    return 0
 
 
 def _progress(output: Printer) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from segue.cli.options import options
+from segue.cli.options import FOLDER, options
 from segue.cli.terminal.output import Printer
 
 PARTS = ("plan", "feature", "build", "bridge")
@@ -14,13 +14,7 @@ PARTS = ("plan", "feature", "build", "bridge")
 
 @click.command()
 @click.argument("part", type=click.Choice(["all", *PARTS]), default="all")
-@click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=None,
-    help="Where to put it (default: a new temporary folder).",
-)
+@click.option("--dir", "folder", type=FOLDER, help="Where to put it (default: a new temporary folder).")
 @options("json", "color")
 def demo(part: str, folder: Path | None, output: Printer) -> int:
     """Watch complete runs: simulated agents, real processes, real commits, real data.

@@ -19,12 +19,19 @@ _TOKEN = _CONFIG["token"]
 _KEPT = 4000
 
 
-class _CanaryItem(pytest.Item):
-    def runtest(self):
-        raise AssertionError(_TOKEN)
+def _must_fail():
+    raise AssertionError(_TOKEN)
 
-    def reportinfo(self):
-        return self.path if hasattr(self, "path") else self.fspath, 0, self.name
+
+def _make_canary(beside):
+    """A test function like the others, beside one of them, without fixtures."""
+    module = beside.getparent(pytest.Module)
+    if module is None:
+        raise LookupError("no module")
+    from _pytest.fixtures import FuncFixtureInfo
+
+    nothing = FuncFixtureInfo(argnames=(), initialnames=(), names_closure=[], name2fixturedefs={})
+    return pytest.Function.from_parent(module, name=_TOKEN, callobj=_must_fail, fixtureinfo=nothing)
 
 
 class _PytestRecorder:
@@ -33,19 +40,20 @@ class _PytestRecorder:
     def __init__(self):
         self.tests = {}
         self.canary = "absent"
-        self.ran = False
+        self.last = None
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
         result = yield
-        if isinstance(item, _CanaryItem):
+        if item.name == _TOKEN:
             return
-        self.ran = True
         report = result.get_result()
         entry = self._entry(_place(item))
         if call.when == "setup":
             entry.update(outcome="passed", name="", message="", frames=[])
         _note(entry, call, report)
+        if call.when == "call" and entry["outcome"] != "skipped":
+            self.last = item
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report):
@@ -73,15 +81,14 @@ class _PytestRecorder:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
         yield
-        items = getattr(session, "items", None)
-        if items and self.ran:
-            self.canary = self._try_canary(session, items[-1])
+        # Beside a test that ran, because others may be in a module that is skipped.
+        if self.last is not None:
+            self.canary = self._try_canary(session, self.last)
 
     def _try_canary(self, session, beside):
         try:
             session._setupstate.teardown_exact(None)
-            canary = _CanaryItem.from_parent(beside.parent, name=_TOKEN)
-            reports = runtestprotocol(canary, log=False, nextitem=None)
+            reports = runtestprotocol(_make_canary(beside), log=False, nextitem=None)
         except Exception:
             return "absent"
         for report in reports:

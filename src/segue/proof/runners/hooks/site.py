@@ -160,6 +160,19 @@ def _canary():
 
     class MustFail(unittest.TestCase):
         def test_that_must_fail(self):
+            attempts = (
+                lambda: self.assertEqual(1, 2),
+                lambda: self.assertTrue(False),
+                lambda: self.assertIn(1, []),
+                lambda: self.assertIs(1, None),
+                lambda: self.fail("x"),
+            )
+            for attempt in attempts:
+                try:
+                    attempt()
+                except self.failureException:
+                    continue
+                return
             self.assertEqual(_TOKEN, "", _TOKEN)
 
     result = unittest.TestResult()
@@ -184,5 +197,8 @@ def _run_hidden():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-sys.meta_path.insert(0, _Finder)
+if "unittest.runner" in sys.modules:
+    _watch(sys.modules["unittest.runner"])
+else:
+    sys.meta_path.insert(0, _Finder)
 _run_hidden()

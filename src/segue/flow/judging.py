@@ -1,0 +1,152 @@
+"""Asks those who judge: a service, an agent, or a panel of which all must agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.errors import Unfinished, UnusableAnswer
+from segue.domain.events import VerdictGiven
+from segue.domain.evidence import Evidence
+from segue.domain.failure import Failure, FailureKind
+from segue.domain.job import Mode
+from segue.domain.outcome import Outcome
+from segue.domain.results import JudgeOutput, LaunchInput, LaunchOutput, StepResult, read_as, to_json
+from segue.domain.role import Role
+from segue.domain.task import Task
+from segue.domain.verdict import Result, Verdict, without_secrets
+from segue.flow.context import Judging, RunContext
+from segue.flow.evidence import tree_before, undo_edits, verdict_after
+from segue.flow.launch import LaunchRequest, Series, Try
+from segue.flow.phase import Phase
+from segue.flow.state import TaskState
+from segue.ports import Judge, StepFacts
+from segue.prompts.judge import criteria_of, judge_prompt
+
+
+async def ask_judges(
+    context: RunContext, judging: Judging, state: TaskState, phase: Phase, task: Task, evidence: Evidence
+) -> JudgeOutput:
+    """Ask every judge about the criteria of a task; of several, all must agree."""
+    answers: list[tuple[str, JudgeOutput]] = []
+    for judge in judging.judges:
+        if judge is None:
+            answers.append(("agent", await _ask_agent(context, judging, state, phase, task, evidence)))
+        else:
+            answers.append((judge.name, await _ask_judge(context, judge, state, phase, task, evidence)))
+        if answers[-1][1].failure is not None:
+            return answers[-1][1]
+    if len(answers) == 1:
+        return answers[0][1]
+    verdict = agree([(name, output.verdict) for name, output in answers])
+    await context.emit(VerdictGiven.of(task.key, verdict), f"{state.folder}/{phase.name}")
+    return JudgeOutput(verdict=verdict, checks=evidence.checks)
+
+
+def agree(verdicts: list[tuple[str, Verdict]]) -> Verdict:
+    """Return what a panel concludes: a criterion is met if all say so; who disagrees is named."""
+    keys = list(dict.fromkeys(found.key for _, verdict in verdicts for found in verdict.criteria))
+    criteria = []
+    for key in keys:
+        found = [(name, one) for name, verdict in verdicts for one in verdict.criteria if one.key == key]
+        against = [(name, one) for name, one in found if not one.met]
+        said = [f"{name}: {one.evidence}" for name, one in against or found]
+        criteria.append(CriterionVerdict(key, not against, "\n".join(said)))
+    failing = [(name, verdict) for name, verdict in verdicts if verdict.result is not Result.PASS]
+    if not failing:
+        return replace(verdicts[0][1], criteria=tuple(criteria))
+    met = [criterion.met for criterion in criteria]
+    reasons = "; ".join(f"{name}: {verdict.reason}" for name, verdict in failing)
+    if len(failing) < len(verdicts):
+        agreeing = ", ".join(name for name, verdict in verdicts if verdict.result is Result.PASS)
+        reasons = f"the judges disagree ({agreeing} would pass it). {reasons}"
+    worst = failing[0][1]
+    result = Result.PARTIAL if any(met) else Result.FAIL
+    return replace(worst, result=result, reason=reasons, criteria=tuple(criteria))
+
+
+async def _ask_judge(
+    context: RunContext, judge: Judge, state: TaskState, phase: Phase, task: Task, evidence: Evidence
+) -> JudgeOutput:
+    number = state.launched[phase.name] = state.next_number(phase.name)
+    key = f"{state.folder}/{phase.name}/{number}"
+
+    async def work(_token: str) -> StepResult[JudgeOutput]:
+        verdict = without_secrets(await judge.judge(task, evidence), context.redact)
+        await context.emit(VerdictGiven.of(task.key, verdict, evidence.checks), key)
+        passed = verdict.result is Result.PASS
+        return StepResult(passed, JudgeOutput(verdict=verdict, checks=evidence.checks))
+
+    facts = StepFacts(task.key, phase.name, number, judge.name, build_phase=task.build_phase)
+    return (await context.journal.step(key, JudgeOutput, work, facts=facts)).output
+
+
+async def _ask_agent(
+    context: RunContext, judging: Judging, state: TaskState, phase: Phase, task: Task, evidence: Evidence
+) -> JudgeOutput:
+    """Let an agent look at the same evidence, in the work itself; a malformed answer is asked for again."""
+
+    async def attempt(now: Try) -> StepResult[LaunchOutput]:
+        key = f"{state.folder}/{phase.name}/{now.number}"
+        known = context.journal.recorded(key, LaunchOutput)
+        if known is not None:
+            return known
+        tree = await tree_before(context, key, state.now)
+
+        async def conclude(outcome: Outcome) -> LaunchOutput:
+            edited = await undo_edits(context, task.key, tree, outcome)
+            return edited or _read(context, judging, task, evidence, outcome)
+
+        async with context.workspace.checkout(state.head) as folder:
+            request = LaunchRequest(
+                key=key,
+                phase=phase.name,
+                attempt=now.number,
+                prompt=judge_prompt(task, evidence, diagnostics=evidence.diagnostics, complaint=now.feedback),
+                mode=Mode.ASK,
+                by=now.by,
+                workspace=folder,
+                task=task.key,
+                base=state.head,
+                build_phase=task.build_phase,
+                before=LaunchInput(tree=tree),
+            )
+            return await context.launcher.launch(request, conclude)
+
+    series = Series(
+        chain=context.agents[Role.VERIFY],
+        task=task.key,
+        phase=phase.name,
+        folder=state.folder,
+        first=state.next_number(phase.name),
+        attempts=max(context.launcher.attempts, 2),
+        retry_recorded=True,
+    )
+    state.launched[phase.name], result = await context.launcher.attempt(series, attempt)
+    return read_as(JudgeOutput, to_json(result.output))
+
+
+def _read(
+    context: RunContext, judging: Judging, task: Task, evidence: Evidence, outcome: Outcome
+) -> LaunchOutput:
+    """Turn an agent's answer into a verdict; one that cannot be used is a failure of the launch."""
+    failure = outcome.failure
+    if failure is None:
+        keys = [criterion.key for criterion in criteria_of(task)]
+        try:
+            verdict = judging.read(outcome.text, keys, evidence, evidence.diagnostics is not None)
+            return LaunchOutput(verdict=without_secrets(verdict, context.redact), checks=evidence.checks)
+        except UnusableAnswer as problem:
+            failure = Failure(FailureKind.NO_RESULT, f"The verdict cannot be used: {problem}")
+    return LaunchOutput(verdict=verdict_after(failure), failure=failure, checks=evidence.checks)
+
+
+def no_verdict(context: RunContext, state: TaskState, reason: str) -> Unfinished:
+    """Return the error for judges without a usable answer: on resume only they are asked again."""
+    task = state.task.key
+    return Unfinished(
+        f"Task {task} needs a human: no verdict: {reason}",
+        reason=f"no verdict: {reason}",
+        kept="The agent's work is kept; on resume only the judge is asked again.",
+        hint=f"Ask again: segue resume {context.journal.run.id}   Decide yourself: segue task accept {task}",
+    )

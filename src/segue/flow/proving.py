@@ -1,0 +1,89 @@
+"""From everything that was seen of a task to its proof, and whether that is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from segue.domain.proof import CheckResult, CheckState, Level, Proof
+from segue.domain.task import TaskKind
+from segue.flow.context import RunContext
+from segue.flow.state import PhaseEnd, TaskState
+
+_HIGHEST = {TaskKind.DOCS: Level.CHECKED, TaskKind.TEST_FIRST: Level.TESTED}
+"""The strongest proof that a kind of task allows, where that is less than others."""
+
+
+def prove(context: RunContext, state: TaskState) -> Proof:
+    """Return how well the task is proven."""
+    level, reasons = level_of(state.checks, judged=state.judged)
+    if state.task.kind is TaskKind.VERIFY_ONLY and not level.proven:
+        reasons.insert(0, "the task names no command that could be run to verify it")
+    again, held = _hold(context, state)
+    if again and held < again:
+        reasons.insert(0, f"{again - held} proofs of earlier tasks no longer hold")
+    elif again and level.rank >= _before_held(context).rank:
+        level = Level.HELD
+    bare = tuple(msgspec.structs.replace(check, output="", contested=()) for check in state.checks)
+    return Proof(
+        level=level,
+        reasons=tuple(reasons),
+        checks=bare,
+        tree=state.tree,
+        base=state.base.head,
+        held=(again, held) if again else None,
+    )
+
+
+def _before_held(context: RunContext) -> Level:
+    """Return the level that a task needs before it can be `held`."""
+    return Level.INDEPENDENT if context.policy.independent else Level.TESTED
+
+
+def _hold(context: RunContext, state: TaskState) -> tuple[int, int]:
+    """Return how many proofs of earlier tasks were run again now, and how many still hold."""
+    again = [check for check in state.checks if check.of]
+    ran, holding = len(again), sum(check.ok for check in again)
+    if not any(check.passed or check.proved for check in state.checks if not check.scenario):
+        return ran, holding
+    gone = {test for check in state.checks for test in (*check.failing, *check.broken)}
+    gone |= {test for check in state.checks for one in check.contested for test in one.tests}
+    earlier = [
+        {test for check in task.proof.checks if not check.scenario for test in check.proved}
+        for task in context.view.tasks.values()
+        if task.key != state.task.key and task.kind is not TaskKind.TEST_FIRST and task.proof is not None
+    ]
+    proofs = [tests for tests in earlier if tests]
+    return ran + len(proofs), holding + sum(not tests & gone for tests in proofs)
+
+
+def level_of(checks: Sequence[CheckResult], *, judged: bool) -> tuple[Level, list[str]]:
+    """Return the level that checks and judges have shown, and why it is not higher."""
+    own = [check for check in checks if not check.of]
+    reasons = list(dict.fromkeys(weakness for check in own for weakness in check.weaknesses))
+    if any(check.scenario and check.proved for check in own):
+        return Level.INDEPENDENT, reasons
+    least = Level.JUDGED if judged else Level.CHANGED
+    said = [check for check in own if check.state is not CheckState.NOTHING and not check.scenario]
+    if not said:
+        return least, ["there is nothing to check yet" if checks else "no checks ran", *reasons]
+    if all(check.noticed is False for check in said):
+        return least, ["no check exercises the change", *reasons]
+    if any(check.proved for check in said):
+        return Level.TESTED, reasons
+    return Level.CHECKED, ["no test failed before and passes now", *reasons]
+
+
+def is_enough(context: RunContext, state: TaskState, proof: Proof) -> PhaseEnd:
+    """Return whether a proof reaches the level that is required."""
+    required = context.policy.require
+    if required is None:
+        return PhaseEnd(True)
+    # There is nothing to hold before the first proof.
+    aim = _before_held(context) if required is Level.HELD and proof.held is None else required
+    wanted = min(aim, _HIGHEST.get(state.task.kind, aim), key=lambda level: level.rank)
+    if proof.level.rank >= wanted.rank:
+        return PhaseEnd(True)
+    why = f": {proof.reasons[0]}" if proof.reasons else ""
+    return PhaseEnd(False, f"its proof is `{proof.level}`, but `{required}` is required{why}")

@@ -1,0 +1,123 @@
+"""The ratchet: what earlier tasks have proven must stay true.
+
+Tests of earlier tasks run with every check. Scenarios, and the commands of tasks that only verify, are run
+again when a task changes files that their own task changed, and all of them at the end of a story, of a build
+phase and of the run.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from segue.domain.kinds.commands import commands_in
+from segue.domain.kinds.recognise import with_kind
+from segue.domain.proof import CheckResult
+from segue.domain.results import LaunchOutput, read_as
+from segue.domain.scenario import Scenario
+from segue.domain.task import Task, TaskKind, TaskStatus
+from segue.flow.context import RunContext
+from segue.flow.scenarios import scenarios_of
+from segue.flow.state import TaskState
+
+_MOST_AT_ONCE = 3
+"""How many are run again after one task; the others wait for the end of the story, phase or run."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierProof:
+    """Something that an earlier task has shown and that can be run again."""
+
+    task: str
+    command: str
+    scenario: Scenario | None = None
+    argv: tuple[str, ...] = ()
+
+
+def proofs_to_run(context: RunContext, state: TaskState) -> tuple[EarlierProof, ...]:
+    """Return what is to be run again now: the latest first."""
+    earlier = list(_earlier_proofs(context, state.task))
+    if not earlier or _is_checkpoint(context, state.task):
+        return tuple(earlier)
+    touched = _footprint(context, state.task.key)
+    near = [proof for proof in earlier if touched & _footprint(context, proof.task)]
+    return tuple(near[:_MOST_AT_ONCE])
+
+
+async def run_again(context: RunContext, state: TaskState, proof: EarlierProof, tree: str) -> CheckResult:
+    """Run the proof of an earlier task on the work as it is now."""
+    checking = context.checking
+    if proof.scenario is not None:
+        assert checking.run_scenario is not None
+        result = await checking.run_scenario(proof.scenario, None, tree)
+    else:
+        result = await checking.run(proof.argv, state.base.head, tree, kind=TaskKind.VERIFY_ONLY)
+    reason = "" if result.ok else f"This breaks Task {proof.task}. {result.reason}".strip()
+    return msgspec.structs.replace(result, of=proof.task, reason=reason, proved=(), idle=())
+
+
+def name_broken_tasks(context: RunContext, state: TaskState, result: CheckResult) -> CheckResult:
+    """Say which earlier tasks a failed check breaks, by the tests that proved them."""
+    if result.ok or not result.broken:
+        return result
+    broken = set(result.broken)
+    keys = [
+        key
+        for key, task in context.view.tasks.items()
+        if key != state.task.key and task.proof is not None
+        if any(broken & set(check.proved) for check in task.proof.checks)
+    ]
+    if not keys:
+        return result
+    words = f"Task {keys[0]}" if len(keys) == 1 else f"Tasks {', '.join(keys)}"
+    return msgspec.structs.replace(result, reason=f"This breaks {words}. {result.reason}".strip())
+
+
+def _earlier_proofs(context: RunContext, task: Task) -> Iterator[EarlierProof]:
+    """Yield what the tasks have shown that are done, the latest first, each thing once."""
+    own = {one.command for one in scenarios_of(context, task)}
+    own |= {shlex.join(argv) for argv in context.checking.commands}
+    for other in _done_tasks(context, task):
+        for proof in _proofs_of(context, other):
+            if proof.command not in own:
+                own.add(proof.command)
+                yield proof
+
+
+def _done_tasks(context: RunContext, task: Task) -> list[Task]:
+    known = context.view.tasks
+    done = {key for key, one in known.items() if one.state == "done" and one.proof is not None}
+    if not done - {task.key}:
+        return []
+    listed = [one for one in context.source.tasks().tasks if one.key in done and one.key != task.key]
+    return [with_kind(one, context.policy.kinds) for one in reversed(listed)]
+
+
+def _proofs_of(context: RunContext, task: Task) -> Iterator[EarlierProof]:
+    for scenario in scenarios_of(context, task):
+        yield EarlierProof(task.key, scenario.command, scenario)
+    if task.kind is TaskKind.VERIFY_ONLY:
+        for argv in commands_in(task.text):
+            yield EarlierProof(task.key, shlex.join(argv), argv=argv)
+
+
+def _is_checkpoint(context: RunContext, task: Task) -> bool:
+    """Return whether a story, a build phase or the run ends with this task."""
+    tasks = context.source.tasks().tasks
+    keys = [one.key for one in tasks]
+    later = tasks[keys.index(task.key) + 1 :] if task.key in keys else ()
+    following = next((one for one in later if one.status is TaskStatus.PENDING), None)
+    here = (task.story, task.build_phase)
+    return following is None or (following.story, following.build_phase) != here
+
+
+def _footprint(context: RunContext, key: str) -> set[str]:
+    """Return the files that the launches of a task changed."""
+    found: set[str] = set()
+    for step in context.journal.steps(f"task/{key}/"):
+        if step.agent is not None and step.output and "files" in step.output:
+            found.update(read_as(LaunchOutput, step.output).files)
+    return found

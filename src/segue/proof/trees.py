@@ -1,0 +1,67 @@
+"""List the files of a tree, and write trees to folders, from git's objects alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from segue.system.git.objects import GITLINK, Objects
+
+_LINK = "120000"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One file of a tree."""
+
+    mode: str
+    id: str
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link."""
+        return self.mode == _LINK
+
+
+async def list_tree(objects: Objects, tree: str) -> dict[str, TreeEntry]:
+    """Return the files of a commit or tree, without gitlinks; an empty name stands for no files."""
+    if not tree:
+        return {}
+    done = await objects.git("ls-tree", "-r", "-z", "--full-tree", tree)
+    found = {}
+    for line in done.out.split(b"\0"):
+        facts, _, path = line.partition(b"\t")
+        if path:
+            mode, _, ident = facts.decode().split(" ")
+            if mode != GITLINK:
+                found[path.decode("utf-8", "surrogateescape")] = TreeEntry(mode, ident)
+    return found
+
+
+async def read_entry(objects: Objects, entry: TreeEntry) -> bytes:
+    """Return the content of a file."""
+    return (await objects.git("cat-file", "blob", entry.id)).out
+
+
+async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder: Path) -> None:
+    """Write files to a new folder; no filter and no hook of the repository has a say."""
+    folder.mkdir(parents=True)
+    if not entries:
+        return
+    index = folder.with_name(f"{folder.name}.index")
+    variables = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)}
+    lines = b"".join(
+        f"{entry.mode} {entry.id} 0\t{path}".encode("utf-8", "surrogateescape") + b"\0"
+        for path, entry in entries.items()
+    )
+    await objects.git("update-index", "-z", "--index-info", stdin=lines, variables=variables)
+    prefix = f"--prefix={folder}/"
+    await objects.git("checkout-index", "--all", "--force", "--quiet", prefix, variables=variables)
+    index.unlink()
+
+
+def common_dir(git_dir: Path) -> Path:
+    """Return the git folder that a work tree shares with the others."""
+    pointer = git_dir / "commondir"
+    return (git_dir / pointer.read_text().strip()).resolve() if pointer.exists() else git_dir.resolve()

@@ -1,0 +1,223 @@
+"""Builds proof cards from the events of a run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.events import (
+    CheckRun,
+    Event,
+    PlanRevised,
+    Recorded,
+    Reviewed,
+    StepStarted,
+    Tampered,
+    TaskEnded,
+    VerdictGiven,
+)
+from segue.domain.finding import Finding
+from segue.domain.proof import CheckResult, Level, Proof, Tampering
+from segue.domain.results import ReviewOutput, read_as
+from segue.domain.run import Run
+from segue.domain.task import Task
+from segue.flow.phases import PHASES
+from segue.ports import Store
+from segue.prompts.judge import criteria_of
+from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
+from segue.view.levels import MEANINGS
+from segue.view.load import load_view
+from segue.view.run import TaskView
+
+_KINDS: tuple[type[Event], ...] = (
+    *(StepStarted, VerdictGiven, CheckRun, Tampered, Reviewed, TaskEnded, PlanRevised),
+)
+_CHECK = "check: "
+"""What the key of a criterion starts with when it is a command and not a sentence."""
+_CONTESTED = "contested"
+"""The key of the question whether the task asked for changed tests."""
+_REVIEW = "SELECT output FROM orchestrator_steps WHERE run_id = ? AND key = ? ORDER BY gen DESC LIMIT 1"
+_UNDECIDED = {
+    "pending": "It has not begun.",
+    "running": "It is being worked on.",
+    "parked": "It waits for a usage limit to end.",
+    "replanned": "A new plan has replaced it.",
+}
+_NOT_RECORDED = "No proof was recorded."
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """What was observed about one task, as far as it still counts."""
+
+    agents: dict[str, None] = field(default_factory=dict)
+    criteria: tuple[CriterionVerdict, ...] = ()
+    judge: str = ""
+    voters: dict[str, None] = field(default_factory=dict)
+    """Who judged: a panel's conclusion names nobody."""
+    contest: tuple[str, bool] | None = None
+    """Who decided about contested files, and whether the task asked for the change."""
+    checks: dict[str, CheckResult] = field(default_factory=dict)
+    """The last round of checks, by command."""
+    checked: str | None = None
+    """The step of that round."""
+    tampering: list[Tampering] = field(default_factory=list)
+    review: str | None = None
+    """The step of the last review."""
+    proof: Proof | None = None
+    """That of its end, also when it is not done."""
+
+
+def build_cards(
+    store: Store, run: Run, tasks: Sequence[Task] = (), keys: Collection[str] | None = None
+) -> list[ProofCard]:
+    """Build the cards of a run's tasks, or of some; `tasks` are those of the source, for the criteria."""
+    events = list(store.events(run.id, kinds=_KINDS))
+    view, known = load_view(store, run), _gather(events)
+    sentences = _read_sentences(events, tasks)
+    return [
+        _build_card(store, run, task, known[task.key], sentences.get(task.key, {}))
+        for task in view.tasks.values()
+        if keys is None or task.key in keys
+    ]
+
+
+def _gather(events: Sequence[Recorded]) -> Mapping[str, _Evidence]:
+    """Sort what was observed by task."""
+    found: defaultdict[str, _Evidence] = defaultdict(_Evidence)
+    names: dict[str | None, str] = {}
+    for recorded in events:
+        event = recorded.event
+        if isinstance(event, StepStarted):
+            names[recorded.step] = " ".join(filter(None, (event.agent, event.model)))
+        task = getattr(event, "task", None)
+        if task:
+            _take(found[task], event, recorded.step, names.get(recorded.step, ""))
+    return found
+
+
+def _take(known: _Evidence, event: Event, step: str | None, who: str) -> None:
+    match event:
+        case StepStarted(phase=phase) if who and phase in PHASES and PHASES[phase].edits:
+            known.agents[who] = None
+        case VerdictGiven(criteria=criteria):
+            judged = tuple(one for one in criteria if not one.key.startswith(_CHECK))
+            if judged and judged[0].key == _CONTESTED:
+                known.contest = who, judged[0].met
+            elif judged:
+                known.voters.update({who: None} if who else {})
+                known.criteria, known.judge = judged, who or ", ".join(known.voters)
+        case CheckRun():
+            if step != known.checked:
+                known.checks, known.checked = {}, step
+            known.checks[event.command] = _read_check(event)
+        case Tampered(findings=findings):
+            known.tampering += findings
+        case Reviewed():
+            known.review = step
+        case TaskEnded(proof=proof):
+            known.proof = proof
+
+
+def _read_check(event: CheckRun) -> CheckResult:
+    return event.result or CheckResult(event.command, event.exit_code, "")
+
+
+def _read_sentences(events: Sequence[Recorded], tasks: Sequence[Task]) -> dict[str, dict[str, str]]:
+    """Return the sentences of the criteria by task and key: as planned, then as the source has them."""
+    planned = [task for one in events if isinstance(one.event, PlanRevised) for task in one.event.new]
+    return {task.key: {one.key: one.text for one in criteria_of(task)} for task in (*planned, *tasks)}
+
+
+def _build_card(
+    store: Store, run: Run, task: TaskView, known: _Evidence, sentences: Mapping[str, str]
+) -> ProofCard:
+    proof, end = task.proof, known.proof
+    shown = proof or end
+    decided_by = tuple(_who_decided(task, known))
+    person = proof.by if proof and proof.level is Level.ACCEPTED else ""
+    decided = (person, True) if person else known.contest or ("", None)
+    cards = tuple(CheckCard.of(check, *decided) for check in _list_checks(known))
+    criteria = tuple(
+        CriterionCard(one.key, sentences.get(one.key, ""), one.met, one.evidence) for one in known.criteria
+    )
+    findings = _read_findings(store, run, known.review) if task.remaining else ()
+    return ProofCard(
+        run=run.id,
+        **{name: getattr(task, name) for name in ("title", "state", "kind", "commit", "branch", "attempts")},
+        task=task.key,
+        level=proof.level if proof else None,
+        proof=proof.words if proof else None,
+        conclusion=task.conclusion,
+        meaning=MEANINGS[proof.level] if proof else _NOT_RECORDED if task.state == "done" else "",
+        missing=() if task.state == "done" else tuple(_name_missing(task, criteria, cards)),
+        reasons=shown.reasons if shown else (),
+        decided_by=decided_by,
+        judge=known.judge,
+        criteria=criteria,
+        checks=cards,
+        tampering=tuple(known.tampering),
+        open_findings=task.remaining,
+        findings=findings,
+        mutants=shown.mutants if shown else None,
+        held=shown.held if shown else None,
+        base=shown.base if shown else "",
+        tree=shown.tree if shown else "",
+        agents=tuple(known.agents),
+        seconds=None if task.started is None else task.work_ms / 1000,
+        tokens=task.usage.tokens,
+        cost_usd=task.usage.cost_usd,
+    )
+
+
+def _list_checks(known: _Evidence) -> Iterator[CheckResult]:
+    """Yield the checks of the proof, or the last round; the proof leaves out what was contested."""
+    if known.proof is None or not known.proof.checks:
+        yield from known.checks.values()
+        return
+    for check in known.proof.checks:
+        seen = known.checks.get(check.command, check)
+        yield msgspec.structs.replace(check, contested=check.contested or seen.contested)
+
+
+def _who_decided(task: TaskView, known: _Evidence) -> Iterator[str]:
+    """Name a person who decided, or else what did: the checks and the judge."""
+    if task.proof and task.proof.level is Level.ACCEPTED:
+        yield task.proof.by or "a person"
+    elif task.proof and task.proof.level is not Level.CHANGED:
+        if task.proof.level.proven:
+            yield "checks"
+        if known.criteria:
+            yield f"judge {known.judge}".strip()
+
+
+def _name_missing(
+    task: TaskView, criteria: Sequence[CriterionCard], checks: Sequence[CheckCard]
+) -> Iterator[str]:
+    """Say why a task is not done, the most general reason first."""
+    yield (
+        task.reason
+        if task.state in ("needs_human", "skipped", "stopped") and task.reason
+        else (_UNDECIDED.get(task.state, "It was interrupted."))
+    )
+    for criterion in criteria:
+        if not criterion.met:
+            yield f"Criterion {criterion.key} is not met: {criterion.text or criterion.quote}"
+    for check in checks:
+        if not check.ok:
+            yield f"Check {check.command}: {check.state}" + (f": {check.reason}" if check.reason else "")
+    if task.remaining:
+        yield f"{task.remaining} review finding{'' if task.remaining == 1 else 's'} open"
+
+
+def _read_findings(store: Store, run: Run, step: str | None) -> tuple[Finding, ...]:
+    """Return what the last review reported."""
+    rows = store.query(_REVIEW, [run.id, step]) if step else []
+    try:
+        return read_as(ReviewOutput, rows[0]["output"]).findings if rows else ()
+    except msgspec.ValidationError:  # of another version
+        return ()

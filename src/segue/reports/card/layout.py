@@ -1,0 +1,183 @@
+"""What a proof card says, in order: facts and sections that every rendering shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from segue.domain.finding import Finding
+from segue.domain.plain import clean
+from segue.domain.proof import CheckState, Tampering
+from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
+from segue.view.amounts import format_duration, format_quantity
+
+_LISTED = 10
+"""Tests, files or sentences of one list; the JSON has all."""
+_SIGNS = {
+    CheckState.PASSED: "✓",
+    CheckState.NOTHING: "·",
+    CheckState.CONTESTED: "?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CardItem:
+    """One line of a section, with what belongs to it."""
+
+    sign: str
+    text: str
+    notes: tuple[str, ...] = ()
+    quote: str = ""
+    """Words of the evidence, with their lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardSection:
+    """Items under a heading."""
+
+    title: str
+    items: tuple[CardItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CardLayout:
+    """A card as it is shown."""
+
+    title: str
+    conclusion: str
+    proven: bool
+    facts: tuple[tuple[str, str], ...]
+    sections: tuple[CardSection, ...]
+
+
+def lay_out(card: ProofCard) -> CardLayout:
+    """Arrange a card for people."""
+    sections = (
+        CardSection("Missing", tuple(CardItem("✗", text) for text in card.missing)),
+        CardSection("Not stronger because", tuple(CardItem("-", text) for text in card.reasons[:_LISTED])),
+        CardSection("Criteria", tuple(map(_show_criterion, card.criteria))),
+        CardSection("Checks", tuple(map(_show_check, card.checks))),
+        CardSection("Tampering", tuple(map(_show_tampering, card.tampering))),
+        CardSection("Open review findings", tuple(_show_findings(card))),
+        CardSection("Supporting evidence", tuple(CardItem("-", text) for text in _support(card))),
+    )
+    proven = card.level is not None and card.level.proven
+    shown = card.conclusion or card.state.replace("_", " ")
+    filled = tuple(section for section in sections if section.items)
+    return CardLayout(f"Task {card.task}: {card.title}", shown, proven, tuple(_list_facts(card)), filled)
+
+
+def quote_lines(quote: str, most: int) -> list[str]:
+    """Return the lines of a quote with their indentation, safe to show, of at most so many characters."""
+    cut = clean(quote[:most]).expandtabs(4).strip("\n") + ("…" if len(quote) > most else "")
+    return [line.rstrip() for line in cut.splitlines()]
+
+
+def _list_facts(card: ProofCard) -> Iterator[tuple[str, str]]:
+    """Yield what is known about the task in short: kind, level, who decided, who worked, at what cost."""
+    if card.kind is not None:
+        yield "kind", card.kind
+    if card.level is not None:
+        yield "level", f"{card.proof}: {card.meaning}"
+    elif card.meaning:
+        yield "level", card.meaning
+    if card.state == "done":
+        yield "decided by", " and ".join(card.decided_by) or "nobody"
+    else:
+        yield "state", card.state.replace("_", " ")
+    if card.agents:
+        yield "agent", ", ".join(card.agents)
+    yield "used", ", ".join(_list_usage(card)) or "nothing"
+    if card.commit:
+        yield "commit", card.commit
+    if card.branch:
+        yield "branch", card.branch
+    if card.tree:
+        yield "checked tree", card.tree + (f", compared with commit {card.base}" if card.base else "")
+
+
+def _list_usage(card: ProofCard) -> Iterator[str]:
+    if card.attempts:
+        yield _count(card.attempts, "attempt")
+    if card.seconds is not None:
+        yield format_duration(card.seconds)
+    if card.tokens:
+        yield f"{card.tokens:,} tokens"
+    if card.cost_usd is not None:
+        yield format_quantity(card.cost_usd, "cost_usd")
+
+
+def _show_criterion(one: CriterionCard) -> CardItem:
+    text = f"{one.key}: {one.text}" if one.text else one.key
+    return CardItem("✓" if one.met else "✗", text, quote=one.quote)
+
+
+def _show_check(check: CheckCard) -> CardItem:
+    known = [str(check.state)]
+    if check.runner:
+        known.append(f"{check.runner} reports {_count(check.passed, 'test')} passed")
+    elif check.exit_code is not None:
+        known.append(f"exit code {check.exit_code}")
+    notes = filter(None, [check.reason, *_describe_tests(check), f"seal: {check.seal}", *check.weaknesses])
+    contested = map(_describe_contested, check.contested)
+    sign = _SIGNS.get(check.state, "✗")
+    return CardItem(sign, f"{check.command}: {', '.join(known)}", (*notes, *contested))
+
+
+def _describe_tests(check: CheckCard) -> Iterator[str]:
+    """Yield what the tests show, with the names of those that matter."""
+    named = (
+        ("proved by", check.proved),
+        ("no longer pass", check.broken),
+        ("fail", tuple(test for test in check.failing if test not in check.broken)),
+        ("pass without the change", check.idle),
+        ("control files changed", check.changed),
+    )
+    for words, names in named:
+        if names:
+            yield f"{words}: {_enumerate(names)}"
+    if check.noticed is not None:
+        yield "sabotage of the change was " + ("noticed" if check.noticed else "not noticed")
+
+
+def _describe_contested(one: ContestedCard) -> str:
+    tests = f" ({_enumerate(one.tests)})" if one.tests else ""
+    if not one.decided_by:
+        return f"contested: {one.path}{tests}; nobody has decided yet"
+    asked = "the task asked for it" if one.asked_for else "the task did not ask for it"
+    return f"contested: {one.path}{tests}; {one.decided_by} decided: {asked}"
+
+
+def _show_tampering(found: Tampering) -> CardItem:
+    where = f" ({found.path})" if found.path else ""
+    return CardItem("!", f"{found.subject}{where}: {found.text}")
+
+
+def _show_findings(card: ProofCard) -> Iterator[CardItem]:
+    for found in card.findings[:_LISTED]:
+        yield CardItem("-", f"{found.severity} {_locate(found)} {found.rule}: {found.message}")
+    more = card.open_findings - min(len(card.findings), _LISTED)
+    if more > 0:
+        yield CardItem("-", f"{_count(more, 'finding')}{' more' if card.findings else ''}")
+
+
+def _locate(found: Finding) -> str:
+    return found.file if found.line is None else f"{found.file}:{found.line}"
+
+
+def _support(card: ProofCard) -> Iterator[str]:
+    if card.mutants is not None:
+        made, noticed = card.mutants
+        yield f"Mutants of the changed lines: the tests noticed {noticed} of {made}."
+    if card.held is not None:
+        tried, hold = card.held
+        yield f"Proofs of earlier tasks, run again: {hold} of {tried} still hold."
+
+
+def _enumerate(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"

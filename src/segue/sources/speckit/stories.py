@@ -1,0 +1,63 @@
+"""Which tasks belong to a user story, and the task that a story ends with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from segue.domain.task import Task, TaskStatus
+from segue.sources.speckit.context import criteria
+from segue.sources.speckit.spec import Spec
+from segue.sources.speckit.tasks import BoxTask
+
+
+def story_keys(box: BoxTask, spec: Spec) -> tuple[str, ...]:
+    """Return the stories of a task by their keys in the spec; in the old template the spec is one story."""
+    named = box.stories or ((spec.primary,) if spec.primary else ())
+    return tuple(dict.fromkeys(story.key if (story := spec.story(key)) else key for key in named))
+
+
+def open_counts(boxes: Iterable[BoxTask], spec: Spec) -> Counter[str]:
+    """Return how many tasks of each story are still to be done."""
+    return Counter(key for box in boxes if box.status is TaskStatus.PENDING for key in story_keys(box, spec))
+
+
+def has_last_task(box: BoxTask, boxes: Iterable[BoxTask], spec: Spec) -> bool:
+    """Return whether a story of this task has one open task left."""
+    counts = open_counts(boxes, spec)
+    return any(counts[key] == 1 for key in story_keys(box, spec) if spec.story(key))
+
+
+def list_tasks(
+    boxes: Sequence[BoxTask], spec: Spec, told: Mapping[str, str], strict: bool
+) -> tuple[Task, ...]:
+    """Return the tasks with their criteria; those of a story are at its last open task, or at all if strict.
+
+    `told` are the independent tests of stories in tasks.md; they come before those in spec.md.
+    """
+    counts = open_counts(boxes, spec)
+    members: dict[str, list[str]] = {}
+    for box in boxes:
+        if box.status in (TaskStatus.PENDING, TaskStatus.DONE):
+            for key in story_keys(box, spec):
+                members.setdefault(key, []).append(box.key)
+    order = {box.key: place for place, box in enumerate(boxes)}
+    tasks = []
+    for box in boxes:
+        is_open = box.status is TaskStatus.PENDING
+        ending = [key for key in story_keys(box, spec) if strict or (is_open and counts[key] == 1)]
+        named = "+".join(box.stories) or spec.primary
+        task = Task(box.key, box.title, box.text, box.status, box.line, named, section=box.section)
+        whole = [story for key in ending if (story := spec.story(key))]
+        keys = {key for story in whole for key in members.get(story.key, ())}
+        tests = [told.get(story.key) or story.independent_test for story in whole]
+        tasks.append(
+            replace(
+                task,
+                criteria=criteria(task, spec, ending),
+                story_tasks=tuple(sorted(keys, key=order.__getitem__)),
+                independent_test="\n\n".join(filter(None, tests)),
+            )
+        )
+    return tuple(tasks)

@@ -1,0 +1,168 @@
+"""What a task ends with: its proof, what is required of it, and effects that are repeated alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.errors import NeedsHuman, Unfinished
+from segue.domain.events import TaskEnded
+from segue.domain.job import Job
+from segue.domain.outcome import Outcome
+from segue.domain.proof import CheckResult, CheckState, Level
+from segue.domain.task import TaskKind
+from segue.domain.verdict import Action, Result, Verdict
+from segue.flow.context import Policy
+from segue.flow.judging import agree
+from segue.flow.proving import level_of
+from tests.flow.loop import FunctionAgent, ListSource, Loop, edit
+
+
+def loop(tmp_path: Path, *keys: str, **more: object) -> Loop:
+    agent = FunctionAgent("function", edit())
+    return Loop(tmp_path, ListSource(*(keys or ("1",))), [agent], **more)  # type: ignore[arg-type]
+
+
+def proofs(run: Loop) -> list[Level | None]:
+    ends = [one.event for one in run.events if isinstance(one.event, TaskEnded)]
+    return [end.proof.level if end.proof else None for end in ends]
+
+
+def test_without_any_verification_a_task_is_changed_and_no_more(tmp_path: Path) -> None:
+    run = loop(tmp_path)
+    run.session()
+    assert proofs(run) == [Level.CHANGED]
+
+
+def test_a_check_that_passes_takes_it_further(tmp_path: Path) -> None:
+    run = loop(tmp_path, checks=(("test", "-f", "work.txt"),))
+    run.session()
+    assert proofs(run) == [Level.CHECKED]
+
+
+def test_a_level_that_is_required_and_not_reached_needs_a_human(tmp_path: Path) -> None:
+    run = loop(tmp_path, policy=Policy(require=Level.TESTED), checks=(("true",),))
+    with pytest.raises(NeedsHuman, match="`checked`, but `tested` is required"):
+        run.session()
+    assert proofs(run) == [None]
+
+
+def test_a_task_for_people_is_left_to_them_and_the_run_goes_on(tmp_path: Path) -> None:
+    run = loop(tmp_path, "1", "2", "3")
+    run.source.found["2"] = replace(run.source.found["2"], kind=TaskKind.HUMAN)
+    with pytest.raises(NeedsHuman, match="Task 2 needs a human"):
+        run.session()
+    assert [job.labels["task"] for job in run.agents[0].jobs] == ["1", "3"]
+
+
+def test_a_task_that_only_verifies_runs_what_it_names_and_needs_no_change(tmp_path: Path) -> None:
+    run = Loop(tmp_path, ListSource("1"), [FunctionAgent("idle", lambda _job: Outcome("All fine."))])
+    text = "Run `ls .git` and look at the result."
+    run.source.found["1"] = replace(run.source.found["1"], text=text, kind=TaskKind.VERIFY_ONLY)
+    run.session()
+    assert proofs(run) == [Level.CHECKED]
+    run = Loop(tmp_path / "other", ListSource("1"), [FunctionAgent("idle", lambda _job: Outcome("Fine."))])
+    run.source.found["1"] = replace(
+        run.source.found["1"], text=text.replace(".git", "missing"), kind=TaskKind.VERIFY_ONLY
+    )
+    with pytest.raises(NeedsHuman, match="checks failed"):
+        run.session()
+
+
+def test_a_refused_commit_is_made_again_without_the_agent(tmp_path: Path) -> None:
+    run = loop(tmp_path)
+    hook = run.repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(Unfinished, match="git commit failed"):
+        run.session()
+    assert run.view.tasks["1"].state == "needs_human"
+    hook.unlink()
+    run.session()
+    assert len(run.agents[0].jobs) == 1
+    assert run.git("show", "HEAD:work.txt") == "1"
+
+
+def test_what_a_hook_changes_is_checked_again(tmp_path: Path) -> None:
+    """What is committed is what was checked."""
+    run = loop(tmp_path, checks=(("test", "!", "-f", "broken"),))
+    hook = run.repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\ntouch broken\ngit add broken\n")
+    hook.chmod(0o755)
+    with pytest.raises(NeedsHuman, match="checks failed"):
+        run.session()
+
+
+def test_an_agent_whose_verdict_cannot_be_used_is_asked_again_alone(tmp_path: Path) -> None:
+    from segue.domain.role import Role
+    from segue.judges.verdict import read_verdict
+
+    answers = ["nonsense", "nonsense", "nonsense"]
+
+    def judge(job: Job) -> Outcome:
+        return Outcome(answers.pop(0) if answers else _praise(job))
+
+    judging = FunctionAgent("judge", judge)
+    run = loop(tmp_path, phases=("execute", "check", "verify"), roles={Role.VERIFY: [judging]})
+    run.agent_judge = read_verdict
+    with pytest.raises(Unfinished, match="no verdict"):
+        run.session()
+    asked = len(judging.jobs)
+    run.session()
+    assert len(run.agents[0].jobs) == 1
+    assert len(judging.jobs) > asked
+    assert proofs(run)[-1] is Level.JUDGED
+
+
+def _praise(job: Job) -> str:
+    del job
+    return '{"criteria": [{"key": "task", "met": true, "evidence": "+++ b/work.txt"}], "reasoning": "fine"}'
+
+
+PASSED = CheckResult("pytest", 0, "", CheckState.PASSED)
+checks = st.lists(
+    st.builds(
+        CheckResult,
+        st.just("pytest"),
+        st.just(0),
+        st.just(""),
+        st.sampled_from([CheckState.PASSED, CheckState.NOTHING]),
+        proved=st.sampled_from([(), ("a",)]),
+        noticed=st.sampled_from([None, True, False]),
+    ),
+    max_size=3,
+)
+
+
+@given(checks, st.booleans())
+def test_levels_say_no_more_than_was_seen(found: list[CheckResult], judged: bool) -> None:
+    level, _ = level_of(found, judged=judged)
+    ran = [one for one in found if one.state is CheckState.PASSED]
+    if level.proven:
+        assert any(one.noticed is not False for one in ran)
+    if level is Level.TESTED:
+        assert any(one.proved for one in ran)
+    if level is Level.JUDGED:
+        assert judged
+    more, _ = level_of([*found, PASSED], judged=judged)
+    assert more.rank >= level.rank, "another check that passes takes nothing away"
+
+
+def verdict(*met: bool) -> Verdict:
+    criteria = tuple(CriterionVerdict(str(number), one, "quote") for number, one in enumerate(met))
+    result = Result.PASS if all(met) else Result.PARTIAL if any(met) else Result.FAIL
+    return Verdict(result, Action.PROCEED if all(met) else Action.RETRY, "reason", criteria)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=2, max_size=2), min_size=2, max_size=4))
+def test_a_panel_passes_what_all_of_it_passes(votes: list[list[bool]]) -> None:
+    said = agree([(f"judge {number}", verdict(*vote)) for number, vote in enumerate(votes)])
+    assert (said.result is Result.PASS) == all(all(vote) for vote in votes)
+    assert [one.met for one in said.criteria] == [all(column) for column in zip(*votes, strict=True)]
+    if said.result is not Result.PASS and any(all(vote) for vote in votes):
+        assert "disagree" in said.reason

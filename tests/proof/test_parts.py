@@ -1,0 +1,282 @@
+"""The parts of sealed checks: kinds of paths, merged files, sabotage, JUnit, swapping in place."""
+
+from __future__ import annotations
+
+import ast
+import json
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.domain.proof import CheckState, Seal
+from segue.proof.bubblewrap import seal_strength
+from segue.proof.merge import merge_control
+from segue.proof.named import named_files, parts_of
+from segue.proof.options import SealOptions
+from segue.proof.paths import Classifier, PathKind, matches_any
+from segue.proof.report import Reason, TestOutcome, explain
+from segue.proof.runners import Stage
+from segue.proof.runners.junit import read_junit
+from segue.proof.sabotage import break_python, sabotage
+from segue.proof.swap import restore, swap
+from tests.proof.projects import UNITTEST, Checkout, Files
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("tests/helpers.py", PathKind.TEST),
+        ("src/app.test.ts", PathKind.TEST),
+        ("pkg/store_test.go", PathKind.TEST),
+        ("tests/conftest.py", PathKind.CONTROL),
+        ("Makefile", PathKind.CONTROL),
+        ("a/b/pytest.ini", PathKind.CONTROL),
+        ("x.egg-info/entry_points.txt", PathKind.CONTROL),
+        ("a/node_modules/x/package.json", PathKind.CONTROL),
+        ("pyproject.toml", PathKind.MERGED),
+        ("web/package.json", PathKind.MERGED),
+        ("src/latest.py", PathKind.CODE),
+        ("src/contest/app.py", PathKind.CODE),
+        ("json.py", PathKind.SHADOW),
+        ("src/pytest/__init__.py", PathKind.SHADOW),
+        ("app/json.py", PathKind.CODE),
+        ("docs/json", PathKind.CODE),
+        ("ci/run.txt", PathKind.CONTROL),
+    ],
+)
+def test_paths_are_told_apart(path: str, kind: PathKind) -> None:
+    assert Classifier(control=("ci/**",)).kind(path, new=True) is kind
+
+
+def test_a_module_that_the_base_has_hides_nothing_new() -> None:
+    assert Classifier().kind("json.py") is PathKind.CODE
+
+
+def test_files_of_the_command_are_control_files() -> None:
+    known = {"check.sh", "tools/lint.py", "Makefile", "app.py", "package.json"}
+    assert named_files(("sh", "./check.sh", "--config=app.py"), known) == {"check.sh", "app.py"}
+    assert named_files(("python", "-m", "tools.lint"), known) == {"tools/lint.py"}
+    assert named_files(("make", "test"), known) == {"Makefile"}
+    assert named_files(("sh", "-c", "./check.sh && true"), known) == {"check.sh"}
+
+
+def test_scripts_are_followed_but_the_product_is_not() -> None:
+    known = {"ci/check.sh", "ci/lib.sh", "app.sh", "app.py", "tools/a.py", "tools/b.py", "extra.mk"}
+    assert parts_of("ci/check.sh", '. "$(dirname "$0")/lib.sh"\nsh app.sh\n', known) == ["ci/lib.sh"]
+    assert parts_of("Makefile", "include extra.mk\nt:\n\tpython app.py; sh ci/check.sh\n", known) == [
+        "extra.mk",
+        "ci/check.sh",
+    ]
+    assert parts_of("tools/a.py", "import b\nimport app\n", known) == ["tools/b.py"]
+
+
+def test_known_failures_are_globs_in_which_brackets_mean_themselves() -> None:
+    assert matches_any("a.py::test[x-1]", ["a.py::test[x-*]"])
+    assert not matches_any("a.py::test_other", ["a.py::test"])
+
+
+PYPROJECT = (
+    '[project]\nname = "a"\n\n[tool.pytest.ini_options]\naddopts = "-ra"\n\n[tool.ruff]\nline-length = 1\n'
+)
+
+
+def test_a_pyproject_keeps_the_control_sections_of_the_base() -> None:
+    head = PYPROJECT.replace("-ra", "--collect-only").replace('"a"', '"b"')
+    head += '\n[project.entry-points.pytest11]\nx = "x"\n[tool.coverage.run]\nomit = ["*"]\n'
+    merged = merge_control("pyproject.toml", PYPROJECT, head)
+    assert merged is not None
+    found = tomllib.loads(merged)
+    assert found["project"] == {"name": "b"}
+    assert found["tool"] == {"pytest": {"ini_options": {"addopts": "-ra"}}, "ruff": {"line-length": 1}}
+
+
+def test_a_pyproject_that_hides_its_sections_cannot_be_merged() -> None:
+    head = 'tool.pytest.ini_options.addopts = "--collect-only"\n[project]\nname = "b"\n'
+    assert merge_control("pyproject.toml", PYPROJECT, head) is None
+
+
+def test_a_package_json_keeps_the_scripts_of_the_base() -> None:
+    base = json.dumps({"scripts": {"test": "jest"}, "dependencies": {}})
+    head = json.dumps({"scripts": {"test": "true"}, "dependencies": {"x": "1"}, "jest": {"testMatch": []}})
+    merged = merge_control("package.json", base, head)
+    assert merged is not None
+    assert json.loads(merged) == {"dependencies": {"x": "1"}, "scripts": {"test": "jest"}}
+
+
+def test_a_go_mod_keeps_the_replacements_of_the_base() -> None:
+    base = "module a\n\nreplace x => ../x\n"
+    head = "module a\n\nrequire y v1\n\nreplace (\n\ttesting => ./fake\n)\n"
+    assert merge_control("go.mod", base, head) == "module a\n\nrequire y v1\n\nreplace x => ../x\n"
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_merging_any_text_is_safe(base: str, head: str) -> None:
+    for name in ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod"):
+        merge_control(name, base, head)
+
+
+MODULE = '''"""A module."""
+LIMIT = 3
+
+
+def first(n):
+    """Return n."""
+    return n
+
+
+class Box:
+    @property
+    def size(self):
+        return LIMIT
+
+    def items(self):
+        yield from range(LIMIT)
+'''
+
+
+def test_only_changed_functions_raise() -> None:
+    broken = break_python(MODULE, MODULE.replace("return n\n", "return n + 1\n"))
+    assert broken is not None
+    names: dict[str, object] = {}
+    exec(compile(broken, "x", "exec"), names)
+    with pytest.raises(RuntimeError, match="sabotaged"):
+        names["first"](1)  # type: ignore[operator]
+    assert names["Box"]().size == 3  # type: ignore[operator]
+
+
+def test_all_functions_raise_when_other_lines_changed() -> None:
+    broken = break_python(MODULE, MODULE.replace("LIMIT = 3", "LIMIT = 4"))
+    assert broken is not None
+    assert broken.count("sabotaged") == 3
+    names: dict[str, object] = {}
+    exec(compile(broken, "x", "exec"), names)
+    with pytest.raises(RuntimeError):
+        list(names["Box"]().items())  # type: ignore[operator]
+
+
+def test_modules_without_functions_raise_when_they_are_imported() -> None:
+    broken = break_python("A = 1\n", '"""Doc."""\nfrom __future__ import annotations\nA = 2\n')
+    assert broken is not None
+    with pytest.raises(RuntimeError):
+        exec(compile(broken, "x", "exec"), {})
+
+
+def test_other_languages_are_broken_in_their_own_way() -> None:
+    texts = {
+        "a.js": "x()\n",
+        "a.go": "package a\n",
+        "a.sh": "#!/bin/sh\nls\n",
+        "a.rs": "fn main() {}\n",
+        "a.md": "",
+    }
+    broken = {path: text.decode() for path, text in sabotage({p: ("", t) for p, t in texts.items()}).items()}
+    assert broken["a.js"].startswith("throw ")
+    assert "panic(" in broken["a.go"]
+    assert broken["a.sh"].splitlines()[:2] == ["#!/bin/sh", "exit 97"]
+    assert set(broken) == {"a.js", "a.go", "a.sh"}
+
+
+@given(st.text(max_size=300))
+def test_what_is_broken_is_still_python(text: str) -> None:
+    broken = break_python("", text)
+    if broken is not None:
+        ast.parse(broken)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "frames", "reason"),
+    [
+        ("AssertionError", "", (), Reason.ASSERTION),
+        ("ModuleNotFoundError", "", (), Reason.MISSING),
+        ("TypeError", "f() got an unexpected keyword argument 'x'", (), Reason.MISSING),
+        ("TypeError", "unsupported operand", ("tests/a.py",), Reason.OTHER),
+        ("ValueError", "", ("tests/a.py", "shop.py"), Reason.RAISED),
+        ("NotImplementedError", "", (), Reason.UNFINISHED),
+        ("SyntaxError", "", ("shop.py",), Reason.SYNTAX),
+    ],
+)
+def test_failures_have_reasons(name: str, message: str, frames: tuple[str, ...], reason: Reason) -> None:
+    assert explain(name, message, frames, "tests/a.py") is reason
+
+
+def test_junit_files_are_read(tmp_path: Path) -> None:
+    report = tmp_path / "r.xml"
+    report.write_text(
+        '<testsuites><testsuite><testcase classname="tests.test_a.T" name="x"/>'
+        '<testcase classname="tests.test_a" name="y"><failure message="AssertionError"/></testcase>'
+        '<testcase classname="tests.test_a" name="z"><skipped/></testcase></testsuite></testsuites>'
+    )
+    stage = Stage((), tmp_path, tmp_path, tmp_path, tmp_path, "t", ("tests/test_a.py",))
+    found = read_junit([report, tmp_path / "missing.xml"], stage, "JUnit")
+    assert found is not None
+    assert [one.outcome for one in found.tests.values()] == list(TestOutcome)
+    assert {one.file for one in found.tests.values()} == {"tests/test_a.py"}
+    assert found.tests["tests.test_a::y"].reason is Reason.ASSERTION
+
+
+BASE: Files = {
+    "shop.py": "def total(prices):\n    return sum(prices)\n",
+    "tests/__init__.py": "",
+    "tests/test_shop.py": "import unittest\nimport shop\n\n\nclass T(unittest.TestCase):\n"
+    "    def test_total(self):\n        self.assertEqual(shop.total([1, 2]), 3)\n",
+}
+
+
+def test_checks_run_in_place_where_there_is_no_sandbox(tmp_path: Path) -> None:
+    project = Checkout(tmp_path, BASE, SealOptions(sandbox=False, timeout=60))
+    right = project.check({"shop.py": "def total(prices):\n    return sum(prices, 0)\n"}, UNITTEST)
+    assert right.state is CheckState.PASSED, right
+    assert right.noticed is True
+    assert right.seal is Seal.WEAK
+    assert any("in place" in one for one in right.weaknesses)
+    assert project.git("status", "--porcelain") == ""
+    weak = str(BASE["tests/test_shop.py"]).replace(", 3)", ", 42)")
+    wrong = project.check(
+        {"shop.py": "def total(prices):\n    return 42\n", "tests/test_shop.py": weak}, UNITTEST
+    )
+    assert wrong.state is CheckState.CONTESTED
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_swapped_files_come_back_after_a_kill(tmp_path: Path) -> None:
+    root, files, scratch = tmp_path / "root", tmp_path / "files", tmp_path / "scratch"
+    for path, text in (
+        ("root/a", "mine"),
+        ("root/b/gone", "mine too"),
+        ("files/a", "other"),
+        ("files/c/d", "new"),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (root / "a").chmod(0o755)
+    call = f"swap({scratch!r}, {root!r}, {files!r}, ['a', 'c/d'], ['b/gone'], [])"
+    code = f"import os, signal\nfrom pathlib import PosixPath\nfrom segue.proof.swap import swap\n{call}\n"
+    done = subprocess.run([sys.executable, "-c", f"{code}os.kill(os.getpid(), signal.SIGKILL)"], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (root / "a").read_text() == "other"
+    assert not (root / "b/gone").exists()
+    restore(scratch)
+    assert {path.relative_to(root).as_posix() for path in root.rglob("*")} == {"a", "b", "b/gone"}
+    assert (root / "a").read_text() == "mine"
+    assert (root / "a").stat().st_mode & 0o777 == 0o755
+    assert (root / "b/gone").read_text() == "mine too"
+    restore(scratch)
+
+
+def test_nothing_is_swapped_twice(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "files").mkdir()
+    swap(tmp_path / "scratch", tmp_path / "root", tmp_path / "files", [], [], [])
+    restore(tmp_path / "scratch")
+    assert not (tmp_path / "scratch/swap").exists()
+
+
+def test_the_strength_of_the_seal_is_explained() -> None:
+    seal, why = seal_strength(Path.cwd())
+    assert seal is Seal.SEALED or why

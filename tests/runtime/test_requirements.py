@@ -1,0 +1,55 @@
+"""What is asked of proofs and cannot be reached is refused before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.domain.errors import UsageError
+from segue.runtime.app import App
+from segue.runtime.plan import RunPlan, plan_run
+
+PLAN = "## Task 1\n\nDo one thing.\n"
+SCENARIO = {"run": "python3 a.py", "stdout": "x"}
+
+
+def plan(folder: Path, text: str = PLAN, **settings: Any) -> RunPlan:
+    (folder / "plan.md").write_text(text)
+    app = App.load(folder, None, {"agent": "scripted", "state_dir": str(folder / "state"), **settings})
+    return plan_run(app, app.source(str(folder / "plan.md"), folder))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"require": "checked"}, "there are no checks"),
+        ({"require": "held"}, "there are no checks"),
+        ({"require": "accepted"}, "only a person"),
+        ({"require": "judged"}, "nobody judges"),
+        ({"require": "independent", "checks": ["true"]}, "nobody writes independent tests"),
+        ({"proof": {"mutants": 3}}, "mutants has no effect"),
+    ],
+)
+def test_unreachable_level_is_refused(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        plan(tmp_path, **settings)
+
+
+@pytest.mark.parametrize("level", ["checked", "independent", "held"])
+def test_scenario_makes_a_level_reachable(tmp_path: Path, level: str) -> None:
+    assert plan(tmp_path, require=level, proof={"scenarios": [SCENARIO]}).policy.require == level
+    text = f'{PLAN}\n```scenario\nrun = "python3 a.py"\n```\n'
+    assert plan(tmp_path, text, require=level).policy.require == level
+
+
+def test_mistake_in_a_scenario_of_the_plan_is_refused_with_its_task(tmp_path: Path) -> None:
+    text = f'{PLAN}\n```scenario\nrun = "python3 a.py"\nprints = "x"\n```\n'
+    with pytest.raises(UsageError, match="A scenario of task 1 cannot be used: prints"):
+        plan(tmp_path, text)
+
+
+def test_mistake_in_a_scenario_of_the_settings_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="prints"):
+        plan(tmp_path, proof={"scenarios": [{**SCENARIO, "prints": "x"}]})
