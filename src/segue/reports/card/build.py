@@ -142,7 +142,7 @@ def _build_card(
     decided_by = tuple(_who_decided(task, known))
     person = proof.by if proof and proof.level is Level.ACCEPTED else ""
     decided = (person, True) if person else known.contest or ("", None)
-    cards = tuple(CheckCard.of(check, *decided) for check in _list_checks(known))
+    cards = tuple(CheckCard.read(check, *decided) for check in _list_checks(known))
     criteria = tuple(
         CriterionCard(one.key, sentences.get(one.key, ""), one.met, one.evidence) for one in known.criteria
     )

@@ -55,7 +55,7 @@ class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
     """The earlier task whose proof was run again; empty: it is about this one."""
 
     @classmethod
-    def of(cls, check: CheckResult, decided_by: str = "", asked_for: bool | None = None) -> CheckCard:
+    def read(cls, check: CheckResult, decided_by: str = "", asked_for: bool | None = None) -> CheckCard:
         """Return the card of a check, with who decided about contested files and how."""
         by_code = CheckState.PASSED if check.exit_code == 0 else CheckState.FAILED
         known = {name: getattr(check, name) for name in cls.__struct_fields__ if hasattr(check, name)}

@@ -171,7 +171,8 @@ def _support(card: ProofCard) -> Iterator[str]:
     if card.independent is not None:
         tests, by = card.independent, f" by {card.independent.by}" if card.independent.by else ""
         shown = f": {_enumerate(tests.proved)}" if tests.proved else ""
-        yield f"Independent tests{by}: {len(tests.proved)} prove the task, {len(tests.dropped)} dropped{shown}"
+        counted = f"{len(tests.proved)} prove the task, {len(tests.dropped)} dropped"
+        yield f"Independent tests{by}: {counted}{shown}"
     if card.mutants is not None:
         made, noticed = card.mutants
         yield f"Mutants of the changed lines: the tests noticed {noticed} of {made}."
