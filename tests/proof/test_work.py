@@ -196,6 +196,26 @@ def test_new_tests_may_need_a_new_conftest(tmp_path: Path) -> None:
     assert result.weaknesses == ("the tests need control files that the agent wrote: conftest.py",)
 
 
+def test_a_module_that_is_skipped_and_options_that_stop_early_do_no_harm(tmp_path: Path) -> None:
+    base: Files = {
+        "shop.py": BASE["shop.py"],
+        "test_a.py": "import shop\n\n\ndef test_a():\n    assert shop.total([1]) == 1\n",
+        "test_b.py": "import pytest\n\npytestmark = pytest.mark.skip\n\n\ndef test_b():\n    pass\n",
+    }
+    work = {"shop.py": "def total(prices):\n    return sum(prices, 0)\n"}
+    result = Checkout(tmp_path, base).check(work, (*PYTEST, "-x", "-k", "test"))
+    assert result.state is CheckState.PASSED, result
+    assert result.noticed is True
+
+
+def test_a_red_test_that_is_skipped_is_contested(tmp_path: Path) -> None:
+    red = HEADER + "    def test_mean(self):\n        self.assertEqual(shop.mean([1, 3]), 2)\n"
+    project = Checkout(tmp_path, {**BASE, "tests/test_mean.py": red})
+    skipped = red.replace("    def", "    @unittest.skip('later')\n    def")
+    result = project.check({"tests/test_mean.py": skipped}, UNITTEST)
+    assert result.state is CheckState.CONTESTED
+
+
 def test_a_first_commit_has_no_base(tmp_path: Path) -> None:
     project = Checkout(tmp_path, {})
     result = project.check(BASE, UNITTEST)
@@ -217,6 +237,23 @@ def test_a_makefile_that_replaces_pythonpath_reports_by_junit(tmp_path: Path) ->
     assert result.changed == ("Makefile",)
     wrong = project.check({**work, "lib/shop.py": "def total(prices):\n    return 9\n"}, ("make", "test"))
     assert not wrong.ok
+
+
+def test_a_command_that_writes_junit_is_judged_by_its_tests(tmp_path: Path) -> None:
+    script = """import sys
+import shop
+
+good = "" if shop.total([1]) == 1 else "<failure/>"
+with open(sys.argv[2], "w") as file:
+    file.write(f'<testsuite><testcase name="one">{good}</testcase><testcase name="two"/></testsuite>')
+"""
+    project = Checkout(tmp_path, {"shop.py": BASE["shop.py"], "run.py": script})
+    argv = (sys.executable, "run.py", "--junitxml", "report.xml")
+    wrong = project.check({"shop.py": "def total(prices):\n    return 9\n"}, argv)
+    assert wrong.state is CheckState.FAILED
+    assert wrong.broken == ("one",)
+    right = project.check({"shop.py": "def total(prices):\n    return sum(prices, 0)\n"}, argv)
+    assert (right.state, right.runner, right.passed) == (CheckState.PASSED, "JUnit", 2)
 
 
 def test_a_command_without_a_known_runner_goes_by_its_exit_code(tmp_path: Path) -> None:
@@ -299,9 +336,11 @@ def test_nothing_is_left_behind(shop: Checkout) -> None:
 def test_a_check_that_takes_too_long_fails(shop: Checkout) -> None:
     shop.check({"README.md": "x"}, UNITTEST)
     shop.options = SealOptions(timeout=3)
-    result = shop.check({"shop.py": "import time\ntime.sleep(600)\n"}, UNITTEST)
+    slow = "import sys, time\nprint('about to wait', file=sys.stderr, flush=True)\ntime.sleep(600)\n"
+    result = shop.check({"shop.py": slow}, UNITTEST)
     assert result.state is CheckState.FAILED
     assert result.exit_code is None
+    assert "about to wait" in result.output
 
 
 def test_a_missing_program_breaks_the_check(shop: Checkout) -> None:

@@ -53,7 +53,8 @@ def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: b
     line += ["--proc", "/proc", "--unshare-pid"] if own_proc else ["--bind", "/proc", "/proc"]
     for place in _hidden():
         line += ["--tmpfs", str(place)]
-    for place in _visible(argv[0], env, mounts):
+    names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
+    for place in (*_visible(argv[0], env, mounts), *names):
         line += ["--ro-bind-try", str(place), str(place)]
     line += ["--bind", str(mounts.tree), str(mounts.root), *_guards(mounts)]
     for place in mounts.writable:

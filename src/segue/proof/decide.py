@@ -153,6 +153,8 @@ def _unbelievable(run: Observed, expected: Report | None) -> str:
     if run.report.canary is Canary.SILENT:
         return "A test that must fail was reported as passed: the test runner was tampered with."
     if run.report.canary is Canary.ABSENT and expected is not None and expected.canary is Canary.FAILED:
+        if not run.tests:
+            return "No test runs any more."
         return "A test that must fail did not run: the test runner was tampered with."
     return ""
 
@@ -205,13 +207,13 @@ def _is_silenced(case: CaseResult, runs: Runs) -> bool:
 
 
 def _is_disputed(case: CaseResult, runs: Runs) -> bool:
-    """Return whether a test that fails with the base's tests passes with the new ones, or was removed."""
+    """Return whether a test that fails with the base's tests does not with the new ones, or was removed."""
     new = runs.new.report
     if new is None or new is runs.regress.report:
         return False
     now = new.tests.get(case.id)
     if now is not None:
-        return now.outcome is PASSED
+        return now.outcome is not FAILED
     if case.whole_file and any(other.file == case.file for other in new.tests.values()):
         return not any(other.file == case.file and other.outcome is FAILED for other in new.tests.values())
     removed = case.file in runs.touched or runs.control_touched

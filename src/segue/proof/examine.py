@@ -70,7 +70,7 @@ class SealedCheck:
             self.armed = tuple(one for one in (*RUNNERS, *LAST, *FALLBACKS) if one.name in known.runners)
             return known
         seen = await self._calibrate(Recipe("base", "base")) if base else _NOTHING_RAN
-        if base:
+        if base and seen.exit_code is not None:
             private_folder(cache.parent)
             write_atomic(cache, self.redact(msgspec.json.encode(seen).decode()).encode())
         return seen

@@ -15,14 +15,14 @@ from segue.domain.errors import ToolMissing
 from segue.proof.bubblewrap import Mounts, wrap
 from segue.proof.compose import Composed
 from segue.proof.decide import Observed
-from segue.proof.inputs import Dependencies, Inputs, caches_within, place_copies
+from segue.proof.inputs import Dependencies, Inputs, caches_within, place_copies, user_site_places
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.proof.setup import Setup, place_installed
 from segue.proof.trees import write_tree
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
-from segue.system.process.capture import capture, child_environment
+from segue.system.process.capture import TookTooLong, capture, child_environment
 
 _SIDE_BY_SIDE = 2
 _KEPT_OUTPUT = 8 * 1024**2
@@ -74,8 +74,8 @@ class Sandbox:
             inputs |= await asyncio.to_thread(place_installed, place, tree)
         stage = Stage(argv, self._root, tree, hooks, reports, token, composed.tests)
         env = self._environment(join_variables(runner.arm(stage) for runner in armed), token)
-        home = [Path.home() / ".local/lib"] if self._dependencies.user_site else []
-        mounts = Mounts(self._root, tree, composed.guarded, inputs, (hooks, *home), (reports,))
+        readable = (hooks, *self._dependencies.linked, *user_site_places(self._dependencies))
+        mounts = Mounts(self._root, tree, composed.guarded, inputs, readable, (reports,))
         line = wrap(argv, mounts, env, self._options.network)
         return stage, await run_bounded(line, self._scratch, env, self._options.timeout)
 
@@ -145,8 +145,8 @@ async def run_bounded(argv: Sequence[str], cwd: Path, env: Mapping[str, str], ti
     """Run a command; one that takes too long has no exit code."""
     try:
         done = await capture(argv, cwd, env, timeout, limit=_KEPT_OUTPUT)
-    except TimeoutError as error:
-        return Ended(None, "", str(error))
+    except TookTooLong as late:
+        return Ended(None, late.out.decode("utf-8", "replace"), late.err.decode("utf-8", "replace"))
     except ToolMissing as error:
         return Ended(127, "", error.message)
     return Ended(done.exit_code, done.out.decode("utf-8", "replace"), done.err.decode("utf-8", "replace"))

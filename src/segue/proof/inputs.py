@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from segue.proof.bubblewrap import prefixes
 from segue.system.files import private_folder, write_atomic
 from segue.system.process.capture import capture, child_environment
 
@@ -99,6 +100,8 @@ class Dependencies(msgspec.Struct, frozen=True):
     """Whether compiled files differ."""
     user_site: bool = False
     """Whether the packages in the user's home are as they were."""
+    linked: tuple[Path, ...] = ()
+    """Places outside of the repository that environments lead to."""
 
 
 async def list_inputs(root: Path, scratch: Path) -> Inputs:
@@ -241,7 +244,25 @@ def compare_inputs(root: Path, inputs: Inputs, tracked: Collection[str]) -> Depe
         tuple(sorted(rewritten)),
         compiled_digest(root, inputs.folders) != inputs.compiled,
         bool(inputs.user_site) and user_site_digest() == inputs.user_site,
+        tuple(place for folder in inputs.folders for place in _linked(root / folder)),
     )
+
+
+def user_site_places(dependencies: Dependencies) -> list[Path]:
+    """Return where the packages in the user's home are, if checks may see them."""
+    return [Path.home() / ".local/lib"] if dependencies.user_site else []
+
+
+def _linked(folder: Path) -> Iterator[Path]:
+    """Yield where a virtual environment leads: to its Python, and to packages installed as editable."""
+    if not (folder / "pyvenv.cfg").is_file():
+        return
+    yield from prefixes(Path(os.path.realpath(folder / "bin/python")).parent)
+    for file in folder.glob("lib/python*/site-packages/*.pth"):
+        lines = file.read_text("utf-8", "replace").splitlines()
+        yield from (
+            place for line in lines if line.startswith("/") and (place := Path(line.strip())).is_dir()
+        )
 
 
 def _runs_at_start(name: str) -> bool:

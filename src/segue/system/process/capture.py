@@ -60,6 +60,14 @@ class Captured:
     err: bytes
 
 
+class TookTooLong(TimeoutError):
+    """A tool did not end in time; what it printed until then is kept."""
+
+    def __init__(self, message: str, out: bytes, err: bytes) -> None:
+        super().__init__(message)
+        self.out, self.err = out, err
+
+
 class Pump:
     """Feeds a tool and collects its output, with a thread for each pipe: Windows cannot wait for several."""
 
@@ -107,7 +115,7 @@ async def capture(
 ) -> Captured:
     """Run a tool to its end in a process group of its own; at most `limit` bytes of each stream are kept.
 
-    Raises ToolMissing when there is no such program and TimeoutError when it took too long; on that and on
+    Raises ToolMissing when there is no such program and TookTooLong when it took too long; on that and on
     cancellation the group is killed before this returns.
     """
     process = _start(argv, cwd, child_environment() if env is None else dict(env), bool(stdin))
@@ -120,7 +128,8 @@ async def capture(
         pump.kill()
         await pumping
         if isinstance(error, TimeoutError):
-            raise TimeoutError(f"{argv[0]} did not end within {timeout:g} s") from None
+            said = f"{argv[0]} did not end within {timeout:g} s"
+            raise TookTooLong(said, bytes(pump.kept["out"]), bytes(pump.kept["err"])) from None
         raise
     return Captured(process.returncode, bytes(pump.kept["out"]), bytes(pump.kept["err"]))
 

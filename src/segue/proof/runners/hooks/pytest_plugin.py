@@ -40,19 +40,20 @@ class _PytestRecorder:
     def __init__(self):
         self.tests = {}
         self.canary = "absent"
-        self.ran = False
+        self.last = None
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
         result = yield
         if item.name == _TOKEN:
             return
-        self.ran = True
         report = result.get_result()
         entry = self._entry(_place(item))
         if call.when == "setup":
             entry.update(outcome="passed", name="", message="", frames=[])
         _note(entry, call, report)
+        if call.when == "call" and entry["outcome"] != "skipped":
+            self.last = item
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report):
@@ -80,9 +81,9 @@ class _PytestRecorder:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
         yield
-        items = getattr(session, "items", None)
-        if items and self.ran:
-            self.canary = self._try_canary(session, items[-1])
+        # Beside a test that ran, because others may be in a module that is skipped.
+        if self.last is not None:
+            self.canary = self._try_canary(session, self.last)
 
     def _try_canary(self, session, beside):
         try:
