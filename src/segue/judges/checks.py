@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.evidence import Evidence
 from segue.domain.options import Options
-from segue.domain.proof import CheckResult
+from segue.domain.proof import CheckResult, CheckState
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import Problem
@@ -46,12 +46,12 @@ class ChecksJudge:
 
 
 def combine(verdict: Verdict, checks: Iterable[CheckResult]) -> Verdict:
-    """Add an unmet criterion to the verdict for every check that failed.
+    """Add an unmet criterion to the verdict for every check that failed; what is contested is up to judges.
 
     Combining twice gives the same as combining once.
     """
     known = {criterion.key for criterion in verdict.criteria if not criterion.met}
-    failed = [_unmet(check) for check in checks if not check.ok]
+    failed = [_unmet(check) for check in checks if not check.ok and check.state is not CheckState.CONTESTED]
     added = [criterion for criterion in failed if criterion.key not in known]
     if not added:
         return verdict
