@@ -139,9 +139,6 @@ class IndependentTests(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
     """The agent that wrote them."""
     proved: tuple[str, ...] = ()
     """Those that failed at the base, for the right reason, and pass now."""
-    dropped: tuple[str, ...] = ()
-    """Those that say nothing: they pass at the base, or were found to ask for something else. They may fail.
-    """
 
 
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -161,6 +158,9 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Changed lines that were mutated, and how many of the mutants the tests noticed: supporting evidence."""
     independent: IndependentTests | None = None
     """The independent tests, if there are any."""
+    dropped: tuple[str, ...] = ()
+    """Independent tests, also of earlier tasks, that may fail from now on: they pass at the base, or were
+    found to ask for something else."""
     held: tuple[int, int] | None = None
     """How many proofs of earlier tasks were run again, and how many of them still hold."""
 
