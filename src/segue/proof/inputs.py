@@ -275,7 +275,8 @@ def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[s
         f"{path[: -len('package.json')]}node_modules" for path in tracked if path.endswith("package.json")
     }
     places |= {".venv", "venv", "node_modules"}
-    fresh = (path for path in sorted(places) if path not in inputs.folders and path not in tracked)
+    committed = {path[: path.find("node_modules/") + 12] for path in tracked if "node_modules/" in path}
+    fresh = sorted(places.difference(tracked, committed, inputs.folders))
     return tuple(path for path in fresh if is_dependency(root / path) and not (root / path).is_symlink())
 
 
