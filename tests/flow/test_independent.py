@@ -221,3 +221,30 @@ def test_mutants_are_scored_and_decide_nothing(start: Start) -> None:
     assert proof.level is Level.TESTED
     assert proof.mutants == (3, 2)
     assert "1 of 3 mutants of the changed lines were not noticed" in proof.reasons
+
+
+def test_later_task_that_asks_for_something_else_overrules_earlier_tests(start: Start) -> None:
+    judge = OneJudge(uphold=False)
+    other = "def double(x):\n    return 2 * x + 1\n"
+    check = "from calc import double\n\n\ndef test_double():\n    assert double(2)\n"
+    work = in_turn(
+        write({"calc.py": RIGHT, "test_calc.py": check}),
+        write({"calc.py": other}),
+        write({"more.py": "x = 1\n"}),
+    )
+    tests = in_turn(write({"test_calc.py": STRONG}), lambda _job: Outcome("None."))
+    loop = start(work, tests, "1", "2", "3", judge=judge)
+    loop.session()
+    assert len(judge.seen) == 1
+    assert proof_of(loop, "2").dropped == ("test_independent_1_calc.py::test_other",)
+    assert loop.view.tasks["3"].state == "done"
+
+
+def test_tests_that_keep_the_checks_from_running_are_no_fault_of_the_work(start: Start) -> None:
+    tests = write({"test_end.py": "import os\n\nos._exit(3)\n"})
+    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), tests, judge=OneJudge(uphold=True))
+    loop.session()
+    proof = proof_of(loop)
+    assert proof.level is Level.TESTED
+    assert any("cannot be run with them" in reason for reason in proof.reasons)
+    assert len(jobs(loop, "worker")) == 1

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import NeedsHuman
+from segue.domain.events import CheckRun
 from segue.domain.job import Job
 from segue.domain.options import read_options
 from segue.domain.outcome import Outcome
 from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
+from segue.domain.task import TaskKind
 from segue.flow.context import Policy
 from tests.flow.loop import Behaviour, FunctionAgent, ListSource, Loop, in_turn
 from tests.proof.projects import needs_sandbox
@@ -116,3 +118,38 @@ def test_requirement_to_hold_is_met_by_the_first_task_too(tmp_path: Path) -> Non
     )
     loop.session()
     assert loop.view.tasks["1"].state == "done"
+
+
+def test_what_a_task_has_verified_must_stay_true(tmp_path: Path) -> None:
+    agent = FunctionAgent(
+        "one",
+        in_turn(write(greet="x = 1\n"), write(note="1\n"), write(greet="x = 2\n"), write(greet="x = 1\n")),
+    )
+    source = ListSource("1", "2", "3")
+    source.found["2"] = replace(source.found["2"], text="Run `python3 look.py` and see that it passes.")
+    loop = Loop(tmp_path, source, [agent], sealed=True, policy=Policy(kinds={"2": TaskKind.VERIFY_ONLY}))
+    (loop.repo / "look.py").write_text("import greet\nassert greet.x == 1\n")
+    loop.git("add", ".")
+    loop.git("commit", "-qm", "Look")
+    loop.session()
+    assert "This breaks Task 2." in agent.jobs[3].prompt.text
+    proof = loop.view.tasks["3"].proof
+    assert proof is not None
+    assert proof.held == (1, 1)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_kill_repeats_no_scenario_that_was_run(tmp_path: Path) -> None:
+    def killed(job: Job) -> Outcome:
+        raise Killed
+
+    agent = FunctionAgent("one", in_turn(write(greet="print('Hi')\n"), killed, write(greet=HELLO)))
+    loop = Loop(tmp_path, ListSource("1"), [agent], sealed=True, scenarios=(scenario("1", "greet", "Hello"),))
+    with pytest.raises(Killed):
+        loop.session()
+    loop.session()
+    ran = [one.event.exit_code for one in loop.events if isinstance(one.event, CheckRun)]
+    assert len(ran) == 2

@@ -58,8 +58,10 @@ async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequen
     tests = {test for result in failed for test in result.failing}
     disputed = _independent(context, state, tests)
     only = all(result.state is CheckState.FAILED and result.failing for result in failed)
+    if not only or disputed != tests:
+        return _withdraw_tests(state, failed)
     open_ones = disputed - state.upheld
-    if not only or disputed != tests or not open_ones:
+    if not open_ones:
         return False
     if await _are_right(context, state, open_ones, failed):
         state.upheld |= open_ones
@@ -67,6 +69,18 @@ async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequen
     state.dropped |= open_ones
     state.notes.append(
         f"independent tests were dropped, because the work contradicts them: {_some(open_ones)}"
+    )
+    return True
+
+
+def _withdraw_tests(state: TaskState, failed: Sequence[CheckResult]) -> bool:
+    """Give the tests up if the checks were content without them and cannot be run, or break, with them."""
+    if state.independent is None or state.tree != state.passed_without:
+        return False
+    state.independent = None
+    why = failed[0].reason or failed[0].command
+    state.notes.append(
+        f"the independent tests were dropped, because the checks cannot be run with them: {why}"
     )
     return True
 

@@ -108,7 +108,9 @@ def _is_checkpoint(context: RunContext, task: Task) -> bool:
     tasks = context.source.tasks().tasks
     keys = [one.key for one in tasks]
     later = tasks[keys.index(task.key) + 1 :] if task.key in keys else ()
-    following = next((one for one in later if one.status is TaskStatus.PENDING), None)
+    chosen = context.journal.run.spec.tasks
+    pending = (one for one in later if one.status is TaskStatus.PENDING and (not chosen or one.key in chosen))
+    following = next(pending, None)
     here = (task.story, task.build_phase)
     return following is None or (following.story, following.build_phase) != here
 

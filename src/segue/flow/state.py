@@ -37,6 +37,8 @@ class TaskState:
     """Whether those who judge found every criterion met."""
     independent: IndependentTests | None = None
     """Tests by somebody who never saw the work; the checks run them too."""
+    passed_without: str = ""
+    """The tree that the checks were content with before there were independent tests."""
     dropped: set[str] = field(default_factory=set)
     """Independent tests that were found to be wrong."""
     upheld: set[str] = field(default_factory=set)

@@ -41,7 +41,7 @@ async def independent(context: RunContext, state: TaskState) -> PhaseEnd:
     state.independent = IndependentTests(
         commit=output.head, files=output.files, commands=commands, by=output.agent
     )
-    state.checked = False
+    state.checked, state.passed_without = False, state.tree
     return await check(context, state)
 
 
