@@ -28,6 +28,7 @@ from segue.flow.phase import PRESETS, make_flow
 from segue.flow.phases import PHASES
 from segue.flow.scheduler import run_tasks
 from segue.ports import Capabilities, Installation, Judge, Problem, Reviewer, Source, SourceRequest, Store
+from segue.proof.independent import TestsApart
 from segue.proof.options import SealOptions
 from segue.proof.seal import Sealer
 from segue.store import connect
@@ -211,12 +212,13 @@ class Loop:
             try:
                 chain = tuple(ChosenAgent(agent) for agent in self.agents)
                 own = {role: tuple(map(ChosenAgent, agents)) for role, agents in self.roles.items()}
+                repo = await Repository.open(self.repo)
                 yield RunContext(
                     flow=make_flow(self.flow, self.phases or PRESETS[self.flow], PHASES),
                     journal=journal,
                     source=self.source,
                     agents={**dict.fromkeys(Role, chain), **own},
-                    workspace=await Repository.open(self.repo),
+                    workspace=repo,
                     policy=self.policy,
                     launcher=Launcher(journal, self.view, budget=self.budget, attempts=self.attempts),
                     view=self.view,
@@ -225,6 +227,7 @@ class Loop:
                     if self.reviewer
                     else None,
                     judging=self.judging(),
+                    testing=TestsApart(repo, self.root / "apart", run.id),
                 )
             finally:
                 await store.close(journal)

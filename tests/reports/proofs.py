@@ -10,6 +10,7 @@ from segue.domain.proof import (
     CheckResult,
     CheckState,
     Contested,
+    IndependentTests,
     Level,
     Proof,
     Seal,
@@ -43,6 +44,9 @@ PROOF = Proof(
     checks=(msgspec.structs.replace(PYTEST, contested=()),),
     tree="b" * 40,
     base="a" * 40,
+    independent=IndependentTests(
+        commit="d" * 40, files=("t.py",), commands=("pytest -q",), by="codex", proved=("t.py::test_in",)
+    ),
     mutants=(8, 7),
     held=(3, 3),
 )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import TaskEnded, VerdictGiven
-from segue.domain.proof import CheckState, Level, Proof, Seal, Tampering
+from segue.domain.proof import CheckState, IndependentTests, Level, Proof, Seal, Tampering
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result
 from segue.reports.card.build import build_cards
@@ -56,6 +56,8 @@ def test_the_card_of_a_proven_task(cards: dict[str, ProofCard]) -> None:
     ), "the judge decided"
     assert [found.subject for found in card.tampering] == ["ticks"]
     assert [(found.file, found.message) for found in card.findings] == [("a.py", "Bad.")]
+    assert card.independent is not None
+    assert (card.independent.by, card.independent.proved) == ("codex", ("t.py::test_in",))
     assert (card.mutants, card.held, card.commit) == ((8, 7), (3, 3), "c" * 40)
     assert (card.agents, card.attempts, card.tokens, card.cost_usd) == (("claude opus",), 1, 1234, 0.5)
     assert card.missing == ()
@@ -177,6 +179,8 @@ CHECKS = st.builds(
     seal=st.sampled_from(Seal),
     weaknesses=SOME,
     changed=SOME,
+    scenario=st.booleans(),
+    of=ANY,
 )
 CARDS = st.builds(
     ProofCard,
@@ -198,6 +202,8 @@ CARDS = st.builds(
     tampering=st.lists(st.builds(Tampering, ANY, ANY, ANY), max_size=2).map(tuple),
     open_findings=st.integers(0, 3),
     findings=st.just(()),
+    independent=st.none()
+    | st.builds(IndependentTests, commit=ANY, files=SOME, commands=SOME, by=ANY, proved=SOME, dropped=SOME),
     mutants=st.none() | st.just((3, 2)),
     held=st.none() | st.just((3, 2)),
     base=ANY,

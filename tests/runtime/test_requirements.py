@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from segue.domain.errors import UsageError
+from segue.domain.role import Role
 from segue.runtime.app import App
 from segue.runtime.plan import RunPlan, plan_run
 
@@ -29,6 +30,7 @@ def plan(folder: Path, text: str = PLAN, **settings: Any) -> RunPlan:
         ({"require": "accepted"}, "only a person"),
         ({"require": "judged"}, "nobody judges"),
         ({"require": "independent", "checks": ["true"]}, "nobody writes independent tests"),
+        ({"proof": {"independent": True}}, "independent has no effect"),
         ({"proof": {"mutants": 3}}, "mutants has no effect"),
     ],
 )
@@ -53,3 +55,14 @@ def test_mistake_in_a_scenario_of_the_plan_is_refused_with_its_task(tmp_path: Pa
 def test_mistake_in_a_scenario_of_the_settings_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="prints"):
         plan(tmp_path, proof={"scenarios": [{**SCENARIO, "prints": "x"}]})
+
+
+def test_independent_tests_come_before_the_judge_and_from_somebody_else(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"checks": ["true"], "proof": {"independent": True}}
+    found = plan(tmp_path, judged_by="checks", agent="scripted:a,scripted:b", require="independent", **asked)
+    assert found.flow.names == ("execute", "check", "independent", "verify")
+    assert found.policy.independent
+    assert [choice.model for choice in found.chains[Role.EXECUTE]] == ["a", "b"]
+    assert [choice.model for choice in found.chains[Role.TEST]] == ["b", "a"]
+    chosen = plan(tmp_path, roles={"test": "scripted:c"}, **asked)
+    assert [choice.model for choice in chosen.chains[Role.TEST]] == ["c"]

@@ -72,6 +72,10 @@ class Contested(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tests that fail with the version of the base."""
 
 
+NOT_EXERCISED = "not shown that the checks exercise the change"
+"""The weakness of a check that passes, where sabotage of the changed code could not be tried."""
+
+
 class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one check said."""
 
@@ -110,6 +114,13 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """The earlier task whose proof was run again; empty: it is about the task itself."""
 
     @property
+    def exercises(self) -> bool:
+        """Whether it looked at what was changed, as far as that was tried; without a changed program it did."""
+        if self.noticed is None:
+            return bool(self.proved) or NOT_EXERCISED not in self.weaknesses
+        return self.noticed
+
+    @property
     def ok(self) -> bool:
         """Whether nothing speaks against the work."""
         if self.state is None:
@@ -139,9 +150,6 @@ class IndependentTests(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
     """The agent that wrote them."""
     proved: tuple[str, ...] = ()
     """Those that failed at the base, for the right reason, and pass now."""
-    dropped: tuple[str, ...] = ()
-    """Those that say nothing: they pass at the base, or were found to ask for something else. They may fail.
-    """
 
 
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -161,6 +169,9 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Changed lines that were mutated, and how many of the mutants the tests noticed: supporting evidence."""
     independent: IndependentTests | None = None
     """The independent tests, if there are any."""
+    dropped: tuple[str, ...] = ()
+    """Independent tests, also of earlier tasks, that may fail from now on: they pass at the base, or were
+    found to ask for something else."""
     held: tuple[int, int] | None = None
     """How many proofs of earlier tasks were run again, and how many of them still hold."""
 

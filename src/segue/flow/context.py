@@ -113,6 +113,37 @@ class Checking:
     """None: scenarios are not run."""
 
 
+class WrittenTests(Protocol):
+    """Tests that were written apart from the work."""
+
+    @property
+    def commit(self) -> str:
+        """Where git keeps them."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Their paths."""
+
+
+class Testing(Protocol):
+    """A place for independent tests, out of sight of the work."""
+
+    async def open(self, commit: str, name: str) -> Path:
+        """Return a folder with the files of a commit and no history; it stays until it is closed."""
+
+    def close(self, name: str) -> None:
+        """Remove the folder."""
+
+    def interface(self, name: str, text: str) -> str:
+        """Return the public names in the files that a text names."""
+
+    async def keep(self, name: str, task: str, commit: str) -> WrittenTests | None:
+        """Keep the test files that were added to the folder since the commit; None: there are none."""
+
+    async def lay_over(self, tree: str, tests: Sequence[str]) -> str:
+        """Return a tree with the tests of some commits in it."""
+
+
 ReadVerdict = Callable[[str, Sequence[str], Evidence, bool], Verdict]
 """Reads an answer about some criteria in the light of the evidence, with actions or without.
 
@@ -165,6 +196,7 @@ class RunContext:
     reviewing: Reviewing | None = None
     judging: Judging | None = None
     building: Building | None = None
+    testing: Testing | None = None
 
     @property
     def cloud(self) -> bool:

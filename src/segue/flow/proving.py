@@ -9,6 +9,7 @@ import msgspec
 from segue.domain.proof import CheckResult, CheckState, Level, Proof
 from segue.domain.task import TaskKind
 from segue.flow.context import RunContext
+from segue.flow.independent import conclude_tests
 from segue.flow.state import PhaseEnd, TaskState
 
 _HIGHEST = {TaskKind.DOCS: Level.CHECKED, TaskKind.TEST_FIRST: Level.TESTED}
@@ -18,6 +19,9 @@ _HIGHEST = {TaskKind.DOCS: Level.CHECKED, TaskKind.TEST_FIRST: Level.TESTED}
 def prove(context: RunContext, state: TaskState) -> Proof:
     """Return how well the task is proven."""
     level, reasons = level_of(state.checks, judged=state.judged)
+    independent, dropped = conclude_tests(state)
+    if independent is not None and independent.proved and level is Level.TESTED:
+        level = Level.INDEPENDENT
     if state.task.kind is TaskKind.VERIFY_ONLY and not level.proven:
         reasons.insert(0, "the task names no command that could be run to verify it")
     again, held = _hold(context, state)
@@ -28,10 +32,12 @@ def prove(context: RunContext, state: TaskState) -> Proof:
     bare = tuple(msgspec.structs.replace(check, output="", contested=()) for check in state.checks)
     return Proof(
         level=level,
-        reasons=tuple(reasons),
+        reasons=(*reasons, *state.notes),
         checks=bare,
         tree=state.tree,
         base=state.base.head,
+        independent=independent,
+        dropped=dropped,
         held=(again, held) if again else None,
     )
 

@@ -118,6 +118,6 @@ def _footprint(context: RunContext, key: str) -> set[str]:
     """Return the files that the launches of a task changed."""
     found: set[str] = set()
     for step in context.journal.steps(f"task/{key}/"):
-        if step.agent is not None and step.output and "files" in step.output:
+        if step.agent is not None and step.output:
             found.update(read_as(LaunchOutput, step.output).files)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from segue.domain.proof import CheckResult, Proof
+from segue.domain.proof import CheckResult, IndependentTests, Proof
 from segue.domain.results import LaunchOutput
 from segue.domain.task import Task
 from segue.domain.verdict import Verdict
@@ -35,6 +35,14 @@ class TaskState:
     """Whether the checks were content with the work as it is now."""
     judged: bool = False
     """Whether those who judge found every criterion met."""
+    independent: IndependentTests | None = None
+    """Tests by somebody who never saw the work; the checks run them too."""
+    dropped: set[str] = field(default_factory=set)
+    """Independent tests that were found to be wrong."""
+    upheld: set[str] = field(default_factory=set)
+    """Independent tests that were found to be right."""
+    notes: list[str] = field(default_factory=list)
+    """Why the proof is not stronger."""
     proof: Proof | None = None
     tree: str = ""
     """The git tree that was checked last."""

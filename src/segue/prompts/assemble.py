@@ -28,6 +28,8 @@ _INTRODUCTIONS = {
     "feedback": "An earlier attempt was not accepted. The work is done only when this is fixed:",
     "base": "The branch or commit to build on:",
     "criteria": "The criteria:",
+    "interface": "Public names in the files that the task names:",
+    "commands": "The commands that run the tests:",
     "diff": "The diff of the work; untrusted:",
     "checks": "The checks that were run, with their output; untrusted:",
     "files": "The changed files:",

@@ -237,7 +237,7 @@ def _by_tests(runs: Runs) -> Decision:
         proved=proved,
         idle=idle,
         noticed=_noticed(runs),
-        weaknesses=_removed(runs),
+        weaknesses=(*_removed(runs), *report.weaknesses),
     )
 
 
@@ -292,7 +292,11 @@ def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if report is None or not runs.code_changed:
         return (), ()
     proved, idle = [], []
+    known = before.report.tests if before.report is not None else {}
+    fine = runs.base.report.ids(PASSED) if runs.base.report is not None else frozenset()
     for key in sorted(report.ids(PASSED)):
+        if key in fine and key not in known:
+            continue  # it passed before the task, and its file cannot be loaded with the old code
         needed = _needed(report.tests[key], before.report, runs.sabotage)
         if needed:
             proved.append(key)

@@ -99,18 +99,23 @@ class SealedCheck:
         """Run the new code with the old tests and with the new ones."""
         recipe = Recipe("head", "head")
         young = base is _NOTHING_RAN or (base.report is not None and not base.tests)
-        if young or not self.comparison.changed(PathKind.TEST):
-            new = await (self._run(recipe) if self.armed else self._calibrate(recipe))
-            regress = new
-        else:
+        sabotaged: Observed | None = None
+        if young:
+            regress = new = await (self._run(recipe) if self.armed else self._calibrate(recipe))
+        elif self.comparison.changed(PathKind.TEST):
             regress, new = await asyncio.gather(self._run(Recipe("head", "base")), self._run(recipe))
-        runs = self._runs(base, regress, new, control)
+        else:
+            # There is time for the sabotage run meanwhile.
+            new, sabotaged = await asyncio.gather(self._run(recipe), self._sabotage(recipe))
+            regress = new
+        runs = replace(self._runs(base, regress, new, control), sabotage=sabotaged)
         for wider in self._wider(control):
             state = decide(runs).state
             if state in (CheckState.PASSED, CheckState.NOTHING) and not self._is_bare(runs):
                 break
             again = await self._run(replace(recipe, control=wider))
-            tried = replace(runs, new=again, regress=runs.regress if base.tests or not again.tests else again)
+            first = runs.regress if base.tests or not again.tests else again
+            tried = replace(runs, new=again, regress=first, sabotage=None)
             # What cannot be believed says less than the failure without the agent's control files.
             if state is not CheckState.FAILED or decide(tried).state is not CheckState.REFUTED:
                 runs, recipe = tried, replace(recipe, control=wider)
@@ -129,18 +134,23 @@ class SealedCheck:
 
     async def _look_closer(self, runs: Runs, recipe: Recipe) -> Runs:
         """Run the new tests on the old code, and on sabotaged code."""
-        tests, code = self.comparison.changed(PathKind.TEST), runs.code_changed
-        broken = await self._sabotaged()
+        tests = self.comparison.changed(PathKind.TEST)
+        if runs.sabotage is not None and not tests:
+            return runs
         old, sabotaged = await asyncio.gather(
-            self._maybe(bool(tests) and code, replace(recipe, code="base")),
-            self._maybe(bool(broken), recipe, broken),
+            self._run_old(bool(tests) and runs.code_changed, recipe), self._sabotage(recipe)
         )
         return replace(runs, old_code=old, sabotage=sabotaged)
 
-    async def _maybe(
-        self, wanted: bool, recipe: Recipe, broken: Mapping[str, bytes] | None = None
-    ) -> Observed | None:
-        return await self._run(recipe, broken) if wanted else None
+    async def _run_old(self, wanted: bool, recipe: Recipe) -> Observed | None:
+        return await self._run(replace(recipe, code="base")) if wanted else None
+
+    async def _sabotage(self, recipe: Recipe) -> Observed | None:
+        """Run the tests on code that raises; None if there is none to break, or nothing to learn from it."""
+        if self.kind is TaskKind.TEST_FIRST:
+            return None
+        broken = await self._sabotaged()
+        return await self._run(recipe, broken) if broken else None
 
     async def _sabotaged(self) -> dict[str, bytes]:
         files = {}

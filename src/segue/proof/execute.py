@@ -156,10 +156,10 @@ def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
     """Return how a run ended, with its report."""
     report = read_report(armed, stage, ended)
     output = "\n".join(part.rstrip() for part in (ended.out, ended.err) if part.strip())
+    blind = stage.token in output and report is None
     for runner in armed:
         output = runner.clean(output)
     names = tuple(runner.name for runner in armed)
-    blind = any(stage.token in line for line in output.splitlines()) and report is None
     return Observed(ended.exit_code, report, output[-64 * 1024 :], names, hook_failed=blind)
 
 

@@ -75,6 +75,10 @@ _CACHES = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
 """Folders within dependencies that tools write to; checks do not see them, or do not believe them."""
 
 
+_BOOKKEEPING = frozenset((".package-lock.json", ".yarn-integrity", ".modules.yaml", ".yarn-state.yml"))
+"""Files in which package managers note what they installed."""
+
+
 class Inputs(msgspec.Struct, frozen=True):
     """What was there before an agent started."""
 
@@ -186,7 +190,11 @@ def _copy(source: Path, target: Path) -> bool:
 
 def manifest(folder: Path) -> dict[str, str]:
     """Return the facts of every file; no program can set the time of change."""
-    return {os.path.relpath(entry.path, folder): _facts(entry) for entry in _walk(folder, _CACHES)}
+    return {
+        os.path.relpath(entry.path, folder): _facts(entry)
+        for entry in _walk(folder, _CACHES)
+        if entry.name not in _BOOKKEEPING
+    }
 
 
 def user_site_digest() -> str:
@@ -275,7 +283,8 @@ def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[s
         f"{path[: -len('package.json')]}node_modules" for path in tracked if path.endswith("package.json")
     }
     places |= {".venv", "venv", "node_modules"}
-    fresh = (path for path in sorted(places) if path not in inputs.folders and path not in tracked)
+    committed = {path[: path.find("node_modules/") + 12] for path in tracked if "node_modules/" in path}
+    fresh = sorted(places.difference(tracked, committed, inputs.folders))
     return tuple(path for path in fresh if is_dependency(root / path) and not (root / path).is_symlink())
 
 

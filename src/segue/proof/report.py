@@ -76,6 +76,8 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many runners finished their report."""
     canary: Canary = Canary.ABSENT
     runners: tuple[str, ...] = ()
+    weaknesses: tuple[str, ...] = ()
+    """What makes its tests say less than those of other runners."""
 
     def ids(self, outcome: TestOutcome) -> frozenset[str]:
         """Return the ids of the tests that ended so; files that could not be loaded are not tests."""
@@ -107,12 +109,15 @@ def join_reports(reports: Iterable[Report]) -> Report | None:
         if known is None or known.outcome is not TestOutcome.FAILED:
             tests[case.id] = case
     names = dict.fromkeys(name for report in found for name in report.runners)
-    return Report(tests, sum(one.files for one in found), _joined(found), tuple(names))
-
-
-def _joined(reports: list[Report]) -> Canary:
+    weak = dict.fromkeys(text for report in found for text in report.weaknesses)
     # A runner that ran nothing has no canary; one that ran tests without a canary says less than the others.
-    seen = {report.canary for report in reports if report.tests}
+    canary = join_canaries(report.canary for report in found if report.tests)
+    return Report(tests, sum(one.files for one in found), canary, tuple(names), tuple(weak))
+
+
+def join_canaries(canaries: Iterable[Canary]) -> Canary:
+    """Return what several canaries say together: no more than the one that says least."""
+    seen = set(canaries)
     for canary in (Canary.SILENT, Canary.ABSENT, Canary.FAILED):
         if canary in seen:
             return canary

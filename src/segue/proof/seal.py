@@ -112,7 +112,12 @@ class Sealer:
         async def try_out(argv: Sequence[str], tree: str, script: Path | None = None) -> Ended:
             return await place.try_out(argv, Composed(await list_tree(self._objects, tree)), script)
 
-        return self._label(await run_scenario(try_out, scenario, base, head), known)
+        try:
+            result = await run_scenario(try_out, scenario, base, head)
+        except CheckSetupFailed as error:
+            reason, _, said = error.message.partition("\n")
+            result = CheckResult(scenario.command, None, said, CheckState.BROKEN, reason, scenario=True)
+        return self._label(result, known)
 
     async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox | InPlace, Dependencies]:
         """Return where commands run, and how dependencies differ from what they were."""

@@ -46,6 +46,8 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
         flow = with_phase(flow, PHASES["review"])
     if settings.checks or settings.proof.scenarios:
         flow = with_phase(flow, PHASES["check"])
+    if settings.proof.independent:
+        flow = with_phase(flow, PHASES["independent"])
     if settings.judged_by is not None and settings.flow is None:
         flow = with_phase(flow, PHASES["verify"])
     for path, reason in _without_effect(loaded, flow, planned):

@@ -153,7 +153,7 @@ def agent_text(app: App) -> str:
 def choose_agents(app: App, role: Role, default: str) -> tuple[AgentChoice, ...]:
     """Return who plays a role: the preferred agent first, then those to fall back on."""
     settings = app.loaded.settings
-    instead = settings.roles.execute if role is Role.ADDRESS else None
+    instead = settings.roles.execute if role in (Role.ADDRESS, Role.TEST) else None
     text = getattr(settings.roles, role) or instead or default
     try:
         chain = read_chain(text, settings.model)
@@ -161,6 +161,8 @@ def choose_agents(app: App, role: Role, default: str) -> tuple[AgentChoice, ...]
         raise UsageError(f"The role {role}: {error}") from None
     for choice in chain:
         agent_kind(choice.agent, app.loaded)
+    if role is Role.TEST and settings.roles.test is None:
+        return (*chain[1:], chain[0])  # preferably not who does the work
     return chain
 
 
@@ -228,6 +230,12 @@ def check_chains(chains: Mapping[Role, AgentChain], budget: Budget) -> None:
             f"Cloud agents and local ones cannot take turns at the same work: {names}.",
             hint="Name agents of one kind for the roles plan, execute and address",
         )
+    for chosen in chains.get(Role.TEST, ()):
+        if chosen.agent.can.cloud:
+            raise UsageError(
+                f"Agent {chosen.agent.name} cannot write independent tests: it works elsewhere.",
+                hint="--agent test=NAME names one that works here",
+            )
     for chosen in chains.get(Role.VERIFY, ()):
         if not chosen.agent.can.ask_mode:
             raise UsageError(

@@ -19,6 +19,7 @@ from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
 from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
 from segue.proof.guard import LaunchGuard
+from segue.proof.independent import TestsApart
 from segue.runtime.app import App
 from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
@@ -200,6 +201,7 @@ class _Session:
             reviewing=parts.reviewing,
             judging=parts.judging,
             building=parts.building,
+            testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
         )
 
     async def _announce(self, guard: LaunchGuard) -> None:

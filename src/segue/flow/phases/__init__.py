@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from segue.flow.actions.diagnose import DIAGNOSTIC
 from segue.flow.actions.search import SEARCH
+from segue.flow.independent import DISPUTE
 from segue.flow.phase import Phase
 from segue.flow.phases.check import CHECK, CONTEST
 from segue.flow.phases.execute import EXECUTE
+from segue.flow.phases.independent import INDEPENDENT
 from segue.flow.phases.outline import OUTLINE, REPLAN
 from segue.flow.phases.plan import PLAN
 from segue.flow.phases.resolve import RESOLVE
@@ -16,7 +18,7 @@ from segue.flow.phases.verify import VERIFY
 PHASES: dict[str, Phase] = {
     phase.name: phase
     for phase in (
-        *(OUTLINE, PLAN, EXECUTE, CHECK, CONTEST, REVIEW, ADDRESS),
+        *(OUTLINE, PLAN, EXECUTE, CHECK, CONTEST, DISPUTE, REVIEW, ADDRESS, INDEPENDENT),
         *(VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
     )
 }

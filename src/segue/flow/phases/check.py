@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Collection
 from dataclasses import replace
@@ -19,6 +20,7 @@ from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Examination, RunContext
 from segue.flow.errors import ErrorRecorder
+from segue.flow.independent import drop_wrong_tests, dropped_tests, explain_failure, lay_tests
 from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import Phase
 from segue.flow.phases.resolve import resolve
@@ -45,6 +47,8 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
         if not failed:
             state.checked = True
             break
+        if await drop_wrong_tests(context, state, failed):
+            continue
         verdict = state.verdict = _verdict(results)
         if any(result.state is CheckState.BROKEN for result in failed):
             return PhaseEnd(False, f"the checks cannot be run: {verdict.reason}")
@@ -102,12 +106,14 @@ async def _run_checks(
 ) -> tuple[CheckResult, ...]:
     """Run commands on a tree, compared with what the task began with; what they say becomes events."""
     checking, task = context.checking, state.task
-    red = _expected_red(context, state)
+    red = {*_expected_red(context, state), *dropped_tests(context, state)}
     results: list[CheckResult] = []
     for argv in commands:
         began = time.monotonic()
-        result = await checking.run(argv, state.base.head, tree, kind=task.kind, expected_red=red)
-        result = _cleaned(context, name_broken_tasks(context, state, result))
+        base, head = await lay_tests(context, state, shlex.join(argv), tree)
+        result = await checking.run(argv, base, head, kind=task.kind, expected_red=red)
+        result = explain_failure(context, state, name_broken_tasks(context, state, result))
+        result = _cleaned(context, result)
         results.append(result)
         await _store(context, state, key, result, began)
     for scenario in scenarios_of(context, task):

@@ -36,7 +36,9 @@ async def verify(context: RunContext, state: TaskState) -> PhaseEnd:
             return ended
 
 
-VERIFY = Phase("verify", "Verify", Role.VERIFY, run=verify, after=("execute", "check", "review"))
+VERIFY = Phase(
+    "verify", "Verify", Role.VERIFY, run=verify, after=("execute", "check", "review", "independent")
+)
 
 
 async def _act(context: RunContext, state: TaskState, verdict: Verdict) -> PhaseEnd | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segue.proof.report import Report, join_reports
+from segue.proof.runners.cargo import CargoTest
+from segue.proof.runners.go import GoTest
+from segue.proof.runners.javascript import NODE_RUNNERS
 from segue.proof.runners.junit import JunitFile
 from segue.proof.runners.pytest import Pytest, PytestJunit
 from segue.proof.runners.runner import Ended, Project, Runner, Stage
 from segue.proof.runners.unittest import Unittest
 
-RUNNERS: tuple[Runner, ...] = (Pytest(), Unittest())
+RUNNERS: tuple[Runner, ...] = (Pytest(), Unittest(), *NODE_RUNNERS, GoTest(), CargoTest())
 """All that apply to a command are armed at once, because a Makefile may start several."""
 
 LAST: tuple[Runner, ...] = (JunitFile(),)

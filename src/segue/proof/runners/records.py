@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -42,15 +43,42 @@ class ReportFile(msgspec.Struct):
     """Its tests ran in such workers."""
 
 
-def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, str] | None = None) -> Path:
-    """Copy a hook to the stage under another name, with a JSON file that tells it what it needs."""
+def copy_hook(stage: Stage, hook: str, name: str) -> Path:
+    """Copy a hook to the stage under another name."""
     target = stage.hooks / name
     target.write_bytes((_HOOKS / hook).read_bytes())
+    return target
+
+
+def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, object] | None = None) -> Path:
+    """Copy a hook to the stage under another name, with a JSON file that tells it what it needs."""
+    target = copy_hook(stage, hook, name)
     reports = stage.reports / target.stem
     reports.mkdir(exist_ok=True)
     known = {"root": str(stage.root), "reports": str(reports), "token": stage.token, **(extra or {})}
     target.with_suffix(".json").write_text(json.dumps(known))
     return target
+
+
+def fill_hook(stage: Stage, hook: str, name: str, words: Mapping[str, str]) -> Path:
+    """Copy a script to the stage, with its words in capitals replaced; it keeps texts for `read_texts`."""
+    target = copy_hook(stage, hook, name)
+    reports = stage.reports / target.stem
+    reports.mkdir(exist_ok=True)
+    text = target.read_text()
+    for word, value in {**words, "TOKEN": stage.token, "REPORTS": shlex.quote(str(reports))}.items():
+        text = text.replace(word, value)
+    target.write_text(text)
+    target.chmod(0o755)
+    return target
+
+
+def read_texts(stage: Stage, name: str) -> Iterator[str]:
+    """Yield what a script of this name (without its ending) kept."""
+    for path in sorted((stage.reports / name).glob(f"{stage.token}-*.txt")):
+        with contextlib.suppress(OSError):
+            if not path.is_symlink() and path.stat().st_size <= _LARGEST:
+                yield path.read_text("utf-8", "replace")
 
 
 def read_reports(stage: Stage, name: str, runner: str) -> Report | None:

@@ -61,8 +61,8 @@ class _Evidence:
     """Who judged: a panel's conclusion names nobody."""
     contest: tuple[str, bool] | None = None
     """Who decided about contested files, and whether the task asked for the change."""
-    checks: dict[str, CheckResult] = field(default_factory=dict)
-    """The last round of checks, by command."""
+    checks: dict[tuple[str, str], CheckResult] = field(default_factory=dict)
+    """The last round of checks, by command and by the task that they are about."""
     checked: str | None = None
     """The step of that round."""
     tampering: list[Tampering] = field(default_factory=list)
@@ -114,7 +114,8 @@ def _take(known: _Evidence, event: Event, step: str | None, who: str) -> None:
         case CheckRun():
             if step != known.checked:
                 known.checks, known.checked = {}, step
-            known.checks[event.command] = _read_check(event)
+            check = _read_check(event)
+            known.checks[check.command, check.of] = check
         case Tampered(findings=findings):
             known.tampering += findings
         case Reviewed():
@@ -141,7 +142,7 @@ def _build_card(
     decided_by = tuple(_who_decided(task, known))
     person = proof.by if proof and proof.level is Level.ACCEPTED else ""
     decided = (person, True) if person else known.contest or ("", None)
-    cards = tuple(CheckCard.of(check, *decided) for check in _list_checks(known))
+    cards = tuple(CheckCard.read(check, *decided) for check in _list_checks(known))
     criteria = tuple(
         CriterionCard(one.key, sentences.get(one.key, ""), one.met, one.evidence) for one in known.criteria
     )
@@ -163,6 +164,7 @@ def _build_card(
         tampering=tuple(known.tampering),
         open_findings=task.remaining,
         findings=findings,
+        independent=shown.independent if shown else None,
         mutants=shown.mutants if shown else None,
         held=shown.held if shown else None,
         base=shown.base if shown else "",
@@ -180,7 +182,7 @@ def _list_checks(known: _Evidence) -> Iterator[CheckResult]:
         yield from known.checks.values()
         return
     for check in known.proof.checks:
-        seen = known.checks.get(check.command, check)
+        seen = known.checks.get((check.command, check.of), check)
         yield msgspec.structs.replace(check, contested=check.contested or seen.contested)
 
 

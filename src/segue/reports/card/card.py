@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from segue.domain.finding import Finding
-from segue.domain.proof import CheckResult, CheckState, Level, Seal, Tampering
+from segue.domain.proof import CheckResult, CheckState, IndependentTests, Level, Seal, Tampering
 from segue.domain.task import TaskKind
 
 
@@ -50,9 +50,12 @@ class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
     seal: Seal
     weaknesses: tuple[str, ...]
     changed: tuple[str, ...]
+    scenario: bool
+    of: str
+    """The earlier task whose proof was run again; empty: it is about this one."""
 
     @classmethod
-    def of(cls, check: CheckResult, decided_by: str = "", asked_for: bool | None = None) -> CheckCard:
+    def read(cls, check: CheckResult, decided_by: str = "", asked_for: bool | None = None) -> CheckCard:
         """Return the card of a check, with who decided about contested files and how."""
         by_code = CheckState.PASSED if check.exit_code == 0 else CheckState.FAILED
         known = {name: getattr(check, name) for name in cls.__struct_fields__ if hasattr(check, name)}
@@ -97,6 +100,8 @@ class ProofCard(msgspec.Struct, frozen=True, kw_only=True):
     open_findings: int
     findings: tuple[Finding, ...]
     """Review findings that are still open."""
+    independent: IndependentTests | None
+    """Tests by somebody who never saw the change."""
     mutants: tuple[int, int] | None
     """Mutants of the changed lines, and how many of them the tests noticed."""
     held: tuple[int, int] | None

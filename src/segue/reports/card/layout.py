@@ -121,7 +121,9 @@ def _show_check(check: CheckCard) -> CardItem:
     notes = filter(None, [check.reason, *_describe_tests(check), f"seal: {check.seal}", *check.weaknesses])
     contested = map(_describe_contested, check.contested)
     sign = _SIGNS.get(check.state, "✗")
-    return CardItem(sign, f"{check.command}: {', '.join(known)}", (*notes, *contested))
+    name = f"scenario {check.command}" if check.scenario else check.command
+    name += f" (proof of task {check.of}, run again)" if check.of else ""
+    return CardItem(sign, f"{name}: {', '.join(known)}", (*notes, *contested))
 
 
 def _describe_tests(check: CheckCard) -> Iterator[str]:
@@ -166,6 +168,11 @@ def _locate(found: Finding) -> str:
 
 
 def _support(card: ProofCard) -> Iterator[str]:
+    if card.independent is not None:
+        tests, by = card.independent, f" by {card.independent.by}" if card.independent.by else ""
+        shown = f": {_enumerate(tests.proved)}" if tests.proved else ""
+        counted = f"{len(tests.proved)} prove the task, {len(tests.dropped)} dropped"
+        yield f"Independent tests{by}: {counted}{shown}"
     if card.mutants is not None:
         made, noticed = card.mutants
         yield f"Mutants of the changed lines: the tests noticed {noticed} of {made}."

@@ -21,7 +21,7 @@ from segue.system.process.processes import Captured, capture, child_environment
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
 _TIMEOUT = 300.0
-_FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
+FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
 _SMALL = 16 * 1024
 """Bytes of a status that is parsed at once: a thread costs more than a hundred files."""
 _LARGEST_TEXT = 8 * 1024**2
@@ -192,9 +192,9 @@ class Repository:
         ref = f"refs/heads/{name}"
         return (await _git(self.root, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
 
-    async def git(self, *args: str) -> str:
+    async def git(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> str:
         """Run any other git command and return its output."""
-        return (await self._run(*args)).out.decode("utf-8", "replace")
+        return (await self._run(*args, stdin=stdin, extra=extra)).out.decode("utf-8", "replace")
 
     async def setting(self, name: str) -> str:
         """Return a value of the repository's configuration; empty if it is not set."""
@@ -217,7 +217,7 @@ class Repository:
     async def _identity_options(self) -> tuple[str, ...]:
         if self._identity is None:
             known = await _git(self.root, "var", "GIT_COMMITTER_IDENT")
-            self._identity = () if known.exit_code == 0 else _FALLBACK_IDENTITY
+            self._identity = () if known.exit_code == 0 else FALLBACK_IDENTITY
         return self._identity
 
     async def _run(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> Captured:

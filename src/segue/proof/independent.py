@@ -1,0 +1,113 @@
+"""Where independent tests are written, out of sight of the work, and how they are kept."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from segue.proof.inputs import is_dependency
+from segue.proof.interface import describe_interface
+from segue.proof.paths import Classifier, PathKind
+from segue.system.git.apart import export, keep_files, lay_over
+from segue.system.git.repository import Repository
+
+_LARGEST = 1024**2
+_MOST_FILES = 100
+_TEST_FILE = re.compile(r"(test_)?(.+\.pyi?|.+(?:[._-](?:test|spec))\.[cm]?[jt]sx?|.+_test\.\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTests:
+    """Tests that were written, as git keeps them."""
+
+    commit: str
+    files: tuple[str, ...]
+
+
+class TestsApart:
+    """A place for tests that belong to no work tree."""
+
+    __test__ = False
+
+    def __init__(self, repo: Repository, folder: Path, run: str) -> None:
+        """Work in a folder of the run; git keeps the tests in the repository, under refs of the run."""
+        self._repo, self._folder, self._refs = repo, folder, f"refs/segue/proof/{run}"
+
+    async def open(self, commit: str, name: str) -> Path:
+        """Return a folder with the files of a commit and no history; it stays until it is closed."""
+        folder = self._folder / _slug(name)
+        await export(self._repo, commit, folder)
+        return folder
+
+    def close(self, name: str) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self._folder / _slug(name), ignore_errors=True)
+
+    def interface(self, name: str, text: str) -> str:
+        """Return the public names in the files that a text names."""
+        return describe_interface(self._folder / _slug(name), text)
+
+    async def keep(self, name: str, task: str, commit: str) -> KeptTests | None:
+        """Keep the test files that were added to the folder since the commit; None: there are none."""
+        folder = self._folder / _slug(name)
+        before = (await self._repo.git("ls-tree", "-r", "-z", "--name-only", commit)) if commit else ""
+        known = set(before.split("\0"))
+        classifier = Classifier((), ())
+        found = sorted(
+            path
+            for path in _files_in(folder)
+            if path not in known and classifier.kind(path, new=True) is PathKind.TEST
+        )
+        files = {rename(path, task): folder / path for path in found[:_MOST_FILES]}
+        if not files:
+            return None
+        ref = f"{self._refs}/{_slug(task)}"
+        kept = await keep_files(self._repo, files, ref, f"Independent tests of task {task}")
+        return KeptTests(kept, tuple(files))
+
+    async def lay_over(self, tree: str, tests: Sequence[str]) -> str:
+        """Return a tree with the tests of some commits in it."""
+        return await lay_over(self._repo, tree, tests)
+
+
+def rename(path: str, task: str) -> str:
+    """Return a path that neither the work nor the tests of other tasks use; files that help keep theirs."""
+    folder, _, name = path.rpartition("/")
+    match = _TEST_FILE.fullmatch(name)
+    is_test = match is not None and (not name.endswith(".py") or match[1] or name.endswith("_test.py"))
+    if match is None or not is_test:
+        return path
+    word = re.sub(r"\W+", "_", task)
+    return f"{folder}{'/' if folder else ''}{match[1] or ''}independent_{word}_{match[2]}"
+
+
+def is_in(test: str, files: Sequence[str]) -> bool:
+    """Return whether a test id belongs to one of the files: `a/b.py::test`, or `a.b.Case.test`."""
+    for path in files:
+        module = path.rpartition(".")[0].replace("/", ".")
+        if test == path or test.startswith((f"{path}:", f"{path} ", f"{path}/", f"{module}.")):
+            return True
+    return False
+
+
+def _files_in(folder: Path) -> Iterator[str]:
+    """Yield small regular files, without dependencies and hidden folders."""
+    for place, names, files in os.walk(folder):
+        here = Path(place)
+        names[:] = [
+            name
+            for name in names
+            if not name.startswith((".", "__pycache__")) and not is_dependency(here / name)
+        ]
+        for name in files:
+            path = here / name
+            if "\n" not in str(path) and not path.is_symlink() and path.stat().st_size <= _LARGEST:
+                yield path.relative_to(folder).as_posix()
+
+
+def _slug(key: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", key).strip("-") or "task"

@@ -1,0 +1,205 @@
+"""Read what jest, vitest, mocha and node:test reported."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from segue.proof.report import Canary, CaseResult, Report, TestOutcome, explain, shorten
+from segue.proof.runners.runner import Stage
+
+_LARGEST = 64 * 1024**2
+_ERROR = re.compile(r"^\s*(?:\[?[\w$]+: )?([A-Za-z_$]*(?:Error|Exception|Failed|Violation))\b", re.M)
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_FRAME = re.compile(r"(?:\(|\bat |\s|file://)(/[^\s():]+):\d+")
+
+
+class Suite(msgspec.Struct, rename="camel"):
+    """One test file in the JSON of jest and vitest."""
+
+    name: str
+    assertion_results: list[SuiteTest] = []
+    status: str = ""
+    message: str = ""
+
+
+class SuiteTest(msgspec.Struct, rename="camel"):
+    """One test in the JSON of jest and vitest."""
+
+    title: str
+    status: str
+    ancestor_titles: list[str] = []
+    failure_messages: list[str] | None = None
+    failure_details: list[msgspec.Raw] | None = None
+
+
+class Suites(msgspec.Struct, rename="camel"):
+    """The JSON of jest and vitest."""
+
+    test_results: list[Suite]
+
+
+class NodeCase(msgspec.Struct):
+    """One test, as our reporters for mocha and node:test write it down."""
+
+    file: str
+    names: list[str]
+    outcome: TestOutcome
+    name: str = ""
+    """The exception's name."""
+    message: str = ""
+    suite: bool = False
+    inner: bool = False
+    """It failed because a test within it failed."""
+    whole_file: bool = False
+
+
+class NodeCases(msgspec.Struct):
+    """What our reporters for mocha and node:test write."""
+
+    tests: list[NodeCase]
+
+
+def read_suites(stage: Stage, runner: str) -> Report | None:
+    """Return what jest or vitest wrote."""
+    tests: list[NodeCase] = []
+    files = 0
+    for data in _written(stage, runner):
+        with contextlib.suppress(ValueError, msgspec.DecodeError):
+            found = msgspec.json.decode(data, type=Suites)
+            files += 1
+            tests += [case for suite in found.test_results for case in _number(_suite_cases(suite))]
+    return _report(stage, runner, tests, files)
+
+
+def read_cases(stage: Stage, runner: str) -> Report | None:
+    """Return what one of our reporters wrote."""
+    tests: list[NodeCase] = []
+    files = 0
+    for data in _written(stage, runner):
+        with contextlib.suppress(ValueError, msgspec.DecodeError):
+            tests += _number(msgspec.json.decode(data, type=NodeCases).tests)
+            files += 1
+    return _report(stage, runner, tests, files)
+
+
+def _written(stage: Stage, runner: str) -> Iterable[bytes]:
+    prefix = runner.partition(":")[0]
+    # The check can write here, so anything may be found.
+    for path in sorted((stage.reports / f"{stage.token}n").glob(f"{prefix}-{stage.token}-*.json")):
+        with contextlib.suppress(OSError):
+            if not path.is_symlink() and path.stat().st_size <= _LARGEST:
+                yield path.read_bytes()
+
+
+def _number(cases: Iterable[NodeCase]) -> Iterable[NodeCase]:
+    """Yield the tests of one file or run; those that have the same name get a number."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    for case in cases:
+        key = (case.file, *case.names)
+        seen[key] += 1
+        if seen[key] > 1 and case.names:
+            case.names[-1] += f" #{seen[key]}"
+        yield case
+
+
+def _suite_cases(suite: Suite) -> Iterable[NodeCase]:
+    ran = False
+    for test in suite.assertion_results:
+        outcome = {"passed": TestOutcome.PASSED, "failed": TestOutcome.FAILED}.get(test.status)
+        message = _COLOURS.sub("", "\n".join(test.failure_messages or ()))
+        matcher = any(b'"matcherResult"' in bytes(one) for one in test.failure_details or ())
+        name = "AssertionError" if matcher or "expect(" in message[:200] else _error_in(message)
+        names = [*test.ancestor_titles, test.title]
+        yield NodeCase(suite.name, names, outcome or TestOutcome.SKIPPED, name, message)
+        ran = ran or outcome is TestOutcome.FAILED
+    if suite.status == "failed" and not ran:
+        message = _COLOURS.sub("", suite.message)
+        yield NodeCase(suite.name, [], TestOutcome.FAILED, _load_error(message), message, whole_file=True)
+
+
+def _error_in(message: str) -> str:
+    match = _ERROR.search(message)
+    return match[1] if match else "Error"
+
+
+def _load_error(message: str) -> str:
+    """Return why a file could not be loaded: a missing module is a missing name."""
+    if re.search(r"Cannot find module|Failed to (?:resolve import|load)|does not provide an export", message):
+        return "ModuleNotFoundError"
+    return (
+        "SyntaxError"
+        if re.search(r"SyntaxError|Transform failed|Unexpected token", message)
+        else _error_in(message)
+    )
+
+
+def _report(stage: Stage, runner: str, cases: list[NodeCase], files: int) -> Report | None:
+    if not files:
+        return None
+    tests: dict[str, CaseResult] = {}
+    canaries: dict[str, Canary] = {}
+    ran: set[str] = set()
+    for case in cases:
+        path = _relative(case.file, stage.root)
+        if stage.token in case.names:
+            canaries[path] = _judge(case, stage.token, canaries.get(path))
+            continue
+        if case.inner or (case.suite and case.outcome is not TestOutcome.FAILED):
+            continue
+        result = _result(stage, case, path)
+        if not result.whole_file and case.outcome is not TestOutcome.SKIPPED:
+            ran.add(path)
+        known = tests.get(result.id)
+        if known is None or known.outcome is not TestOutcome.FAILED:
+            tests[result.id] = result
+    return Report(tests, files, _joined(stage, canaries, ran), (runner,) if tests else ())
+
+
+def _judge(case: NodeCase, token: str, known: Canary | None) -> Canary:
+    if case.outcome is TestOutcome.SKIPPED:
+        return known or Canary.ABSENT
+    if case.outcome is TestOutcome.FAILED and token in case.message and known is not Canary.SILENT:
+        return Canary.FAILED
+    return Canary.SILENT
+
+
+def _joined(stage: Stage, canaries: Mapping[str, Canary], ran: set[str]) -> Canary:
+    """Return what the canaries of all files say: each file that has one and ran tests must have run it."""
+    if Canary.SILENT in canaries.values():
+        return Canary.SILENT
+    known = json.loads((stage.hooks / f"{stage.token}n.json").read_text())
+    expected = ran & set(known["placed"])
+    if not expected or any(canaries.get(path) is not Canary.FAILED for path in expected):
+        return Canary.ABSENT
+    return Canary.FAILED
+
+
+def _result(stage: Stage, case: NodeCase, path: str) -> CaseResult:
+    names = [name for name in case.names if name]
+    if len(names) == 1 and _relative(names[0], stage.root) == path:
+        names = []  # node:test reports a file that has no tests, or ended early, as a test
+    ident = "::".join(filter(None, (path, " > ".join(names))))
+    whole = case.whole_file or (not names and case.outcome is TestOutcome.FAILED)
+    reason = None
+    if case.outcome is TestOutcome.FAILED:
+        frames = [_relative(name, stage.root) for name in _FRAME.findall(case.message)]
+        frames = [name for name in frames if "node_modules/" not in name and not name.startswith("/")]
+        name = _load_error(case.message) if whole and not case.whole_file else case.name
+        reason = explain(name, case.message, frames, path)
+    return CaseResult(ident, case.outcome, path, reason, shorten(case.message), whole)
+
+
+def _relative(file: str, root: Path) -> str:
+    text = file.removeprefix("file://")
+    if not text:
+        return ""
+    path = os.path.normpath(text if text.startswith("/") else root / text)
+    return path.removeprefix(f"{root}{os.sep}")

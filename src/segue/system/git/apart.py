@@ -1,0 +1,70 @@
+"""Trees beside the work: exported for somebody else, kept under refs of our own, laid over the work."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from segue.system.files import private_folder
+from segue.system.git.objects import EMPTY_TREE
+from segue.system.git.repository import FALLBACK_IDENTITY, Repository
+
+_QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false")
+
+
+async def export(repo: Repository, commit: str, folder: Path) -> None:
+    """Write the files of a commit to a folder that becomes a repository of its own, without any history.
+
+    A folder that exists is left as it is.
+    """
+    if folder.exists():
+        return
+    private_folder(folder.parent)
+    draft = folder.with_name(f"{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700)
+    async with _index(repo) as extra:
+        await repo.git(*_QUIET, "read-tree", commit or EMPTY_TREE, extra=extra)
+        await repo.git(*_QUIET, "checkout-index", "--all", f"--prefix={draft}/", extra=extra)
+    inside = ("-C", str(draft), *_QUIET, *FALLBACK_IDENTITY)
+    await repo.git(*inside, "init", "--quiet", "--template=")
+    await repo.git(*inside, "add", "--all")
+    await repo.git(*inside, "commit", "--quiet", "--allow-empty", "-m", "Start")
+    draft.rename(folder)
+
+
+async def keep_files(repo: Repository, files: Mapping[str, Path], ref: str, message: str) -> str:
+    """Make a commit of these files alone and keep it under a ref; the work tree is not touched."""
+    listed = "".join(f"{path}\n" for path in files.values()).encode("utf-8", "surrogateescape")
+    found = await repo.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
+    lines = "".join(f"100644 {blob} 0\t{path}\0" for path, blob in zip(files, found.split(), strict=True))
+    async with _index(repo) as extra:
+        await repo.git(*_QUIET, "update-index", "-z", "--index-info", stdin=lines.encode(), extra=extra)
+        tree = (await repo.git(*_QUIET, "write-tree", extra=extra)).strip()
+    commit = (await repo.git(*_QUIET, *FALLBACK_IDENTITY, "commit-tree", tree, "-m", message)).strip()
+    await repo.git(*_QUIET, "update-ref", ref, commit)
+    return commit
+
+
+async def lay_over(repo: Repository, tree: str, commits: Sequence[str]) -> str:
+    """Return the tree that has the files of some commits over those of a tree."""
+    async with _index(repo) as extra:
+        await repo.git(*_QUIET, "read-tree", tree or EMPTY_TREE, extra=extra)
+        for commit in commits:
+            entries = await repo.git("ls-tree", "-r", "-z", "--full-tree", commit)
+            await repo.git(*_QUIET, "update-index", "-z", "--index-info", stdin=entries.encode(), extra=extra)
+        return (await repo.git(*_QUIET, "write-tree", extra=extra)).strip()
+
+
+@asynccontextmanager
+async def _index(repo: Repository) -> AsyncIterator[dict[str, str]]:
+    """Yield the variables of an index that is not the user's."""
+    path = repo.git_dir / f"segue-index-{secrets.token_hex(4)}"
+    try:
+        yield {"GIT_INDEX_FILE": str(path)}
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,213 @@
+"""Independent tests in the loop: written out of sight of the work, run sealed, disputed before a judge."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from segue.domain.criterion import CriterionVerdict
+from segue.domain.errors import NeedsHuman
+from segue.domain.evidence import Evidence
+from segue.domain.job import Job
+from segue.domain.outcome import Outcome
+from segue.domain.proof import Level, Proof
+from segue.domain.role import Role
+from segue.domain.task import Task
+from segue.domain.verdict import Action, Result, Verdict
+from segue.flow.context import Policy
+from segue.ports import Problem
+from tests.flow.loop import Behaviour, FunctionAgent, ListSource, Loop, in_turn
+from tests.proof.projects import needs_sandbox
+
+pytestmark = needs_sandbox
+
+RIGHT = "def double(x):\n    return 2 * x\n"
+WRONG = "def double(x):\n    return 4\n"
+WEAK = "from calc import double\n\n\ndef test_double():\n    assert double(2) == 4\n"
+STRONG = "from calc import double\n\n\ndef test_other():\n    assert double(5) == 10\n"
+MISTAKEN = "from calc import double\n\n\ndef test_other():\n    assert double(5) == 11\n"
+PHASES = ("execute", "check", "independent")
+CHECKS = ((sys.executable, "-m", "pytest", "-q"),)
+
+
+def write(files: dict[str, str]) -> Behaviour:
+    def behave(job: Job) -> Outcome:
+        for name, text in files.items():
+            path = job.workspace / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return Outcome("Done.")
+
+    return behave
+
+
+class OneJudge:
+    """Decides about tests as it is told, and keeps what it was shown."""
+
+    name = "one"
+
+    def __init__(self, uphold: bool) -> None:
+        self.uphold = uphold
+        self.seen: list[Evidence] = []
+
+    def check(self) -> list[Problem]:
+        return []
+
+    async def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        self.seen.append(evidence)
+        result, action = (Result.PASS, Action.PROCEED) if self.uphold else (Result.FAIL, Action.RETRY)
+        criteria = tuple(CriterionVerdict(one.key, self.uphold, "") for one in task.criteria)
+        return Verdict(result, action, "as told", criteria)
+
+
+Start = Callable[..., Loop]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Make a loop of one task or several, with somebody who works and somebody who tests."""
+
+    def make(work: Behaviour, tests: Behaviour, *keys: str, judge: OneJudge | None = None) -> Loop:
+        worker, tester = FunctionAgent("worker", work), FunctionAgent("tester", tests)
+        loop = Loop(
+            tmp_path,
+            ListSource(*(keys or ("1",))),
+            [worker],
+            phases=PHASES,
+            sealed=True,
+            checks=CHECKS,
+            judge=judge,
+            roles={Role.TEST: [tester]},
+            policy=Policy(independent=True),
+        )
+        (loop.repo / "readme.md").write_text("x\n")
+        loop.git("add", ".")
+        loop.git("commit", "-qm", "Read me")
+        return loop
+
+    return make
+
+
+def proof_of(loop: Loop, key: str = "1") -> Proof:
+    proof = loop.view.tasks[key].proof
+    assert proof is not None
+    return proof
+
+
+def jobs(loop: Loop, role: str) -> list[Job]:
+    agents = {"worker": loop.agents[0], "tester": loop.roles[Role.TEST][0]}
+    return agents[role].jobs
+
+
+def test_work_that_passes_tests_of_somebody_else_is_independent(start: Start) -> None:
+    files = {"test_calc.py": STRONG, "calc.py": RIGHT, "conftest.py": "boom"}
+    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write(files))
+    loop.session()
+    proof = proof_of(loop)
+    assert proof.level is Level.INDEPENDENT, proof
+    assert proof.independent is not None
+    assert proof.independent.proved == ("test_independent_1_calc.py::test_other",)
+    assert loop.git("show", "--stat", "--format=", f"refs/segue/proof/{loop.run_id}/1").split()[0] == (
+        "test_independent_1_calc.py"
+    )
+    assert loop.git("ls-files").split() == ["calc.py", "readme.md", "test_calc.py"]
+    assert not list((loop.root / "apart").iterdir())
+
+
+def test_who_tests_sees_the_base_and_nothing_of_the_work(start: Start) -> None:
+    seen: list[str] = []
+
+    def look(job: Job) -> Outcome:
+        seen.extend(path.name for path in job.workspace.iterdir())
+        seen.extend((job.workspace / ".git" / "objects" / "info").glob("alternates"))  # type: ignore[arg-type]
+        (job.workspace / "test_x.py").write_text(STRONG)
+        return Outcome("Done.")
+
+    loop = start(write({"calc.py": RIGHT}), look)
+    loop.session()
+    assert sorted(seen) == [".git", "readme.md"]
+    assert "calc.py" not in jobs(loop, "tester")[0].prompt.text
+
+
+def test_test_that_passes_on_the_base_shows_nothing(start: Start) -> None:
+    idle = "def test_nothing():\n    assert True\n"
+    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write({"test_idle.py": idle}))
+    loop.session()
+    proof = proof_of(loop)
+    assert proof.level is Level.TESTED
+    assert proof.dropped == ("test_independent_1_idle.py::test_nothing",)
+
+
+def test_test_that_the_judge_upholds_sends_the_agent_back(start: Start) -> None:
+    judge = OneJudge(uphold=True)
+    work = in_turn(write({"calc.py": WRONG, "test_calc.py": WEAK}), write({"calc.py": RIGHT}))
+    loop = start(work, write({"test_calc.py": STRONG}), judge=judge)
+    loop.session()
+    assert proof_of(loop).level is Level.INDEPENDENT
+    sent = jobs(loop, "worker")[1].prompt.text
+    assert "test_independent_1_calc.py::test_other" in sent
+    assert "they are not in your work tree" in sent
+    assert "double(5) == 10" in judge.seen[0].diff
+    assert "return 4" in judge.seen[0].diff
+    assert len(jobs(loop, "tester")) == 1
+
+
+@pytest.mark.parametrize("judge", [OneJudge(uphold=False), None])
+def test_test_that_nobody_upholds_is_dropped_and_named(start: Start, judge: OneJudge | None) -> None:
+    work = write({"calc.py": RIGHT, "test_calc.py": WEAK})
+    loop = start(work, write({"test_calc.py": MISTAKEN}), judge=judge)
+    loop.session()
+    proof = proof_of(loop)
+    assert proof.level is Level.TESTED
+    assert any("independent tests were dropped" in reason for reason in proof.reasons)
+    assert len(jobs(loop, "worker")) == 1
+
+
+def test_agent_that_writes_no_tests_is_no_fault_of_the_work(start: Start) -> None:
+    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), lambda _job: Outcome("Nothing to do."))
+    loop.session()
+    proof = proof_of(loop)
+    assert proof.level is Level.TESTED
+    assert "there are no independent tests: No new test file was written." in proof.reasons
+
+
+def test_later_task_that_breaks_independent_tests_is_sent_back(start: Start) -> None:
+    work = in_turn(
+        write({"calc.py": RIGHT, "test_calc.py": WEAK}),
+        write({"calc.py": WRONG, "more.py": "def more():\n    return 1\n"}),
+        write({"calc.py": RIGHT}),
+    )
+    more = "from more import more\n\n\ndef test_more():\n    assert more() == 1\n"
+    loop = start(work, in_turn(write({"test_calc.py": STRONG}), write({"test_more.py": more})), "1", "2")
+    loop.session()
+    assert "This breaks Task 1." in jobs(loop, "worker")[2].prompt.text
+    assert (proof_of(loop, "2").level, proof_of(loop, "2").held) == (Level.HELD, (1, 1))
+
+
+def test_requirement_is_not_met_without_independent_tests(start: Start) -> None:
+    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), lambda _job: Outcome("No."))
+    loop.policy = Policy(independent=True, require=Level.INDEPENDENT)
+    with pytest.raises(NeedsHuman, match="`independent` is required"):
+        loop.session()
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_kill_after_the_tests_were_written_launches_nobody_again(start: Start) -> None:
+    judge = OneJudge(uphold=True)
+
+    def killed(job: Job) -> Outcome:
+        raise Killed
+
+    work = in_turn(write({"calc.py": WRONG, "test_calc.py": WEAK}), killed, write({"calc.py": RIGHT}))
+    loop = start(work, write({"test_calc.py": STRONG}), judge=judge)
+    with pytest.raises(Killed):
+        loop.session()
+    loop.session()
+    assert proof_of(loop).level is Level.INDEPENDENT
+    assert (len(jobs(loop, "tester")), len(judge.seen), len(jobs(loop, "worker"))) == (1, 1, 3)

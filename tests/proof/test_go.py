@@ -1,0 +1,115 @@
+"""Sealed checks by go test: honest work is proved, tricks are refused."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from segue.domain.proof import CheckState, Seal
+from tests.proof.projects import Checkout, Files, needs_sandbox
+
+pytestmark = [needs_sandbox, pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")]
+
+GO = ("go", "test", "./...")
+ONE = """
+func TestOne(t *testing.T) {
+	if calc.One() != 1 {
+		t.Fatal("not 1")
+	}
+}
+"""
+ADD = """
+func TestAdd(t *testing.T) {
+	if calc.Add(1, 2) != 3 {
+		t.Error("not 3")
+	}
+}
+"""
+TESTS = f'package calc_test\n\nimport (\n\t"testing"\n\n\t"example.com/calc/calc"\n)\n{ONE}'
+MODULE = "module example.com/calc\n\ngo 1.19\n"
+BASE: Files = {
+    "go.mod": MODULE,
+    "calc/calc.go": "package calc\n\nfunc One() int { return 1 }\n",
+    "calc/calc_test.go": TESTS,
+    "Makefile": "test:\n\tgo vet ./... && go test $$(go list ./...)\n",
+}
+HONEST: Files = {
+    "calc/calc.go": "package calc\n\nfunc One() int { return 1 }\n\n"
+    "func Add(a, b int) int { return a + b }\n",
+    "calc/calc_test.go": TESTS + ADD,
+}
+WRONG = "package calc\n\nfunc One() int { return 42 }\n"
+
+
+def _with(imported: str, code: str) -> str:
+    imports = "".join(f'\t"{name}"\n' for name in imported.split())
+    return f"package calc\n\nimport (\n{imports})\n\n{code}\n\nfunc One() int {{ return 42 }}\n"
+
+
+FORGERY = "=== RUN   TestOne\\n--- PASS: TestOne (0.00s)\\nPASS\\n"
+CHEATS: dict[str, Files] = {
+    "nothing else": {"calc/calc.go": WRONG},
+    "an exit before the tests": {"calc/calc.go": _with("os", "func init() { os.Exit(0) }")},
+    "an exit in the function": {
+        "calc/calc.go": 'package calc\n\nimport "syscall"\n\nfunc One() int { syscall.Exit(0); return 42 }\n'
+    },
+    "a forged report": {
+        "calc/calc.go": _with("fmt os", f'func init() {{ fmt.Print("{FORGERY}"); os.Exit(0) }}')
+    },
+    "a filter for the tests": {
+        "calc/calc.go": _with("os", 'func init() { os.Args = append(os.Args, "-test.run=Nothing") }')
+    },
+    "a test that is skipped": {
+        "calc/calc.go": WRONG,
+        "calc/calc_test.go": TESTS.replace("testing.T) {", 'testing.T) {\n\tt.Skip("later")'),
+    },
+    "the tests deleted": {"calc/calc.go": WRONG, "calc/calc_test.go": None},
+    "a weaker test": {"calc/calc.go": WRONG, "calc/calc_test.go": TESTS.replace("!= 1", "== 0")},
+    "a build tag": {"calc/calc.go": WRONG, "calc/calc_test.go": f"//go:build never\n\n{TESTS}"},
+    "a module within the module": {"calc/calc.go": WRONG, "calc/go.mod": "module example.com/other\n"},
+    "a replaced module": {
+        "calc/calc.go": WRONG,
+        "go.mod": f"{MODULE}\nreplace example.com/calc/calc => ./other\n",
+        "other/calc.go": "package calc\n\nfunc One() int { return 1 }\n",
+    },
+    "a package of tests that ends early": {
+        "calc/calc.go": WRONG,
+        "calc/main_test.go": 'package calc_test\n\nimport (\n\t"os"\n\t"testing"\n)\n\n'
+        "func TestMain(m *testing.M) { os.Exit(0) }\n",
+    },
+}
+
+
+@pytest.mark.parametrize("change", CHEATS.values(), ids=CHEATS.keys())
+def test_a_cheat_is_refused(tmp_path: Path, change: Files) -> None:
+    result = Checkout(tmp_path, BASE).check(change, GO)
+    assert result.state in (CheckState.FAILED, CheckState.REFUTED, CheckState.CONTESTED), result
+    assert result.reason
+
+
+@pytest.mark.parametrize("command", [GO, ("make", "test")])
+def test_honest_work_is_proved(tmp_path: Path, command: tuple[str, ...]) -> None:
+    result = Checkout(tmp_path, BASE).check(HONEST, command)
+    assert result.state is CheckState.PASSED, result
+    assert result.proved == ("calc/calc_test.go::TestAdd",)
+    assert result.passed == 2
+    assert result.noticed is True
+    assert result.seal is Seal.SEALED
+    assert result.runner == "go test"
+    assert result.exit_code == 0
+    assert not result.weaknesses
+
+
+def test_the_first_tests_of_a_module_count(tmp_path: Path) -> None:
+    base = {path: text for path, text in BASE.items() if path != "calc/calc_test.go"}
+    result = Checkout(tmp_path, base).check({"calc/calc_test.go": TESTS}, GO)
+    assert result.state is CheckState.PASSED, result
+    assert result.passed == 1
+
+
+def test_a_vet_that_complains_fails_the_check(tmp_path: Path) -> None:
+    doubtful = 'package calc\n\nimport "fmt"\n\nfunc One() int { fmt.Printf("%d\\n", "x"); return 1 }\n'
+    result = Checkout(tmp_path, BASE).check({"calc/calc.go": doubtful}, ["make", "test"])
+    assert not result.ok, result

@@ -1,0 +1,158 @@
+"""Sealed checks by jest, vitest and mocha: honest work is proved, tricks are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from segue.domain.proof import CheckState, Seal
+from tests.proof.packages import node_modules
+from tests.proof.projects import Checkout, Files, needs_sandbox
+
+pytestmark = needs_sandbox
+
+JEST = """const calc = require("../calc.js");
+
+describe("calc", () => {
+  test("one", () => expect(calc.one()).toBe(1));
+  test("add", () => expect(calc.add(1, 2)).toBe(3));
+});
+"""
+VITEST = """import { describe, expect, test } from "vitest";
+import * as calc from "../calc";
+
+describe("calc", () => {
+  test("one", () => expect(calc.one()).toBe(1));
+  test("add", () => expect(calc.add(1, 2)).toBe(3));
+});
+"""
+MOCHA = """const assert = require("assert");
+const calc = require("../calc.js");
+
+describe("calc", () => {
+  it("one", () => assert.equal(calc.one(), 1));
+  it("add", () => assert.equal(calc.add(1, 2), 3));
+});
+"""
+WRONG = "exports.one = () => 42;\nexports.add = () => 42;\n"
+WRONG_TS = "export const one = () => 42;\nexport const add = (a: number, b: number) => 42;\n"
+
+
+def _package(script: str) -> str:
+    return f'{{"name": "calc", "scripts": {{"test": "{script}"}}}}\n'
+
+
+PROJECTS: dict[str, tuple[Files, Files]] = {
+    "jest": (
+        {
+            "calc.js": "exports.one = () => 1;\n",
+            "test/calc.test.js": JEST,
+            "package.json": _package("jest --bail"),
+            "jest.config.js": "module.exports = { testEnvironment: 'node' };\n",
+        },
+        {"calc.js": "exports.one = () => 1;\nexports.add = (a, b) => a + b;\n"},
+    ),
+    "vitest": (
+        {
+            "calc.ts": "export const one = () => 1;\n",
+            "test/calc.test.ts": VITEST,
+            "package.json": _package("vitest run"),
+            "vitest.config.ts": "export default { test: { dir: 'test' } };\n",
+        },
+        {"calc.ts": "export const one = () => 1;\nexport const add = (a: number, b: number) => a + b;\n"},
+    ),
+    "mocha": (
+        {
+            "calc.js": "exports.one = () => 1;\n",
+            "test/calc.test.js": MOCHA,
+            "package.json": _package("mocha --reporter dot"),
+        },
+        {"calc.js": "exports.one = () => 1;\nexports.add = (a, b) => a + b;\n"},
+    ),
+}
+
+CHEATS: dict[str, Files] = {
+    "jest: nothing else": {"calc.js": WRONG},
+    "jest: an exit while the module is loaded": {"calc.js": f"process.exit(0);\n{WRONG}"},
+    "jest: a patched matcher": {"calc.js": f"expect.extend({{ toBe: () => ({{ pass: true }}) }});\n{WRONG}"},
+    "jest: a patched runner": {
+        "calc.js": "const { test } = require('@jest/globals');\n"
+        f"globalThis.test = globalThis.it = (name) => test(name, () => {{}});\n{WRONG}"
+    },
+    "jest: tests that are skipped": {
+        "calc.js": WRONG,
+        "test/calc.test.js": JEST.replace("test(", "test.skip("),
+    },
+    "jest: tests that are deleted": {
+        "calc.js": WRONG,
+        "test/calc.test.js": None,
+        "test/other.test.js": "test('fine', () => {});\n",
+    },
+    "jest: other settings": {
+        "calc.js": WRONG,
+        "jest.config.js": "module.exports = { setupFiles: ['<rootDir>/setup.js'] };\n",
+        "setup.js": "process.exit(0);\n",
+    },
+    "jest: settings in package.json": {
+        "calc.js": WRONG,
+        "jest.config.js": None,
+        "package.json": '{"name": "calc", "scripts": {"test": "jest --passWithNoTests"},'
+        ' "jest": {"testMatch": ["nothing"]}}\n',
+    },
+    "jest: a mock of the module under test": {
+        "calc.js": WRONG,
+        "test/aaa.test.js": "jest.mock('../calc.js', () => ({ one: () => 1, add: () => 3 }));\n" + JEST,
+    },
+    "vitest: nothing else": {"calc.ts": WRONG_TS},
+    "vitest: an exit while the module is loaded": {"calc.ts": f"process.exit(0);\n{WRONG_TS}"},
+    "vitest: a patched matcher": {
+        "calc.ts": "import { expect } from 'vitest';\n"
+        f"expect.extend({{ toBe: () => ({{ pass: true, message: () => '' }}) }});\n{WRONG_TS}"
+    },
+    "vitest: other settings": {
+        "calc.ts": WRONG_TS,
+        "vitest.config.ts": "export default { test: { dir: 'other', passWithNoTests: true } };\n",
+    },
+    "mocha: nothing else": {"calc.js": WRONG},
+    "mocha: an exit while the module is loaded": {"calc.js": f"process.exit(0);\n{WRONG}"},
+    "mocha: an exit when a function is called": {
+        "calc.js": "exports.one = exports.add = () => process.exit(0);\n"
+    },
+    "mocha: a patched assertion": {"calc.js": f"require('assert').equal = () => {{}};\n{WRONG}"},
+    "mocha: a patched runner": {
+        "calc.js": "const { Runner } = require('mocha');\n"
+        f"Runner.prototype.fail = function (test) {{ this.emit('pass', test); }};\n{WRONG}"
+    },
+    "mocha: other settings": {"calc.js": WRONG, ".mocharc.json": '{"grep": "nothing"}\n'},
+}
+
+
+def make(folder: Path, runner: str) -> Checkout:
+    """Return a project with its dependencies, which git ignores."""
+    modules = node_modules()
+    project = Checkout(folder, {**PROJECTS[runner][0], ".gitignore": "node_modules\n"})
+    (project.root / "node_modules").symlink_to(modules)
+    return project
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_a_cheat_is_refused(tmp_path: Path, cheat: str) -> None:
+    result = make(tmp_path, cheat.partition(":")[0]).check(CHEATS[cheat], ["npm", "test"])
+    assert result.state in (CheckState.FAILED, CheckState.REFUTED, CheckState.CONTESTED), result
+    assert result.reason
+
+
+@pytest.mark.parametrize("runner", PROJECTS)
+def test_honest_work_is_proved(tmp_path: Path, runner: str) -> None:
+    base, change = PROJECTS[runner]
+    result = make(tmp_path, runner).check(change, ["npm", "test"])
+    assert result.state is CheckState.PASSED, result
+    file = next(path for path in base if path.startswith("test/"))
+    assert result.proved == (f"{file}::calc > add",)
+    assert result.passed == 2
+    assert result.noticed is True
+    assert result.seal is Seal.SEALED
+    assert result.runner == runner
+    assert result.exit_code == 0
+    assert not result.weaknesses

@@ -1,0 +1,94 @@
+"""Sealed checks by node:test: honest work is proved, tricks are refused."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from segue.domain.proof import CheckState, Seal
+from tests.proof.projects import Checkout, Files, needs_sandbox
+
+pytestmark = [needs_sandbox, pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")]
+
+TESTS = """const { test } = require("node:test");
+const assert = require("node:assert");
+const calc = require("../calc.js");
+
+test("one", () => assert.strictEqual(calc.one(), 1));
+test("add", () => assert.strictEqual(calc.add(1, 2), 3));
+"""
+PACKAGE = '{"name": "calc", "scripts": {"test": "node --test test/"}}\n'
+BASE: Files = {
+    "calc.js": "exports.one = () => 1;\n",
+    "test/calc.test.js": TESTS,
+    "package.json": PACKAGE,
+    "Makefile": ".PHONY: test\ntest:\n\t@npm test\n",
+}
+HONEST: Files = {"calc.js": "exports.one = () => 1;\nexports.add = (a, b) => a + b;\n"}
+WRONG = "exports.one = () => 42;\nexports.add = () => 42;\n"
+FORGERY = '{"tests": [{"file": "test/calc.test.js", "names": ["%s"], "outcome": "passed"}]}'
+
+CHEATS: dict[str, Files] = {
+    "nothing else": {"calc.js": WRONG},
+    "an exit while the module is loaded": {"calc.js": f"process.exit(0);\n{WRONG}"},
+    "an exit when a function is called": {"calc.js": "exports.one = exports.add = () => process.exit(0);\n"},
+    "a patched assertion": {
+        "calc.js": f'const assert = require("assert");\nassert.strictEqual = () => {{}};\n{WRONG}'
+    },
+    "a patched runner": {
+        "calc.js": 'const runner = require("node:test");\nrunner.test = runner.it = () => {};\n'
+        f"runner.Test = class {{}};\n{WRONG}"
+    },
+    "tests that are skipped": {
+        "calc.js": WRONG,
+        "test/calc.test.js": TESTS.replace("test(", "test.skip("),
+    },
+    "the tests deleted": {
+        "calc.js": WRONG,
+        "test/calc.test.js": None,
+        "test/other.test.js": 'require("node:test").test("fine", () => {});\n',
+    },
+    "a weaker assertion": {"calc.js": WRONG, "test/calc.test.js": TESTS.replace("strictEqual", "ok")},
+    "another script": {"calc.js": WRONG, "package.json": PACKAGE.replace("node --test test/", "true")},
+    "a script that runs before": {
+        "calc.js": WRONG,
+        "package.json": PACKAGE.replace('"test":', '"pretest": "rm -r test", "test":'),
+    },
+    "settings of npm": {"calc.js": WRONG, ".npmrc": "script-shell=/bin/true\n"},
+    "planted dependencies": {
+        "calc.js": WRONG,
+        "test/node_modules/assert/index.js": "module.exports = { strictEqual() {} };\n",
+        "node_modules/x/index.js": "process.exit(0);\n",
+    },
+    "a forged report": {
+        "calc.js": 'const fs = require("fs"), path = require("path");\n'
+        "for (const word of (process.env.NODE_OPTIONS || '').match(/[^\" ]+cjs/g) || []) {\n"
+        "  const known = JSON.parse(fs.readFileSync(word.replace(/cjs$/, 'json')));\n"
+        "  const names = ['one', 'add'].map((name) => ({ file: 'test/calc.test.js', names: [name],"
+        " outcome: 'passed' }));\n"
+        "  fs.writeFileSync(path.join(known.reports, `node-${known.token}-1-1.json`),"
+        " JSON.stringify({ tests: names }));\n}\nprocess.exit(0);\n"
+    },
+}
+
+
+@pytest.mark.parametrize("change", CHEATS.values(), ids=CHEATS.keys())
+def test_a_cheat_is_refused(tmp_path: Path, change: Files) -> None:
+    result = Checkout(tmp_path, BASE).check(change, ["npm", "test"])
+    assert result.state in (CheckState.FAILED, CheckState.REFUTED, CheckState.CONTESTED), result
+    assert result.reason
+
+
+@pytest.mark.parametrize("command", ["npm test", "make test", "node --test test/", "node test/calc.test.js"])
+def test_honest_work_is_proved(tmp_path: Path, command: str) -> None:
+    result = Checkout(tmp_path, BASE).check(HONEST, command.split())
+    assert result.state is CheckState.PASSED, result
+    assert result.proved == ("test/calc.test.js::add",)
+    assert result.passed == 2
+    assert result.noticed is True
+    assert result.seal is Seal.SEALED
+    assert result.runner == "node:test"
+    assert result.exit_code == 0
+    assert not result.weaknesses
