@@ -115,7 +115,7 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def exercises(self) -> bool:
-        """Whether it looked at what was changed, as far as that was tried; without a changed program it did."""
+        """Whether it looks at what was changed; where no program was changed, it need not."""
         if self.noticed is None:
             return bool(self.proved) or NOT_EXERCISED not in self.weaknesses
         return self.noticed
