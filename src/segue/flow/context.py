@@ -91,6 +91,15 @@ RunScenario = Callable[[Scenario, str | None, str], Awaitable[CheckResult]]
 """Tries a scenario on the second tree and, unless it is None, on the first, where it should fail."""
 
 
+class TryMutants(Protocol):
+    """Tries mutants of the changed lines."""
+
+    async def __call__(
+        self, commands: Sequence[Sequence[str]], base: str, head: str, most: int
+    ) -> tuple[int, int] | None:
+        """Return how many were tried and how many the commands noticed; None: there was nothing to try."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checking:
     """The commands whose failure keeps a task from being done."""
@@ -105,6 +114,8 @@ class Checking:
     """What the settings say that the finished program must do."""
     run_scenario: RunScenario | None = None
     """None: scenarios are not run."""
+    try_mutants: TryMutants | None = None
+    """None: mutants are not tried."""
 
 
 class WrittenTests(Protocol):

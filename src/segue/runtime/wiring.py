@@ -180,7 +180,13 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
     sealer = Sealer(repo.root, repo.git_dir, folder, options, app.redactor().text)
     smoke = {str(phase): commands for phase, commands in settings.smoke.items()}
     return Checking(
-        settings.checks, sealer.check, smoke, examine, settings.proof.scenarios, sealer.try_scenario
+        settings.checks,
+        sealer.check,
+        smoke,
+        examine,
+        settings.proof.scenarios,
+        sealer.try_scenario,
+        sealer.try_mutants,
     )
 
 
