@@ -243,7 +243,13 @@ class Loop:
         if not self.sealed:
             return Checking(self.checks, self.run_check)
         sealer = Sealer(self.repo, self.repo / ".git", self.root / "scratch", SealOptions(timeout=60))
-        return Checking(self.checks, sealer.check, scenarios=self.scenarios, run_scenario=sealer.try_scenario)
+        return Checking(
+            self.checks,
+            sealer.check,
+            scenarios=self.scenarios,
+            run_scenario=sealer.try_scenario,
+            try_mutants=sealer.try_mutants,
+        )
 
     async def run_check(
         self, argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()

@@ -211,3 +211,13 @@ def test_kill_after_the_tests_were_written_launches_nobody_again(start: Start) -
     loop.session()
     assert proof_of(loop).level is Level.INDEPENDENT
     assert (len(jobs(loop, "tester")), len(judge.seen), len(jobs(loop, "worker"))) == (1, 1, 3)
+
+
+def test_mutants_are_scored_and_decide_nothing(start: Start) -> None:
+    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write({}))
+    loop.phases, loop.policy = ("execute", "check"), Policy(mutants=3)
+    loop.session()
+    proof = proof_of(loop)
+    assert proof.level is Level.TESTED
+    assert proof.mutants == (3, 2)
+    assert "1 of 3 mutants of the changed lines were not noticed" in proof.reasons

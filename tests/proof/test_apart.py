@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from segue.domain.proof import CheckResult, CheckState
 from segue.proof.independent import TestsApart, is_in, rename
 from segue.proof.interface import describe_interface
+from segue.proof.options import SealOptions
 from segue.system.git.repository import Repository
-from tests.proof.projects import Checkout
+from tests.proof.projects import PYTEST, Checkout
 
 
 @pytest.mark.parametrize(
@@ -83,3 +85,25 @@ def test_interface_lists_public_names_of_the_files_that_are_named(tmp_path: Path
         "  class Sum(list)",
         "    def total(self)",
     ]
+
+
+@pytest.mark.parametrize("sandbox", [True, False])
+def test_checks_run_tests_that_are_not_in_the_work_tree(tmp_path: Path, sandbox: bool) -> None:
+    options = SealOptions(timeout=60, sandbox=sandbox)
+    place = Checkout(tmp_path, {"readme.md": "x\n"}, options)
+    head = place.commit({"calc.py": "def one():\n    return 1\n"})
+
+    async def run() -> CheckResult:
+        apart = TestsApart(await Repository.open(place.root), tmp_path / "apart", "run-1")
+        folder = await apart.open(place.base, "1")
+        text = "from calc import one\n\n\ndef test_one():\n    assert one() == 1\n"
+        (folder / "test_one.py").write_text(text)
+        kept = await apart.keep("1", "1", place.base)
+        assert kept is not None
+        return await place.sealer().check(PYTEST, place.base, await apart.lay_over(head, [kept.commit]))
+
+    result = asyncio.run(run())
+    assert (result.state, result.proved) == (CheckState.PASSED, ("test_independent_1_one.py::test_one",)), (
+        result
+    )
+    assert place.git("status", "--porcelain") == ""

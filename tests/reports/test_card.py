@@ -203,8 +203,8 @@ CARDS = st.builds(
     open_findings=st.integers(0, 3),
     findings=st.just(()),
     independent=st.none()
+    | st.builds(IndependentTests, commit=ANY, files=SOME, commands=SOME, by=ANY, proved=SOME),
     dropped=SOME,
-    | st.builds(IndependentTests, commit=ANY, files=SOME, commands=SOME, by=ANY, proved=SOME, dropped=SOME),
     mutants=st.none() | st.just((3, 2)),
     held=st.none() | st.just((3, 2)),
     base=ANY,

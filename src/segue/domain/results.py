@@ -93,6 +93,13 @@ class CheckOutput(Output, frozen=True):
     """The git tree they ran on."""
 
 
+class MutantOutput(Output, frozen=True):
+    """How many mutants of the changed lines were tried, and how many the checks noticed."""
+
+    tried: int = 0
+    noticed: int = 0
+
+
 class Dismissal(Output, frozen=True, kw_only=True):
     """A finding that is not addressed, and why."""
 
@@ -168,7 +175,7 @@ class FinalOutput(Output, frozen=True):
 
 
 OUTPUTS: tuple[type[Output], ...] = (
-    *(SnapshotOutput, LaunchOutput, CheckOutput, ReviewOutput, JudgeOutput, SearchOutput),
+    *(SnapshotOutput, LaunchOutput, CheckOutput, MutantOutput, ReviewOutput, JudgeOutput, SearchOutput),
     *(DiagnosticOutput, CommitOutput, EndOutput, FinalOutput),
 )
 """What the steps of tasks store, in the order of a task's life."""

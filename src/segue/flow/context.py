@@ -95,6 +95,15 @@ async def _nothing_to_prepare() -> None:
     return
 
 
+class TryMutants(Protocol):
+    """Tries mutants of the changed lines."""
+
+    async def __call__(
+        self, commands: Sequence[Sequence[str]], base: str, head: str, most: int
+    ) -> tuple[int, int] | None:
+        """Return how many were tried and how many the commands noticed; None: there was nothing to try."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checking:
     """The commands whose failure keeps a task from being done."""
@@ -111,6 +120,8 @@ class Checking:
     """What the settings say that the finished program must do."""
     run_scenario: RunScenario | None = None
     """None: scenarios are not run."""
+    try_mutants: TryMutants | None = None
+    """None: mutants are not tried."""
 
 
 class WrittenTests(Protocol):

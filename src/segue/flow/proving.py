@@ -36,6 +36,7 @@ def prove(context: RunContext, state: TaskState) -> Proof:
         checks=bare,
         tree=state.tree,
         base=state.base.head,
+        mutants=state.mutants,
         independent=independent,
         dropped=dropped,
         held=(again, held) if again else None,

@@ -88,11 +88,10 @@ def _earlier_proofs(context: RunContext, task: Task) -> Iterator[EarlierProof]:
 
 
 def _done_tasks(context: RunContext, task: Task) -> list[Task]:
-    known = context.view.tasks
-    done = {key for key, one in known.items() if one.state == "done" and one.proof is not None}
-    if not done - {task.key}:
+    done = context.view.repeatable - {task.key}
+    if not done:
         return []
-    listed = [one for one in context.source.tasks().tasks if one.key in done and one.key != task.key]
+    listed = [one for one in context.source.tasks().tasks if one.key in done]
     return [with_kind(one, context.policy.kinds) for one in reversed(listed)]
 
 

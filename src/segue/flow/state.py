@@ -41,6 +41,8 @@ class TaskState:
     """Independent tests that were found to be wrong."""
     upheld: set[str] = field(default_factory=set)
     """Independent tests that were found to be right."""
+    mutants: tuple[int, int] | None = None
+    """How many mutants of the changed lines were tried, and how many the checks noticed."""
     notes: list[str] = field(default_factory=list)
     """Why the proof is not stronger."""
     proof: Proof | None = None

@@ -10,6 +10,7 @@ from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.flow.commit import commit_task
 from segue.flow.context import RunContext
+from segue.flow.mutants import score_mutants
 from segue.flow.phases.check import check
 from segue.flow.phases.plan import PLAN
 from segue.flow.proving import is_enough, prove
@@ -81,6 +82,7 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     sealed = await _seal(context, state)
     if not sealed.ok:
         return sealed
+    await score_mutants(context, state)
     state.proof = prove(context, state)
     enough = is_enough(context, state, state.proof)
     return ended if enough.ok else enough

@@ -107,7 +107,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 def _changed_functions(functions: list[_Function], before: str, after: str) -> list[_Function]:
     """Return the functions that contain all changed lines; empty if some are in none of them."""
     chosen: dict[int, _Function] = {}
-    for line in _changed_lines(before, after):
+    for line in changed_lines(before, after):
         inside = [node for node in functions if _start(node) <= line <= (node.end_lineno or node.lineno)]
         if not inside:
             return []
@@ -120,7 +120,7 @@ def _start(node: _Function) -> int:
     return min([node.lineno, *(one.lineno for one in node.decorator_list)])
 
 
-def _changed_lines(before: str, after: str) -> Iterable[int]:
+def changed_lines(before: str, after: str) -> Iterable[int]:
     """Return the numbers of added or changed lines with code in them; of removals, the line that follows."""
     lines = after.splitlines()
     matcher = SequenceMatcher(None, before.splitlines(), lines, autojunk=False)

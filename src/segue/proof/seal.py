@@ -20,9 +20,10 @@ from segue.proof.decide import some
 from segue.proof.examine import Redact, SealedCheck
 from segue.proof.execute import Sandbox, find_program
 from segue.proof.inputs import Dependencies, Inputs, compare_inputs, list_inputs
+from segue.proof.mutants import count_noticed, make_mutants
 from segue.proof.named import find_named
 from segue.proof.options import SealOptions
-from segue.proof.paths import Classifier
+from segue.proof.paths import Classifier, PathKind
 from segue.proof.runners import Ended
 from segue.proof.scenarios import run_scenario
 from segue.proof.setup import CheckSetupFailed
@@ -118,6 +119,31 @@ class Sealer:
             reason, _, said = error.message.partition("\n")
             result = CheckResult(scenario.command, None, said, CheckState.BROKEN, reason, scenario=True)
         return self._label(result, known)
+
+    async def try_mutants(
+        self, commands: Sequence[Sequence[str]], base: str, head: str, most: int
+    ) -> tuple[int, int] | None:
+        """Return how many mutants of the changed Python lines were tried, and how many the commands noticed.
+
+        None: there is nothing to mutate, or no command that passes on the head.
+        """
+        before, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
+        place, _ = await self._place(after)
+        changed = [path for path in after if path.endswith(".py") and before.get(path) != after[path]]
+        classifier = Classifier((), self._options.control_files)
+        texts = {
+            path: (await self._text_at(before, path), await self._text_at(after, path))
+            for path in changed
+            if classifier.kind(path) is PathKind.CODE
+        }
+        mutants = await asyncio.to_thread(make_mutants, texts, most)
+        return await count_noticed(place, commands, Composed(after), mutants) if mutants else None
+
+    async def _text_at(self, tree: Mapping[str, TreeEntry], path: str) -> str:
+        entry = tree.get(path)
+        if entry is None or entry.is_link:
+            return ""
+        return (await read_entry(self._objects, entry)).decode("utf-8", "replace")
 
     async def _place(self, head: Mapping[str, TreeEntry]) -> tuple[Sandbox | InPlace, Dependencies]:
         """Return where commands run, and how dependencies differ from what they were."""

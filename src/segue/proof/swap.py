@@ -64,7 +64,12 @@ class InPlace:
         self, argv: tuple[str, ...], composed: Composed, armed: Sequence[Runner], work: Path, token: str
     ) -> tuple[Stage, Ended]:
         hooks, reports, files = work / "hooks", work / "reports", work / "files"
-        differing = {path: entry for path, entry in composed.entries.items() if self._head.get(path) != entry}
+        # Independent tests are part of the head, but not of the work tree.
+        differing = {
+            path: entry
+            for path, entry in composed.entries.items()
+            if self._head.get(path) != entry or not os.path.lexists(self._root / path)
+        }
         wanted = {**differing, **{path: composed.entries[path] for path in composed.texts}}
         await write_tree(self._objects, wanted, files)
         for path, text in composed.texts.items():

@@ -195,6 +195,11 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
     async def try_scenario(scenario: Scenario, base: str | None, head: str) -> CheckResult:
         return await sealer().try_scenario(scenario, base, head)
 
+    async def try_mutants(
+        commands: Sequence[Sequence[str]], base: str, head: str, most: int
+    ) -> tuple[int, int] | None:
+        return await sealer().try_mutants(commands, base, head, most)
+
     async def prepare() -> None:
         await sealer().prepare()
 
@@ -206,6 +211,7 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
         examine=examine,
         scenarios=settings.proof.scenarios,
         run_scenario=try_scenario,
+        try_mutants=try_mutants,
     )
 
 

@@ -107,6 +107,8 @@ class RunView:
     """Agents (`name` or `name:model`) that reached a usage limit, and until when."""
     branch: str | None = None
     """The branch of the last task that was done: the next one builds on it."""
+    repeatable: set[str] = field(default_factory=set)
+    """Tasks that are done and have something of their own to run again: scenarios, or commands to verify."""
     active: TaskView | None = None
     _clock: int | None = None
     _steps: dict[str, _StepView] = field(default_factory=dict)
@@ -223,10 +225,18 @@ class RunView:
         task.branch = event.branch or task.branch
         task.state = _end_state(event)
         task.proof = event.proof if task.state == "done" else None
+        self._repeat_later(task)
         if event.done:
             self.branch = event.branch
             task.verdict = _end_verdict(event, task.verdict)
         self.active = None
+
+    def _repeat_later(self, task: TaskView) -> None:
+        shown = task.proof is not None and any(check.scenario and not check.of for check in task.proof.checks)
+        if shown or (task.proof is not None and task.kind is TaskKind.VERIFY_ONLY):
+            self.repeatable.add(task.key)
+        else:
+            self.repeatable.discard(task.key)
 
     def _step_started(self, event: StepStarted, at: Recorded) -> None:
         if event.phase == "sleep" or _is_decision(at):  # nobody works

@@ -5,6 +5,7 @@ from __future__ import annotations
 from segue.flow.actions.diagnose import DIAGNOSTIC
 from segue.flow.actions.search import SEARCH
 from segue.flow.independent import DISPUTE
+from segue.flow.mutants import MUTANTS
 from segue.flow.phase import Phase
 from segue.flow.phases.check import CHECK, CONTEST
 from segue.flow.phases.execute import EXECUTE
@@ -18,7 +19,7 @@ from segue.flow.phases.verify import VERIFY
 PHASES: dict[str, Phase] = {
     phase.name: phase
     for phase in (
-        *(OUTLINE, PLAN, EXECUTE, CHECK, CONTEST, DISPUTE, REVIEW, ADDRESS, INDEPENDENT),
+        *(OUTLINE, PLAN, EXECUTE, CHECK, CONTEST, DISPUTE, REVIEW, ADDRESS, INDEPENDENT, MUTANTS),
         *(VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
     )
 }
