@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test every-test check lint types unit browser e2e real-agents bench mutants docs screenshots lock \
+.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents bench mutants docs screenshots lock \
 	binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -47,7 +47,7 @@ types: setup
 # More test processes than cores, because many tests wait for something.
 PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 
-unit: setup browser
+unit: setup browser tools
 	$(PYTEST) --ignore=tests/e2e
 
 # The page is tested in Debian's chromium, installed here when run as root. Without it only those tests are skipped.
@@ -59,13 +59,22 @@ browser:
 		{ $(APT) install chromium || { $(APT) update && $(APT) install chromium; }; } >/dev/null 2>&1; } || \
 		echo "*** NO CHROMIUM: THE TESTS OF THE PAGE IN A BROWSER ARE SKIPPED ***" >&2
 
+# Sealed checks need bubblewrap, and some of their tests Go. Without them these tests are skipped.
+tools:
+	@for tool in bwrap:bubblewrap go:golang-go; do \
+		command -v $${tool%%:*} >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		echo "Installing $${tool##*:} (once) ..." && package="--no-install-recommends $${tool##*:}" && \
+		{ $(APT) install $$package || { $(APT) update && $(APT) install $$package; }; } >/dev/null 2>&1; } || \
+		echo "*** NO $${tool##*:}: THE TESTS OF SEALED CHECKS THAT NEED IT ARE SKIPPED ***" >&2; \
+	done
+
 # Check types while the tests run; what the type checker prints follows the tests.
-test: setup browser lint
+test: setup browser tools lint
 	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
 	$(MAKE) --no-print-directory every-test; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests || types))
 
-every-test: setup browser real-agents
+every-test: setup browser tools real-agents
 	$(PYTEST) tests/e2e tests
 
 # The real Claude Code, Codex, Gemini CLI and OpenCode against a scripted model on loopback. They are installed into

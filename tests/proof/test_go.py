@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.proof import CheckState, Seal
+from segue.proof.options import SealOptions
 from tests.proof.projects import Checkout, Files, needs_sandbox
 
 pytestmark = [needs_sandbox, pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")]
@@ -113,3 +114,10 @@ def test_a_vet_that_complains_fails_the_check(tmp_path: Path) -> None:
     doubtful = 'package calc\n\nimport "fmt"\n\nfunc One() int { fmt.Printf("%d\\n", "x"); return 1 }\n'
     result = Checkout(tmp_path, BASE).check({"calc/calc.go": doubtful}, ["make", "test"])
     assert not result.ok, result
+
+
+def test_without_a_sandbox_the_work_tree_is_left_as_it_was(tmp_path: Path) -> None:
+    project = Checkout(tmp_path, BASE, SealOptions(sandbox=False, timeout=120))
+    result = project.check(HONEST, GO)
+    assert result.state is CheckState.PASSED, result
+    assert not project.git("status", "--porcelain")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,51 @@ def test_honest_work_is_proved(tmp_path: Path, runner: str) -> None:
     assert result.runner == runner
     assert result.exit_code == 0
     assert not result.weaknesses
+
+
+def test_links_between_workspaces_lead_into_the_sealed_tree(tmp_path: Path) -> None:
+    """The dependency that the tests load by its name is the version of the tree, not the user's."""
+    test = 'const { test } = require("node:test");\nconst assert = require("node:assert");\n'
+    base = {
+        "package.json": '{"workspaces": ["packages/*"],'
+        ' "scripts": {"test": "node --test packages/app/test"}}\n',
+        "packages/lib/package.json": '{"name": "lib", "main": "index.js"}\n',
+        "packages/lib/index.js": "exports.one = () => 1;\n",
+        "packages/app/test/app.test.js": test + 'test("one", () => assert.equal(require("lib").one(), 1));\n',
+        ".gitignore": "node_modules\n",
+    }
+    project = Checkout(tmp_path, base)
+    modules = project.root / "node_modules"
+    modules.mkdir()
+    (modules / "lib").symlink_to("../packages/lib")
+    wrong = project.check({"packages/lib/index.js": "exports.one = () => 2;\n"}, ["npm", "test"])
+    assert wrong.state is CheckState.FAILED, wrong
+    right = project.check({"packages/lib/index.js": "exports.one = () => 3 - 2;\n"}, ["npm", "test"])
+    assert right.state is CheckState.PASSED, right
+    assert right.noticed is True
+    assert right.seal is Seal.SEALED
+
+
+def test_a_run_that_fails_for_another_reason_is_not_forgiven(tmp_path: Path) -> None:
+    project = make(tmp_path, "jest")
+    threshold = "module.exports = { coverageThreshold: { global: { functions: 100 } } };\n"
+    project.base = project.commit({"jest.config.js": threshold, "package.json": _package("jest --coverage")})
+    change = {"calc.js": "exports.one = () => 1;\nexports.add = (a, b) => a + b;\nexports.idle = () => 1;\n"}
+    result = project.check(change, ["npm", "test"])
+    assert result.state is CheckState.FAILED, result
+    assert "exit code" in result.reason
+
+
+def test_what_npm_cannot_find_is_a_failure_and_a_missing_program_is_broken(tmp_path: Path) -> None:
+    project = Checkout(tmp_path, {"package.json": _package("nothing-like-that"), "calc.js": ""})
+    assert project.check({"calc.js": "exports.one = 1;\n"}, ["npm", "test"]).state is CheckState.FAILED
+    assert project.check({"calc.js": "exports.one = 1;\n"}, ["no-npm", "test"]).state is CheckState.BROKEN
+
+
+@pytest.mark.parametrize("runner", ["jest", "vitest", "mocha"])
+def test_without_a_sandbox_the_work_tree_is_left_as_it_was(tmp_path: Path, runner: str) -> None:
+    project = make(tmp_path, runner)
+    project.options = replace(project.options, sandbox=False)
+    result = project.check(PROJECTS[runner][1], ["npm", "test"])
+    assert result.state is CheckState.PASSED, result
+    assert not project.git("status", "--porcelain")
