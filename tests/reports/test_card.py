@@ -204,6 +204,7 @@ CARDS = st.builds(
     findings=st.just(()),
     independent=st.none()
     | st.builds(IndependentTests, commit=ANY, files=SOME, commands=SOME, by=ANY, proved=SOME),
+    dropped=SOME,
     mutants=st.none() | st.just((3, 2)),
     held=st.none() | st.just((3, 2)),
     base=ANY,

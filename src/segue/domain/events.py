@@ -11,7 +11,7 @@ import msgspec
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.outcome import Outcome, Usage
-from segue.domain.proof import CheckResult, Proof, Tampering
+from segue.domain.proof import CheckResult, Level, Proof, Tampering
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Action, Result, Verdict
 
@@ -119,6 +119,21 @@ class TaskEnded(Event, frozen=True):
     replanned: bool = False
     proof: Proof | None = None
     """How it was proven, when it is done."""
+
+
+class ContractMade(Event, frozen=True):
+    """What the run set out to do. Agents have no say in it."""
+
+    type: ClassVar[str] = "contract"
+    base: str
+    """The commit it starts from."""
+    tasks: int
+    digest: str
+    """Of the text, the criteria and the kind of all tasks."""
+    checks: tuple[str, ...] = ()
+    require: Level | None = None
+    files: dict[str, str] = {}
+    """Digests of the files that agents must not change."""
 
 
 class Tampered(Event, frozen=True):

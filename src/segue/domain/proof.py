@@ -72,6 +72,10 @@ class Contested(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tests that fail with the version of the base."""
 
 
+NOT_EXERCISED = "not shown that the checks exercise the change"
+"""The weakness of a check that passes, where sabotage of the changed code could not be tried."""
+
+
 class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one check said."""
 
@@ -108,6 +112,13 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it is a black-box scenario."""
     of: str = ""
     """The earlier task whose proof was run again; empty: it is about the task itself."""
+
+    @property
+    def exercises(self) -> bool:
+        """Whether it looks at what was changed; where no program was changed, it need not."""
+        if self.noticed is None:
+            return bool(self.proved) or NOT_EXERCISED not in self.weaknesses
+        return self.noticed
 
     @property
     def ok(self) -> bool:

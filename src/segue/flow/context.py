@@ -91,6 +91,10 @@ RunScenario = Callable[[Scenario, str | None, str], Awaitable[CheckResult]]
 """Tries a scenario on the second tree and, unless it is None, on the first, where it should fail."""
 
 
+async def _nothing_to_prepare() -> None:
+    return
+
+
 class TryMutants(Protocol):
     """Tries mutants of the changed lines."""
 
@@ -106,6 +110,8 @@ class Checking:
 
     commands: tuple[tuple[str, ...], ...]
     run: RunCheck
+    prepare: Callable[[], Awaitable[None]] = _nothing_to_prepare
+    """Lists what checks need beside the repository's files, before an agent can touch it."""
     smoke: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Further checks for the steps of a build phase."""
     examine: Examine | None = None

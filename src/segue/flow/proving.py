@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from segue.domain.proof import CheckResult, CheckState, Level, Proof
+from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
 from segue.domain.task import TaskKind
 from segue.flow.context import RunContext
 from segue.flow.independent import conclude_tests
@@ -75,8 +75,10 @@ def level_of(checks: Sequence[CheckResult], *, judged: bool) -> tuple[Level, lis
     said = [check for check in own if check.state is not CheckState.NOTHING and not check.scenario]
     if not said:
         return least, ["there is nothing to check yet" if checks else "no checks ran", *reasons]
-    if all(check.noticed is False for check in said):
-        return least, ["no check exercises the change", *reasons]
+    if not any(check.exercises for check in said):
+        return least, ["no check is known to exercise the change", *reasons]
+    if all(check.state is not None and check.seal is Seal.NONE for check in said):
+        return least, ["the agent could touch what the checks rely on", *reasons]
     if any(check.proved for check in said):
         return Level.TESTED, reasons
     return Level.CHECKED, ["no test failed before and passes now", *reasons]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.domain.proof import CheckResult, CheckState, Contested
+from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested
 from segue.domain.task import TaskKind
 from segue.proof.compose import Comparison, Control, Recipe
 from segue.proof.decide import Decision, Observed, Runs, decide
@@ -184,7 +184,7 @@ class SealedCheck:
         if recipe.control is not Control.BASE:
             said.append(f"the tests need control files that the agent wrote: {', '.join(control)}")
         if runs.code_changed and decision.noticed is None and self.kind is not TaskKind.TEST_FIRST:
-            said.append("not shown that the checks exercise the change")
+            said.append(NOT_EXERCISED)
         return replace(decision, weaknesses=tuple(said))
 
     async def _contested(

@@ -32,6 +32,15 @@ class LaunchGuard:
         self._contract = contract
         self._kept: _Kept | None = None
 
+    @property
+    def head(self) -> str:
+        """The commit that is checked out now; empty where the agents work elsewhere."""
+        return self._git.head if self._git is not None else ""
+
+    def digests(self) -> dict[str, str]:
+        """Return digests of the files of the contract that exist."""
+        return {path: digest for path, digest in self._contract.keep().items() if digest}
+
     def before(self, step: str) -> None:
         """Keep what is there before a step's agent starts."""
         git = self._git.look() if self._git is not None else GitState()

@@ -75,6 +75,10 @@ _CACHES = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
 """Folders within dependencies that tools write to; checks do not see them, or do not believe them."""
 
 
+_BOOKKEEPING = frozenset((".package-lock.json", ".yarn-integrity", ".modules.yaml", ".yarn-state.yml"))
+"""Files in which package managers note what they installed."""
+
+
 class Inputs(msgspec.Struct, frozen=True):
     """What was there before an agent started."""
 
@@ -186,7 +190,11 @@ def _copy(source: Path, target: Path) -> bool:
 
 def manifest(folder: Path) -> dict[str, str]:
     """Return the facts of every file; no program can set the time of change."""
-    return {os.path.relpath(entry.path, folder): _facts(entry) for entry in _walk(folder, _CACHES)}
+    return {
+        os.path.relpath(entry.path, folder): _facts(entry)
+        for entry in _walk(folder, _CACHES)
+        if entry.name not in _BOOKKEEPING
+    }
 
 
 def user_site_digest() -> str:

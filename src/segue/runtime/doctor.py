@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 from segue.domain.errors import SegueError
+from segue.domain.proof import Seal
 from segue.ports import Agent, Installation, Problem
+from segue.proof.bubblewrap import seal_strength
 from segue.runtime.app import App
 from segue.runtime.wiring import agent_names, make_agent
 from segue.system.git.repository import Repository
@@ -57,7 +59,8 @@ async def examine(app: App) -> list[HealthCheck]:
     """Check everything a run needs."""
     agents = await asyncio.to_thread(agent_reports, app)
     chosen = app.loaded.settings.agent
-    found = [_python(), _git(), await _repository(app), _database(app)]
+    sealed = await asyncio.to_thread(_seal, app)
+    found = [_python(), _git(), await _repository(app), _database(app), sealed]
     return [*found, *(_agent(report, report.name == chosen) for report in agents)]
 
 
@@ -126,6 +129,14 @@ def _database(app: App) -> HealthCheck:
         return HealthCheck("database", False, error.message, error.hint)
     engine = "Postgres" if "://" in where else f"SQLite {sqlite3.sqlite_version}"
     return HealthCheck("database", True, f"{where} ({engine}, version {version})")
+
+
+def _seal(app: App) -> HealthCheck:
+    """Say how well checks can be kept out of an agent's reach here."""
+    strength, why = seal_strength(app.repo)
+    fix = "Install bubblewrap, e.g. apt install bubblewrap" if sys.platform.startswith("linux") else ""
+    detail = f"{strength}: {why}" if why else strength.value
+    return HealthCheck("sealed checks", strength is Seal.SEALED, detail, fix, needed=False)
 
 
 def _agent(report: AgentReport, needed: bool) -> HealthCheck:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from segue.domain.events import ContractMade
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard
 from segue.runtime.open import OpenRun
@@ -19,6 +21,24 @@ def make_guard(opened: OpenRun) -> LaunchGuard:
     git = None if opened.parts.cloud else GitGuard(repo, common_dir(repo.git_dir), kept)
     files = tuple(dict.fromkeys(_contract_files(opened)))
     return LaunchGuard(folder, git, Contract(kept, files, opened.source.look))
+
+
+def make_contract(opened: OpenRun, guard: LaunchGuard) -> ContractMade:
+    """Return what the run sets out to do, as it is written down at its start."""
+    settings, tasks = opened.app.loaded.settings, opened.plan.listing.tasks
+    digest = hashlib.sha256()
+    for task in tasks:
+        criteria = [f"{one.key}: {one.text}" for one in task.criteria]
+        digest.update("\0".join((task.key, task.text, task.kind, *criteria, "")).encode("utf-8", "replace"))
+    redact = opened.parts.services.redactor.text
+    return ContractMade(
+        base=guard.head,
+        tasks=len(tasks),
+        digest=digest.hexdigest(),
+        checks=tuple(redact(" ".join(argv)) for argv in settings.checks),
+        require=settings.require,
+        files=guard.digests(),
+    )
 
 
 def _contract_files(opened: OpenRun) -> Iterator[ContractFile]:

@@ -10,16 +10,18 @@ from pathlib import Path
 from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
 from segue.domain.errors import Interrupted, JudgeFailed, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
-from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported
+from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.run import Run, RunState, StepState
+from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.final import FinalCommand, FinalReport, run_final_commands
 from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
 from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
+from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestsApart
 from segue.runtime.app import App
-from segue.runtime.guarding import make_guard
+from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
@@ -123,20 +125,44 @@ class _Session:
         processes, lock = opened.parts.services.processes, opened.lock
         processes.bind(opened.app.run_folder(opened.run.id), (lock.fd,), lock.ensure)
         async with processes:
-            context = self._context()
+            guard = make_guard(opened)
+            context = self._context(guard)
             if opened.fresh and not context.cloud:
                 processes.warm()
-            await self._announce()
+            await self._announce(guard)
+            if context.checking.commands or context.checking.smoke:
+                await context.checking.prepare()
             before = {key for key, task in self._view.tasks.items() if task.commit}
             try:
                 await run_tasks(context, opened.spec.tasks)
             finally:
                 await _end_review(context)
+            await self._account_for_all()
             await self._verify_delivery(before)
         final = opened.app.loaded.settings.final
         run = command_runner(opened.parts.services.redactor, final.timeout)
         commands = _final_commands(final)
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
+
+    async def _account_for_all(self) -> None:
+        """See to it that no task is left, before anybody calls the run done.
+
+        A task that a person marked while the run worked is that person's decision.
+        """
+        chosen = set(self._opened.spec.tasks)
+        status = {task.key: task.status for task in self._opened.source.look().tasks}
+        for key, task in self._view.tasks.items():
+            if task.state == "pending" and status.get(key) is TaskStatus.DONE:
+                reason = "it was marked as done while the run worked"
+                await self._journal.emit(TaskMarked(key, True, "a person", reason))
+        open_now = [key for key, now in status.items() if now is TaskStatus.PENDING]
+        left = [key for key in open_now if not chosen or key in chosen]
+        if left:
+            raise NeedsHuman(
+                f"{len(left)} tasks are still pending: {', '.join(left[:5])}.",
+                kept="Everything done so far is kept.",
+                hint=f"Continue with: segue resume {self._opened.run.id}",
+            )
 
     async def _verify_delivery(self, before: Collection[str]) -> None:
         """See to it, from a fresh clone, that the work of this session is all there."""
@@ -152,7 +178,7 @@ class _Session:
                 hint="Bring them back with: git branch NAME COMMIT",
             )
 
-    def _context(self) -> RunContext:
+    def _context(self, guard: LaunchGuard) -> RunContext:
         opened, parts = self._opened, self._opened.parts
         settings, redactor = opened.app.loaded.settings, parts.services.redactor
         limits = settings.limits
@@ -167,7 +193,7 @@ class _Session:
             policy=opened.plan.policy,
             launcher=Launcher(
                 *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
-                guard=make_guard(opened),
+                guard=guard,
             ),
             view=self._view,
             checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
@@ -178,7 +204,7 @@ class _Session:
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
         )
 
-    async def _announce(self) -> None:
+    async def _announce(self, guard: LaunchGuard) -> None:
         opened, journal = self._opened, self._journal
         spec, run = opened.spec, opened.run
         await journal.set_state(RunState.RUNNING)
@@ -187,6 +213,7 @@ class _Session:
         facts = (spec.source, spec.repo, spec.agent, spec.flow, spec.model, spec.tasks)
         if opened.fresh:
             await journal.emit(RunStarted(*facts))
+            await journal.emit(make_contract(opened, guard))
         else:
             await journal.emit(RunResumed(*facts, last_seen(self._store, run.id)))
         done = [step.task for step in journal.steps() if step.phase == "end" and _is_done(step.state)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,10 @@ from segue.config.load import LoadedSettings
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.options import OptionError, Options, read_options
+from segue.domain.proof import CheckResult
 from segue.domain.role import AgentChoice, Role
+from segue.domain.scenario import Scenario
+from segue.domain.task import TaskKind
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
 from segue.flow.launch import AgentChain, ChosenAgent
 from segue.ports import Agent, Judge, Notifier, Outline, Problem, Reviewer, Searcher
@@ -20,6 +24,7 @@ from segue.runtime import registry
 from segue.system.process.capture import capture, child_environment
 
 if TYPE_CHECKING:
+    from segue.proof.seal import Sealer
     from segue.runtime.app import App
     from segue.system.git.repository import Repository
     from segue.system.redact import Redactor
@@ -165,28 +170,48 @@ def check_programs(app: App) -> None:
 
 def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | None = None) -> Checking:
     """Return the checks of the settings, sealed; `folder` is where they may keep what they need."""
-    from segue.proof.options import SealOptions
-    from segue.proof.seal import Sealer
-
     settings = app.loaded.settings
-    options = SealOptions(
-        control_files=settings.control_files,
-        known_failures=settings.known_failures,
-        setup=tuple(settings.check_setup),
-        teardown=tuple(settings.check_teardown),
-        network=settings.check_network,
-        timeout=settings.check_timeout,
-    )
-    sealer = Sealer(repo.root, repo.git_dir, folder, options, app.redactor().text)
-    smoke = {str(phase): commands for phase, commands in settings.smoke.items()}
+
+    @cache
+    def sealer() -> Sealer:  # imported when it is needed: runs without checks start sooner
+        from segue.proof.options import SealOptions
+        from segue.proof.seal import Sealer
+
+        options = SealOptions(
+            control_files=settings.control_files,
+            known_failures=settings.known_failures,
+            setup=tuple(settings.check_setup),
+            teardown=tuple(settings.check_teardown),
+            network=settings.check_network,
+            timeout=settings.check_timeout,
+        )
+        return Sealer(repo.root, repo.git_dir, folder, options, app.redactor().text)
+
+    async def check(
+        argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
+    ) -> CheckResult:
+        return await sealer().check(argv, base, head, kind=kind, expected_red=expected_red)
+
+    async def try_scenario(scenario: Scenario, base: str | None, head: str) -> CheckResult:
+        return await sealer().try_scenario(scenario, base, head)
+
+    async def try_mutants(
+        commands: Sequence[Sequence[str]], base: str, head: str, most: int
+    ) -> tuple[int, int] | None:
+        return await sealer().try_mutants(commands, base, head, most)
+
+    async def prepare() -> None:
+        await sealer().prepare()
+
     return Checking(
-        settings.checks,
-        sealer.check,
-        smoke,
-        examine,
-        settings.proof.scenarios,
-        sealer.try_scenario,
-        sealer.try_mutants,
+        commands=settings.checks,
+        run=check,
+        prepare=prepare,
+        smoke={str(phase): commands for phase, commands in settings.smoke.items()},
+        examine=examine,
+        scenarios=settings.proof.scenarios,
+        run_scenario=try_scenario,
+        try_mutants=try_mutants,
     )
 
 

@@ -165,6 +165,7 @@ def _build_card(
         open_findings=task.remaining,
         findings=findings,
         independent=shown.independent if shown else None,
+        dropped=shown.dropped if shown else (),
         mutants=shown.mutants if shown else None,
         held=shown.held if shown else None,
         base=shown.base if shown else "",

@@ -101,6 +101,7 @@ class ProofCard(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     """Review findings that are still open."""
     independent: IndependentTests | None
+    dropped: tuple[str, ...]
     """Tests by somebody who never saw the change."""
     mutants: tuple[int, int] | None
     """Mutants of the changed lines, and how many of them the tests noticed."""

@@ -171,7 +171,7 @@ def _support(card: ProofCard) -> Iterator[str]:
     if card.independent is not None:
         tests, by = card.independent, f" by {card.independent.by}" if card.independent.by else ""
         shown = f": {_enumerate(tests.proved)}" if tests.proved else ""
-        counted = f"{len(tests.proved)} prove the task"
+        counted = f"{len(tests.proved)} prove the task, {len(card.dropped)} dropped"
         yield f"Independent tests{by}: {counted}{shown}"
     if card.mutants is not None:
         made, noticed = card.mutants

@@ -64,6 +64,11 @@ class GitGuard:
         self._folder = folder
         self._objects = Objects(common_dir)
 
+    @property
+    def head(self) -> str:
+        """The commit that is checked out now."""
+        return _read_head(self._repo.git_dir, _read_refs(self._common))[1]
+
     def look(self) -> GitState:
         """Return what is there now; the guarded files are kept, so that they can be put back."""
         branch, head = _read_head(self._repo.git_dir, refs := _read_refs(self._common))
