@@ -192,6 +192,16 @@ def test_a_run_that_fails_for_another_reason_is_not_forgiven(tmp_path: Path) -> 
     assert "exit code" in result.reason
 
 
+@pytest.mark.parametrize("options", ["--no-warnings", "'--no-warnings --no-deprecation'"])
+def test_a_script_that_sets_the_options_of_node_reports_too(tmp_path: Path, options: str) -> None:
+    project = make(tmp_path, "mocha")
+    project.base = project.commit({"package.json": _package(f"NODE_OPTIONS={options} mocha")})
+    result = project.check(PROJECTS["mocha"][1], ["npm", "test"])
+    assert result.state is CheckState.PASSED, result
+    assert result.proved == ("test/calc.test.js::calc > add",)
+    assert result.changed == ()
+
+
 def test_what_npm_cannot_find_is_a_failure_and_a_missing_program_is_broken(tmp_path: Path) -> None:
     project = Checkout(tmp_path, {"package.json": _package("nothing-like-that"), "calc.js": ""})
     assert project.check({"calc.js": "exports.one = 1;\n"}, ["npm", "test"]).state is CheckState.FAILED

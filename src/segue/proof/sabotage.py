@@ -10,8 +10,9 @@ from difflib import SequenceMatcher
 _SAID = "sabotaged by Segue"
 _SCRIPT = (".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".mts", ".cts")
 _SHELL = (".sh", ".bash", ".zsh")
+_COMMENT = re.compile(r"\s+//.*")
 _GO_FUNCTION = re.compile(r"func (?!init\(\))")
-_RUST_FUNCTION = re.compile(r"\s*(?:pub(?:\([^)]*\))? )?(?:(?:const|async|unsafe|extern \"\w+\") )*fn ")
+_RUST_FUNCTION = re.compile(r"\s*(?:pub(?:\([^)]*\))? )?(?:(?:async|unsafe|extern \"\w+\") )*fn ")
 
 
 def sabotage(files: Mapping[str, tuple[str, str]]) -> dict[str, bytes]:
@@ -35,11 +36,11 @@ def _break(path: str, before: str, after: str) -> str | None:
     if path.endswith(_SCRIPT):
         return _first_line(after, f"throw new Error({_SAID!r});")
     if path.endswith(".go"):
-        broken = _break_bodies(after, _GO_FUNCTION, f'panic("{_SAID}");')
+        broken = _break_bodies(after, _GO_FUNCTION, f'if true {{ panic("{_SAID}") }}')
         return broken if broken != after else f'{after}\nfunc init() {{ panic("{_SAID}") }}\n'
     if path.endswith(".rs"):
         product, mark, tests = after.partition("#[cfg(test)]")
-        return _break_bodies(product, _RUST_FUNCTION, f'panic!("{_SAID}");') + mark + tests
+        return _break_bodies(product, _RUST_FUNCTION, f'if true {{ panic!("{_SAID}") }}') + mark + tests
     if path.endswith(_SHELL) or re.match(r"#!.*\b(?:ba|z|da|k)?sh\b", after):
         return _first_line(after, "exit 97")
     return None
@@ -50,14 +51,14 @@ def _break_bodies(text: str, function: re.Pattern[str], statement: str) -> str:
     lines, waiting = text.splitlines(keepends=True), False
     for number, line in enumerate(lines):
         waiting = waiting or bool(function.match(line))
-        code = line.rstrip()
-        if not waiting or not code or code.endswith((",", "(", "where")):
+        code = _COMMENT.sub("", line).rstrip()
+        if not waiting or not code or code.endswith((",", "(", "<", "where")):
             continue
         if code.endswith("{"):
-            lines[number] = f"{code} {statement}\n"
+            lines[number] = f"{code} {statement}{line[len(code) :]}"
         elif " { " in code:
-            lines[number] = line.replace(" { ", f" {{ {statement} ", 1)
-        waiting = not (code.endswith((";", "{", "}")))
+            lines[number] = line.replace(" { ", f" {{ {statement}; ", 1)
+        waiting = not code.endswith((";", "{", "}"))
     return "".join(lines)
 
 

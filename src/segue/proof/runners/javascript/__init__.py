@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from segue.proof.report import Report
 from segue.proof.runners.javascript.canary import ENDINGS, place_canaries
@@ -11,6 +14,7 @@ from segue.proof.runners.javascript.cases import read_cases, read_suites
 from segue.proof.runners.records import copy_hook, place_hook
 from segue.proof.runners.runner import Ended, Project, Stage
 
+_SET = re.compile(r"""\bNODE_OPTIONS=("[^"]*"|'[^']*'|\S*)""")
 _TOKEN = re.compile(r"\bs[0-9a-f]{12}\b")
 
 
@@ -48,15 +52,34 @@ NODE_RUNNERS = (
 def _arm(stage: Stage) -> Mapping[str, str]:
     """Copy the hook and its reporters, and append canaries, once for all of these runners."""
     name = f"{stage.token}n"
+    quoted = str(stage.hooks / f"{name}.cjs").replace("\\", "\\\\").replace('"', '\\"')
+    option = f'--require "{quoted}"'
     if not (stage.hooks / f"{name}.cjs").exists():
         placed, scripts = place_canaries(stage)
-        known = {"scripts": scripts, "placed": placed}
-        place_hook(stage, "node_hook.cjs", f"{name}.cjs", known)
+        place_hook(stage, "node_hook.cjs", f"{name}.cjs", {"scripts": scripts, "placed": placed})
         copy_hook(stage, "node_reporter.cjs", f"{name}-node.cjs")
         copy_hook(stage, "mocha_reporter.cjs", f"{name}-mocha.cjs")
-    quoted = str(stage.hooks / f"{name}.cjs").replace("\\", "\\\\").replace('"', '\\"')
-    return {
-        "NODE_OPTIONS": f'--require "{quoted}"',
-        "npm_config_update_notifier": "false",
-        "npm_config_fetch_retries": "0",
-    }
+        if stage.tree != stage.root:
+            _keep_in_scripts(stage.tree, option)
+    return {"NODE_OPTIONS": option, "npm_config_update_notifier": "false", "npm_config_fetch_retries": "0"}
+
+
+def _keep_in_scripts(tree: Path, option: str) -> None:
+    """Add the option where a script of the tree's package.json sets NODE_OPTIONS itself."""
+    for path in tree.rglob("package.json"):
+        if "node_modules" in path.parts or path.is_symlink():
+            continue
+        text = path.read_text("utf-8", "surrogateescape")
+        if "NODE_OPTIONS=" in text:
+            with contextlib.suppress(ValueError, AttributeError):
+                content = json.loads(text)
+                content["scripts"] = {
+                    name: _SET.sub(lambda found: _add(found, option), script)
+                    for name, script in content["scripts"].items()
+                }
+                path.write_text(json.dumps(content, indent=2), "utf-8", "surrogateescape")
+
+
+def _add(found: re.Match[str], option: str) -> str:
+    value = found[1].strip("'\"")
+    return f"NODE_OPTIONS='{value} {option}'"
