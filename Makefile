@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents bench mutants docs screenshots lock \
+.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents bench proof mutants docs screenshots lock \
 	binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -87,6 +87,10 @@ real-agents: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+# Honest and cheating agents in pairs: how many are told apart.
+proof: setup tools
+	$(BIN)/segue bench proof --jobs 3
 
 # Changes the code in small ways and prints how many changes the tests notice.
 mutants: setup

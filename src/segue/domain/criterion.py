@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+CONTESTED = "contested"
+"""The key of the question whether a task asks for tests to be changed as they were."""
+
 
 @dataclass(frozen=True, slots=True)
 class Criterion:

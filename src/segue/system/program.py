@@ -28,8 +28,8 @@ def frozen() -> bool:
 
 
 def segue_command() -> list[str]:
-    """Return the command that starts Segue."""
-    return [sys.executable] if frozen() else [sys.executable, "-m", "segue"]
+    """Return the command that starts Segue; modules in the folder it is started in are not imported."""
+    return [sys.executable] if frozen() else [sys.executable, "-P", "-m", "segue"]
 
 
 def part_command(flag: str, module: str) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import msgspec
 
-from segue.domain.criterion import Criterion, CriterionVerdict
+from segue.domain.criterion import CONTESTED, Criterion, CriterionVerdict
 from segue.domain.events import CheckRun, NoticeGiven, VerdictGiven
 from segue.domain.evidence import Evidence
 from segue.domain.kinds.commands import commands_in
@@ -181,7 +181,7 @@ async def _is_asked_for(context: RunContext, state: TaskState, disputed: list[Ch
     """Let the judges decide, who see both versions, whether the task asks for the changed tests."""
     if context.judging is None or not context.judging.decides_contests:
         return False
-    question = replace(state.task, criteria=(Criterion("contested", _ASKED_FOR),))
+    question = replace(state.task, criteria=(Criterion(CONTESTED, _ASKED_FOR),))
     texts = [contested_text(one) for result in disputed for one in result.contested]
     files = tuple(one.path for result in disputed for one in result.contested)
     evidence = Evidence(context.redact("\n".join(texts)), files, (), state.summary)

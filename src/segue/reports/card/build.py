@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from segue.domain.criterion import CriterionVerdict
+from segue.domain.criterion import CONTESTED, CriterionVerdict
 from segue.domain.events import (
     CheckRun,
     Event,
@@ -38,7 +38,6 @@ _KINDS: tuple[type[Event], ...] = (
 )
 _CHECK = "check: "
 """What the key of a criterion starts with when it is a command and not a sentence."""
-_CONTESTED = "contested"
 """The key of the question whether the task asked for changed tests."""
 _REVIEW = "SELECT output FROM orchestrator_steps WHERE run_id = ? AND key = ? ORDER BY gen DESC LIMIT 1"
 _UNDECIDED = {
@@ -106,7 +105,7 @@ def _take(known: _Evidence, event: Event, step: str | None, who: str) -> None:
             known.agents[who] = None
         case VerdictGiven(criteria=criteria):
             judged = tuple(one for one in criteria if not one.key.startswith(_CHECK))
-            if judged and judged[0].key == _CONTESTED:
+            if judged and judged[0].key == CONTESTED:
                 known.contest = who, judged[0].met
             elif judged:
                 known.voters.update({who: None} if who else {})
