@@ -38,7 +38,6 @@ _KINDS: tuple[type[Event], ...] = (
 )
 _CHECK = "check: "
 """What the key of a criterion starts with when it is a command and not a sentence."""
-"""The key of the question whether the task asked for changed tests."""
 _REVIEW = "SELECT output FROM orchestrator_steps WHERE run_id = ? AND key = ? ORDER BY gen DESC LIMIT 1"
 _UNDECIDED = {
     "pending": "It has not begun.",
