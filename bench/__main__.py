@@ -11,7 +11,19 @@ import time
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from bench import cloud, events, events_postgres, journal, loop, memory, page, provider, reports, startup
+from bench import (
+    cloud,
+    events,
+    events_postgres,
+    journal,
+    loop,
+    memory,
+    page,
+    provider,
+    reports,
+    seal,
+    startup,
+)
 from bench.table import Figure, table
 
 GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
@@ -25,6 +37,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "reports": reports.figures,
     "provider": provider.figures,
     "page": page.figures,
+    "seal": seal.figures,
 }
 
 
