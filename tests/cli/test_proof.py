@@ -72,7 +72,7 @@ def test_mistakes_are_explained(place: Place, args: tuple[str, ...], says: str) 
 
 def test_without_runs_there_is_nothing_to_show(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
-    assert place.segue("proof").stdout.strip() == "No runs yet. Try: segue demo"
+    assert place.segue("proof").stdout.strip() == "No runs here yet. Try: segue demo"
     assert place.json("proof") is None
 
 

@@ -160,7 +160,7 @@ def test_what_cannot_be_is_explained(place: Place, args: list[str], said: str) -
 
 def test_without_any_runs(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
-    assert "No runs yet" in place.segue("report").stdout
+    assert "No runs here yet" in place.segue("report").stdout
     assert place.json("report", "gaps")["errors"] == []
     assert "There are no runs yet" in place.segue("report", "run", "last", code=2).stderr
 

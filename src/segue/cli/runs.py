@@ -15,11 +15,11 @@ from segue.view.run import RunView
 
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
-NO_RUNS = "No runs yet. Try: segue demo"
+NO_RUNS = "No runs here yet. Try: segue demo"
 
 
 def find_run(store: Store, app: App, name: str | None, *, unfinished: bool = False) -> Run | None:
-    """Return the run with this id or unique prefix; for `last`, the newest run that works on tasks.
+    """Return the run with this id or unique prefix; for `last`, the newest of this repository with tasks.
 
     Without a name it is the newest too, or with `unfinished` the newest that did not finish.
     """
@@ -41,11 +41,11 @@ def _meant(store: Store, name: str) -> str:
 
 
 def _newest(store: Store, app: App, unfinished: bool) -> Run | None:
-    """Return the newest run, preferring runs of this repository."""
-    runs = [run for run in store.runs(kinds=TASK_RUNS) if not unfinished or run.state is not RunState.DONE]
+    """Return the newest run of this repository; those of others are reached by their ids."""
+    runs = (run for run in store.runs(kinds=TASK_RUNS) if not unfinished or run.state is not RunState.DONE)
     here = str(app.repo)
     near = (run for run in runs if _is_inside(here, run.place) or _is_inside(here, run.spec.repo))
-    return next(near, next(iter(runs), None))
+    return next(near, None)
 
 
 def _is_inside(here: str, folder: str) -> bool:

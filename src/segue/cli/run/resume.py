@@ -33,6 +33,12 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     app = settings.load()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id, unfinished=True)
+        ended = run or find_run(store, app, "last")
+    if ended is None:
+        raise UsageError(
+            f"Nothing to resume: there is no run in {app.repo}.",
+            hint="Start one: segue run SOURCE   Continue one of another repository: segue resume RUN",
+        )
     if run is None:
         if output.json:
             output.record({"type": "done", "run": None, "state": "done", "exit_code": 0})

@@ -1,0 +1,87 @@
+"""What "done" means to a user: checks in every flow, levels that are required, settings that hold."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.cli.place import Place
+
+WORK = '[[on]]\nwrite = { "work-{task}.txt" = "x" }\n'
+PROMPT = "Write a file."
+
+
+def ready(place: Place, settings: str = "", script: str = WORK) -> Place:
+    place.script(script)
+    place.more_config(settings)
+    return place
+
+
+def test_a_check_whose_program_is_missing_is_found_before_the_first_launch(place: Place) -> None:
+    ready(place, 'checks = ["no-such-program --fast"]\n')
+    done = place.segue("run", "plan.md", code=5)
+    assert "no-such-program was not found" in done.stderr
+    assert place.json("status") == []
+
+
+@pytest.mark.parametrize(
+    ("level", "code"), [("judged", 2), ("checked", 2), ("held", 2), ("accepted", 2), ("changed", 0)]
+)
+def test_a_level_that_cannot_be_reached_is_refused_before_the_start(
+    place: Place, level: str, code: int
+) -> None:
+    ready(place, f'require = "{level}"\n')
+    done = place.segue("run", "plan.md", code=code)
+    assert ("cannot be reached" in done.stderr) == (code == 2)
+
+
+def test_a_level_that_is_not_reached_needs_a_human(place: Place) -> None:
+    ready(place, 'require = "tested"\nchecks = ["test -d ."]\n')
+    done = place.segue("run", "plan.md", code=3)
+    assert "`tested` is required" in done.stderr
+    assert [task["proof"] for task in place.json("status", "last")["tasks"]] == [None, None, None]
+
+
+@pytest.mark.parametrize("flow", ["execute", "review", "plan"])
+def test_a_failing_check_goes_back_to_the_agent_in_every_flow(place: Place, flow: str) -> None:
+    fixes = '[[on]]\nphase = "resolve"\nwrite = { "product.py" = "value = 1" }\n'
+    check = '["python3", "-c", "import product; assert product.value == 1"]'
+    ready(place, f'flow = "{flow}"\nchecks = [{check}]\n', fixes + WORK)
+    place.segue("run", "plan.md")
+    tasks = place.json("status", "last")["tasks"]
+    assert [task["proof"] for task in tasks] == ["tested", "changed", "changed"], "only the first is shown"
+    assert len(place.events("prompt")) == (7 if flow == "plan" else 4)
+
+
+def test_an_agent_that_weakens_the_settings_changes_nothing(place: Place) -> None:
+    """Neither in this run nor in the next one: what it wrote is put back."""
+    settings = place.repo / "segue.toml"
+    settings.write_text(
+        'agent = "scripted"\nchecks = ["test -f never"]\n[agents.scripted]\nscript = "script.toml"\n'
+    )
+    script = '[[on]]\nwrite = { "segue.toml" = "agent = \\"scripted\\"\\n", "a.txt" = "x" }\n'
+    (place.repo / "script.toml").write_text(script)
+    place.git("add", "--all")
+    place.git("commit", "--quiet", "-m", "settings")
+    before = settings.read_text()
+    done = place.segue("run", "plan.md", code=3)
+    assert "tampering: The agent changed segue.toml. It was put back" in done.stderr
+    assert settings.read_text() == before
+    place.segue("resume", code=3)
+    assert settings.read_text() == before
+
+
+def test_what_one_repository_did_is_not_touched_from_another(place: Place) -> None:
+    ready(place)
+    place.segue("run", "plan.md")
+    other = Place(place.root, dict(place.env))
+    elsewhere = place.root / "elsewhere"
+    shutil.copytree(place.repo, elsewhere)
+    place.git("reset", "--quiet", "--hard")
+    for command in (["resume"], ["task", "accept", "1"]):
+        done = other.segue(*command, "--repo", str(elsewhere), code=2)
+        assert "no run" in done.stderr
+    assert "No runs here yet" in other.segue("status", "last", "--repo", str(elsewhere)).stdout
+    run = place.last_run()
+    assert other.json("status", run, "--repo", str(elsewhere))["id"] == run, "by its id it is reached"
