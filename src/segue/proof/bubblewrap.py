@@ -54,7 +54,7 @@ def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: b
     for place in _hidden():
         line += ["--tmpfs", str(place)]
     names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
-    for place in (*_visible(argv[0], env, mounts), *names):
+    for place in (*_visible(argv, env, mounts), *names):
         line += ["--ro-bind-try", str(place), str(place)]
     line += ["--bind", str(mounts.tree), str(mounts.root), *_guards(mounts)]
     for place in mounts.writable:
@@ -105,14 +105,16 @@ def _hidden() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(place for place in places if place.is_dir()))
 
 
-def _visible(program: str, env: Mapping[str, str], mounts: Mounts) -> Iterator[Path]:
-    """Yield what must be seen again although it is in a hidden place: toolchains and the program itself."""
+def _visible(argv: Sequence[str], env: Mapping[str, str], mounts: Mounts) -> Iterator[Path]:
+    """Yield what must be seen again although it is hidden: toolchains and the programs that are named."""
     home = Path(os.path.realpath(Path.home()))
     wanted = [home / name for name in _TOOLS]
     for folder in env.get("PATH", "").split(os.pathsep):
         wanted += prefixes(Path(folder)) if folder.startswith("/") else []
-    found = shutil.which(program, path=env.get("PATH"))
-    if found is not None:
+    for word in argv:
+        found = shutil.which(word, path=env.get("PATH")) if word is argv[0] or word.startswith("/") else None
+        if found is None:
+            continue
         wanted += prefixes(Path(found).parent) + prefixes(Path(os.path.realpath(found)).parent)
     wanted += mounts.readable
     for place in dict.fromkeys(wanted):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -111,8 +112,18 @@ class CodexAgent:
 
     def _command(self, job: Job) -> Command:
         has_own = self._options.own_config_dir and self._key()
-        variables = {"CODEX_HOME": str(self._services.processes.shared("codex-home"))} if has_own else {}
-        return self._program.command(job, self._arguments(job), variables)
+        return self._program.command(job, self._arguments(job), self._own_folders() if has_own else {})
+
+    def _own_folders(self) -> dict[str, str]:
+        """Return folders of the run for Codex; it keeps no programs in the machine's temporary folder.
+
+        It starts such a program in its sandbox, so a state folder in there needs a temporary folder apart.
+        """
+        home = self._services.processes.shared("codex-home")
+        variables = {"CODEX_HOME": str(home)}
+        if home.resolve().is_relative_to(Path(tempfile.gettempdir()).resolve()):
+            variables["TMPDIR"] = str(self._services.processes.shared("codex-tmp"))
+        return variables
 
     def _arguments(self, job: Job) -> list[str]:
         session = [job.session] if job.session else []

@@ -19,8 +19,8 @@ from segue.flow.phases.verify import VERIFY
 PHASES: dict[str, Phase] = {
     phase.name: phase
     for phase in (
-        *(OUTLINE, PLAN, EXECUTE, CHECK, CONTEST, DISPUTE, REVIEW, ADDRESS, INDEPENDENT, MUTANTS),
-        *(VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
+        *(OUTLINE, PLAN, EXECUTE, CHECK, REVIEW, ADDRESS, VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
+        *(INDEPENDENT, CONTEST, DISPUTE, MUTANTS),
     )
 }
-"""Every phase by name, in the order in which a task may go through them."""
+"""Every phase by name: first those that most tasks go through, in their order."""
