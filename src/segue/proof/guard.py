@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,9 @@ from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.system.files import private_folder
-from segue.system.git.guard import GitGuard, GitState
+from segue.system.git.guard import GitGuard, GitState, GitViolation
+
+_ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -62,7 +65,7 @@ class LaunchGuard:
         violations = await self._git.compare(kept.git, label) if self._git is not None else []
         found += [Tampering(one.subject, one.text) for one in violations]
         self._file.unlink(missing_ok=True)
-        fatal = [one.text for one in violations if one.fails]
+        fatal = [one.text for one in violations if one.fails and not _is_asked_for(one, task)]
         failure = Failure(FailureKind.TAMPERED, " ".join(fatal)) if fatal else None
         return tuple(found), failure
 
@@ -70,6 +73,12 @@ class LaunchGuard:
         """Read what another process kept before it launched this step."""
         kept = _read(self._file)
         return kept if kept is not None and kept.step == step else None
+
+
+def _is_asked_for(violation: GitViolation, task: Task | None) -> bool:
+    """Return whether a task is about hooks or settings of git: they are put back, but nobody is to blame."""
+    named = task is not None and _ABOUT_GIT.search(f"{task.title} {task.text}") is not None
+    return named and violation.subject in ("git hooks", "git configuration")
 
 
 def settle_settings(folder: Path) -> str:
