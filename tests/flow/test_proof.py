@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.errors import NeedsHuman, Unfinished
 from segue.domain.events import TaskEnded
+from segue.domain.failure import FailureKind
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.domain.proof import CheckResult, CheckState, Level
@@ -20,7 +21,7 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Policy
 from segue.flow.judging import agree
 from segue.flow.proving import level_of
-from tests.flow.loop import FunctionAgent, ListSource, Loop, edit
+from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
 
 
 def loop(tmp_path: Path, *keys: str, **more: object) -> Loop:
@@ -166,3 +167,15 @@ def test_a_panel_passes_what_all_of_it_passes(votes: list[list[bool]]) -> None:
     assert [one.met for one in said.criteria] == [all(column) for column in zip(*votes, strict=True)]
     if said.result is not Result.PASS and any(all(vote) for vote in votes):
         assert "disagree" in said.reason
+
+
+def test_a_lost_launch_does_not_use_up_the_only_attempt(tmp_path: Path) -> None:
+    agent = FunctionAgent("unlucky", in_turn(fail(FailureKind.LOST), edit()))
+    run = Loop(tmp_path, ListSource("1"), [agent])
+    run.session()
+    assert len(agent.jobs) == 2
+    always = FunctionAgent("gone", fail(FailureKind.LOST))
+    run = Loop(tmp_path / "other", ListSource("1"), [always])
+    with pytest.raises(NeedsHuman):
+        run.session()
+    assert len(always.jobs) == 4, "but nobody is launched for ever"

@@ -40,6 +40,8 @@ MAX_PARKS = 5
 """How often one phase of a task may wait for a usage limit to end before a person is asked."""
 
 _KEPT_TEXT = 256 * 1024
+_MOST_LOST = 3
+"""How many launches of one phase may get lost without counting as failed attempts."""
 _UNABLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH, FailureKind.OUTAGE}
 _UNABLE |= {FailureKind.NOT_STARTED}
 """Failures for which an agent or its service is to blame, not the work: another one may do better."""
@@ -230,7 +232,7 @@ class Launcher:
 
     async def attempt(self, series: Series, make: Attempt) -> tuple[int, StepResult[LaunchOutput]]:
         """Attempt until one succeeds or no more are allowed; returns the last number and its result."""
-        failed = parks = 0
+        failed = parks = lost = 0
         number, feedback = series.first, None
         while True:
             by = self._next_agent(series, number)
@@ -247,7 +249,7 @@ class Launcher:
                     await self._park(series, number, until)
                 case "retry" if (failed := failed + 1) < _allowed(series, failure):
                     feedback = failure.message
-                case "again":
+                case "again" if failure.kind is not FailureKind.LOST or (lost := lost + 1) <= _MOST_LOST:
                     pass
                 case _:
                     return number, result
@@ -273,7 +275,7 @@ class Launcher:
             return "again"
         if output.verdict.action is Action.STOP or failure.kind is FailureKind.USAGE_LIMIT:
             return "stop"
-        return "again" if failure.kind is FailureKind.INTERRUPTED else "retry"
+        return "again" if failure.kind in (FailureKind.INTERRUPTED, FailureKind.LOST) else "retry"
 
     async def _work(self, request: LaunchRequest, token: str, conclude: Conclude) -> StepResult[LaunchOutput]:
         text = request.prompt.text
