@@ -81,17 +81,18 @@ async def _root(path: Path) -> Path:
 
 @task.command("accept")
 @click.argument("key")
+@click.option("--reason", default="accepted by a person", help="Why it counts as done.")
 @_RUN
 @options("repo", "config", "database", "json")
-def accept(key: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
+def accept(key: str, reason: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
     """Mark task KEY as done although Segue could not prove it.
 
     \b
     Examples:
       segue task accept 3
-      segue task accept T012 && segue resume
+      segue task accept T012 --reason "asked the customer" && segue resume
     """
-    _decide(key, run_id, "accepted by a person", False, settings, output)
+    _decide(key, run_id, reason, False, settings, output)
 
 
 @task.command("skip")
