@@ -120,6 +120,19 @@ def test_what_cannot_be_merged_is_kept(place: Place, obstacle: str) -> None:
     assert place.json("status", "last")["state"] == "done"
 
 
+def test_a_merge_that_failed_is_made_again_without_the_agent(place: Place) -> None:
+    place.script(WORK)
+    meanwhile(place, "printf other > mine.txt")
+    assert not merging(place)["merged"]
+    (place.repo / "mine.txt").unlink()
+    launches = len(place.events("prompt"))
+    (place.root / "mine.sh").write_text("true\n")
+    place.segue("resume", "last")
+    assert (place.repo / "f3").is_file()
+    assert branches(place) == ["main"]
+    assert len(place.events("prompt")) == launches
+
+
 def test_a_later_run_builds_on_work_that_is_not_merged(place: Place) -> None:
     place.script(WORK)
     run(place)

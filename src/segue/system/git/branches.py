@@ -112,6 +112,11 @@ class RemoteBranches:
                 f"The agent named branch {fresh[0]}, but it does not exist on {self.remote}.",
                 kept="Earlier work is on the remote.",
             )
+        if before.head and not await self.repo.objects().is_ancestor(before.head, head):
+            raise WorkspaceError(
+                f"Branch {fresh[0]} does not contain {before.head[:10]}, which the agent started from.",
+                kept="Both are on the remote.",
+            )
         return Snapshot(head, fresh[0], "")
 
     async def snapshot(self) -> Snapshot:
