@@ -144,6 +144,12 @@ class Place:
         with closing(sqlite3.connect(self.database)) as connection:
             return connection.execute(sql, args).fetchall()
 
+    def own_all_runs(self) -> None:
+        """Let runs that a test wrote into the database belong to this repository."""
+        with closing(sqlite3.connect(self.database)) as connection, connection:
+            change = "update orchestrator_runs set spec = json_set(spec, '$.repo', ?)"
+            connection.execute(change, (str(self.repo),))
+
     def events(self, kind: str) -> list[dict[str, Any]]:
         """The data of all events of a kind, with the defaults that are not stored."""
         rows = self.rows("select data from orchestrator_events where type = ? order by seq", kind)

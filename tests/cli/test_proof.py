@@ -15,6 +15,7 @@ def place(tmp_path: Path) -> Place:
     place = Place.make(tmp_path)
     place.database.parent.mkdir(parents=True)
     write_proofs(str(place.database))
+    place.own_all_runs()
     return place
 
 

@@ -34,6 +34,7 @@ def place(tmp_path: Path) -> Place:
     two.execute(1, "B").verify(1, "FAIL", "RETRY", "\x1b[31mPolicies are missing\x1b[0m [bold]here[/bold].")
     two.resolve().verify(2, "FAIL", "RETRY", "Policies are missing.").end(False)
     data.write(str(place.database))
+    place.own_all_runs()
     return place
 
 
