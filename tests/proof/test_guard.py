@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from segue.domain.errors import WorkspaceError
 from segue.domain.failure import FailureKind
 from segue.domain.task import Notice, Task, TaskKind, TaskList, TaskStatus
+from segue.domain.workspace import Snapshot
 from segue.proof.contract import Contract, ContractFile, with_sections
 from segue.proof.guard import LaunchGuard, settle_settings
+from segue.system.git.branches import RemoteBranches
 from segue.system.git.guard import GitGuard
 from segue.system.git.repository import Repository
 
@@ -329,3 +332,22 @@ def test_settings_changed_in_a_launch_that_was_cut_off_are_put_back_before_anybo
     settings.write_text('checks = ["make check"]\n')
     assert settle_settings(folder) == "", "a person changed them between two launches"
     assert settings.read_text() == 'checks = ["make check"]\n'
+
+
+def test_a_cloud_branch_that_lacks_what_it_started_from_is_refused(repo: Path, tmp_path: Path) -> None:
+    """The history of agents that work elsewhere is looked at too, where it can be seen."""
+    remote = tmp_path / "remote.git"
+    git(repo, "clone", "--quiet", "--bare", str(repo), str(remote))
+    git(repo, "remote", "add", "origin", str(remote))
+    before = git(repo, "rev-parse", "HEAD")
+    git(repo, "switch", "--quiet", "-c", "good")
+    git(repo, "commit", "--quiet", "--allow-empty", "-m", "Work")
+    git(repo, "switch", "--quiet", "-c", "bad", f"{before}~1")
+    git(repo, "commit", "--quiet", "--allow-empty", "-m", "Work on something else")
+    git(repo, "push", "--quiet", "origin", "good", "bad")
+    git(repo, "switch", "--quiet", "main")
+    branches = RemoteBranches(Repository(repo, repo / ".git"), "origin", tmp_path / "scratch")
+    start = Snapshot(before, "main", "")
+    assert asyncio.run(branches.arrive(["good"], start)).branch == "good"
+    with pytest.raises(WorkspaceError, match="does not contain"):
+        asyncio.run(branches.arrive(["bad"], start))
