@@ -20,26 +20,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from segue.proof.mutants import COMPARISONS
+
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
     "flow": ["tests/flow", "tests/runtime"],
+    "proof": ["tests/proof/test_decide.py", "tests/proof/test_guard.py", "tests/proof/test_cheats.py"],
     "view": ["tests/view/test_run_view.py"],
     "store": ["tests/store/test_journal.py", "tests/store/test_conformance.py", "tests/store/test_claim.py"],
 }
 """What is changed, and the tests that should notice."""
 
-_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
 _SECONDS = 300
 
 
@@ -83,7 +74,7 @@ def _edits(node: ast.AST) -> Iterator[str]:
 def _apply(node: ast.AST, what: str) -> None:
     match node:
         case ast.Compare():
-            node.ops = [_TURNED[type(node.ops[0])]()]
+            node.ops = [COMPARISONS[type(node.ops[0])]()]
         case ast.If() | ast.While():
             node.test = ast.UnaryOp(ast.Not(), node.test)
         case ast.BoolOp():

@@ -131,7 +131,7 @@ def _left_out(tree: ast.Module) -> set[int]:
 Change = Callable[[ast.AST, bool], bool]
 """Tells whether a node can be changed, and does it if the second argument says so."""
 
-_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
     ast.Lt: ast.LtE,
@@ -158,7 +158,7 @@ def _comparison(node: ast.AST, do: bool) -> bool:
     if not isinstance(node, ast.Compare):
         return False
     if do:
-        node.ops[0] = _COMPARISONS[type(node.ops[0])]()
+        node.ops[0] = COMPARISONS[type(node.ops[0])]()
     return True
 
 
