@@ -84,7 +84,9 @@ function keepOpen(old, fresh) {
   }
 }
 function restoreFocus(focused, element) {
-  const place = focused.id ? `#${CSS.escape(focused.id)}` : focused.closest("details[id]") ? `#${CSS.escape(focused.closest("details[id]").id)} > summary` : "";
+  const row = focused.closest("details[id]");
+  const link = focused.matches("a[href]") ? `a[href="${CSS.escape(focused.getAttribute("href"))}"]` : "";
+  const place = focused.id ? `#${CSS.escape(focused.id)}` : link || (row ? `#${CSS.escape(row.id)} > summary` : "");
   if (place) element.querySelector(place)?.focus({ preventScroll: true });
 }
 // An input in use is left alone until the next change.
