@@ -16,7 +16,7 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.finding import DismissReason, Finding
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome, Usage
-from segue.domain.proof import CheckResult
+from segue.domain.proof import CheckResult, CheckState, Seal
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec
 from segue.domain.scenario import Scenario
@@ -256,7 +256,10 @@ class Loop:
     ) -> CheckResult:
         """Run a check in the work tree itself: these tests are not about the seal."""
         done = subprocess.run(list(argv), cwd=self.repo, capture_output=True, text=True, check=False)
-        return CheckResult(" ".join(argv), done.returncode, done.stdout + done.stderr)
+        state = CheckState.FAILED if done.returncode else CheckState.PASSED
+        reason = f"exit code {done.returncode}" if done.returncode else ""
+        said = done.stdout + done.stderr
+        return CheckResult(" ".join(argv), done.returncode, said, state, reason, seal=Seal.WEAK)
 
     def _row(self, store: Store) -> Run:
         if not self.run_id:

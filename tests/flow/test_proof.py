@@ -15,7 +15,7 @@ from segue.domain.events import TaskEnded
 from segue.domain.failure import FailureKind
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
-from segue.domain.proof import CheckResult, CheckState, Level
+from segue.domain.proof import CheckResult, CheckState, Level, Seal
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Policy
@@ -125,7 +125,7 @@ def _praise(job: Job) -> str:
     return '{"criteria": [{"key": "task", "met": true, "evidence": "+++ b/work.txt"}], "reasoning": "fine"}'
 
 
-PASSED = CheckResult("pytest", 0, "", CheckState.PASSED)
+PASSED = CheckResult("pytest", 0, "", CheckState.PASSED, seal=Seal.SEALED)
 checks = st.lists(
     st.builds(
         CheckResult,
@@ -135,6 +135,7 @@ checks = st.lists(
         st.sampled_from([CheckState.PASSED, CheckState.NOTHING]),
         proved=st.sampled_from([(), ("a",)]),
         noticed=st.sampled_from([None, True, False]),
+        seal=st.sampled_from(Seal),
     ),
     max_size=3,
 )
@@ -146,6 +147,7 @@ def test_levels_say_no_more_than_was_seen(found: list[CheckResult], judged: bool
     ran = [one for one in found if one.state is CheckState.PASSED]
     if level.proven:
         assert any(one.exercises for one in ran)
+        assert any(one.seal is not Seal.NONE for one in ran)
     if level is Level.TESTED:
         assert any(one.proved for one in ran)
     if level is Level.JUDGED:

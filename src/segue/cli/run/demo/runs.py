@@ -108,8 +108,8 @@ limit, waited for it to end and continued. Every step is in the database.
 
   Repository   {repo}    (git log shows one commit per task)
   Data         {database}
-  Look again   SEGUE_STATE_DIR={state} {segue} status last
-               SEGUE_STATE_DIR={state} {segue} logs
+  Look again   SEGUE_STATE_DIR={state} {segue} status last --repo {repo}
+               SEGUE_STATE_DIR={state} {segue} logs --repo {repo}
 """
 
 _FEATURE = """
@@ -120,7 +120,7 @@ the branch of the previous one.
   Repository   {repo}    (git log --all --graph, after git fetch)
   Ticks        {feature}/tasks.md
   State        {feature}/state.json
-  Look again   SEGUE_STATE_DIR={state} {segue} status last
+  Look again   SEGUE_STATE_DIR={state} {segue} status last --repo {repo}
 """
 
 _BUILD = """
@@ -130,5 +130,5 @@ and the step passed. The third step departed from the plan, so the remaining ste
 
   Repository   {repo}    (git log shows what each step changed)
   Report       {report}    (open it in a browser)
-  Look again   SEGUE_STATE_DIR={state} {segue} logs
+  Look again   SEGUE_STATE_DIR={state} {segue} logs --repo {repo}
 """
