@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.errors import StoreError
-from segue.store.database import RETRY_PAUSES, Row, escape_values, unescape_row
+from segue.store.database import RETRY_PAUSES, LongWait, Row, escape_values, unescape_row
 from segue.store.migrate import words
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Sqlite:
     """One connection to an SQLite file; path `None` is a database in memory."""
 
     poll_seconds = 0.05
-    pauses: Sequence[float] = RETRY_PAUSES
+    pauses: Sequence[float] | LongWait = RETRY_PAUSES
 
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
         if sqlite3.sqlite_version_info < FLOOR:

@@ -22,6 +22,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
       segue resume 20261115-0219
     """
     import asyncio
+    from dataclasses import replace
 
     from segue.cli.run.session import show_session
     from segue.cli.runs import find_run
@@ -30,7 +31,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from segue.proof.guard import settle_settings
     from segue.runtime.open import reopen_run
 
-    app = settings.load()
+    app = replace(settings.load(), tell=output.warn)
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id, unfinished=True)
         ended = run or find_run(store, app, "last")
@@ -57,7 +58,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     settled = settle_settings(app.guard_folder(run.id))
     if settled:
         output.warn(settled)
-    app = settings.load_for(run)
+    app = replace(settings.load_for(run), tell=output.warn)
 
     async def proceed() -> int:
         async with reopen_run(app, run) as opened:

@@ -98,6 +98,7 @@ def run(
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
     """
     import asyncio
+    from dataclasses import replace
 
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
@@ -111,8 +112,9 @@ def run(
     page = _page_options(serve or stay, stay, detach)
     while True:
         try:
+            patient = replace(app, tell=output.warn)
             return asyncio.run(
-                session.start(app, source, only, start, output, detach=detach, verbose=verbose, page=page)
+                session.start(patient, source, only, start, output, detach=detach, verbose=verbose, page=page)
             )
         except PlanChanged as changed:
             app = settings.load(**more, plan_changed=session.choose(changed, output))
