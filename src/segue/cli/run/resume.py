@@ -22,7 +22,8 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
       segue resume 20261115-0219
     """
     import asyncio
-    from dataclasses import replace
+
+    from msgspec.structs import replace
 
     from segue.cli.run.session import show_session
     from segue.cli.runs import find_run
