@@ -16,8 +16,10 @@ from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
+from segue.domain.errors import UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
+from segue.runtime.base import NotPushed
 from segue.runtime.open import OpenRun, open_run
 from segue.runtime.plan import NO_TASKS, PlanChanged
 from segue.runtime.session import resume_in_background, run_session
@@ -58,6 +60,8 @@ async def start(
             return 0
         if not opened.fresh:
             output.note(f"Resuming run {opened.run.id}, which did not finish.")
+        elif opened.spec.base:
+            output.note(f"{opened.spec.agent} starts from branch {opened.spec.base} of origin.")
         if not detach:
             return await show_session(opened, output, verbose, page)
         if opened.warning:
@@ -68,9 +72,7 @@ async def start(
 
 def choose(changed: PlanChanged, output: Printer) -> str:
     """Ask the user what to do about a plan that changed; without a terminal, raise the error."""
-    if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
-        raise changed
-    output.warn(error_text(changed))
+    _tell_or_raise(changed, output)
     choices = click.Choice(["keep", "restart", "stop"])
     answer: str = click.prompt(
         "Keep what is done, restart from the first task, or stop?", type=choices, err=True
@@ -78,6 +80,21 @@ def choose(changed: PlanChanged, output: Printer) -> str:
     if answer == "stop":
         raise changed
     return answer
+
+
+def start_all_the_same(unseen: NotPushed, output: Printer) -> str:
+    """Ask whether to start without what is not pushed; without a terminal or a yes, raise the error."""
+    _tell_or_raise(unseen, output)
+    if not click.confirm("Start all the same?", err=True):
+        raise unseen
+    return unseen.start
+
+
+def _tell_or_raise(error: UsageError, output: Printer) -> None:
+    """Say what a person must decide; without a person at a terminal, raise the error."""
+    if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
+        raise error
+    output.warn(error_text(error))
 
 
 async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE) -> int:
