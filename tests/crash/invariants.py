@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-from segue.domain.events import TaskEnded
-from segue.domain.run import Run, RunState, StepState
+from segue.domain.events import Recorded, TaskEnded
+from segue.domain.run import Run, RunState, Step, StepState
 from segue.ports import Store
 from segue.store import connect
 from segue.view.load import load_view
@@ -61,10 +61,12 @@ def _in_repository(flow: KilledFlow, place: Place) -> Iterator[Problem]:
     changed = {line[3:] for line in place.git("status", "--porcelain", "--untracked-files=all").splitlines()}
     if changed - set(flow.scores):
         yield Problem(RECORDS, f"the work tree is not clean: {sorted(changed)}")
-    litter = [str(path.relative_to(place.repo)) for path in (place.repo / ".git").rglob("*.lock")]
-    litter = [name for name in litter if name != ".git/segue.lock"]
-    if litter or (place.repo / ".git" / "segue-index").exists():
-        yield Problem(RECORDS, f"left in the repository: {litter or 'segue-index'}")
+    litter = [
+        str(path) for path in (place.repo / ".git").rglob("*.lock") if not path.name.startswith("segue")
+    ]
+    litter += [str(path) for path in (place.repo / ".git").glob("segue-index*")]
+    if litter:
+        yield Problem(RECORDS, f"left in the repository: {litter}")
     if len(place.git("worktree", "list").splitlines()) != 1 or place.git("stash", "list"):
         yield Problem(RECORDS, "a work tree or a stash was left")
 
@@ -74,26 +76,30 @@ def _left_running(place: Place) -> Iterator[Problem]:
         yield Problem(ORPHANS, f"process {pid} still runs")
 
 
-def _in_journal(
-    flow: KilledFlow, place: Place, store: Store, run: Run, alone: bool
-) -> Iterator[Problem]:
+def _in_journal(flow: KilledFlow, place: Place, store: Store, run: Run, alone: bool) -> Iterator[Problem]:
     view = load_view(store, run)
     states = {key: task.state for key, task in view.tasks.items() if key}
-    if run.state is not RunState.DONE or run.owner is not None:
-        yield Problem(RECORDS, f"the run is {run.state}, owned by {run.owner}")
+    if run.state is not RunState.DONE:
+        yield Problem(RECORDS, f"the run is {run.state}")
     if states != dict.fromkeys(flow.tasks, "done"):
         yield Problem(LOST, f"tasks are {states}")
     reachable = place.git("log", "--all", "--format=%H").split()
     for key, task in view.tasks.items():
         if key and task.commit not in reachable:
             yield Problem(RECORDS, f"task {key} is recorded with commit {task.commit}, which no branch has")
-    events = list(store.events(run.id))
+    yield from _in_events(list(store.events(run.id)))
+    yield from _in_steps(flow, place, store.steps(run.id), alone)
+
+
+def _in_events(events: list[Recorded]) -> Iterator[Problem]:
     if [event.seq for event in events] != list(range(1, len(events) + 1)):
         yield Problem(RECORDS, "the events have gaps")
     ends = Counter(one.event.task for one in events if isinstance(one.event, TaskEnded) and one.event.done)
     if any(times != 1 for times in ends.values()):
         yield Problem(RECORDS, f"tasks ended more than once: {ends}")
-    steps = store.steps(run.id)
+
+
+def _in_steps(flow: KilledFlow, place: Place, steps: list[Step], alone: bool) -> Iterator[Problem]:
     if any(step.state is StepState.STARTED for step in steps):
         yield Problem(RECORDS, "a step has no outcome")
     launches = [step for step in steps if step.agent is not None]

@@ -1,4 +1,4 @@
-/* Counts the system calls that leave something behind, and ends the process at the one that was asked for.
+/* Counts the system calls that leave something behind; at the one that was asked for, something happens.
 
    Loaded with LD_PRELOAD. The variable LC_CRASH names a file with a `struct crash`; processes without it are left
    alone. The calls of all processes that name the same file are counted together. */
@@ -19,12 +19,14 @@
 
 struct crash {
     uint32_t count;     /* how many calls there were */
-    uint32_t at;        /* the call to end at; 0: none */
-    uint32_t together;  /* stop instead, because somebody ends all processes together */
+    uint32_t at;        /* the call at which something happens; 0: none */
+    uint32_t fault;     /* what happens */
     uint32_t hit;       /* the pid that came to the call */
     char what[112];     /* the call and its file */
     char root[128];     /* files elsewhere do not count */
 };
+
+enum { KILL, STOP, FULL }; /* the process is killed; it stops and waits for others to act; the disk is full */
 
 static struct crash *shared;
 static pid_t owner;
@@ -64,30 +66,44 @@ static void point(const char *call, const char *file) {
     if (counts(crash, file) && __atomic_add_fetch(&crash->count, 1, __ATOMIC_SEQ_CST) == crash->at) {
         say(crash->what, sizeof crash->what, call, file);
         /* A process about to execute a program still shares the memory of the one that forked it. */
-        pid_t victim = crash->together ? getpid() : owner;
+        pid_t victim = crash->fault == KILL ? owner : getpid();
         __atomic_store_n(&crash->hit, victim, __ATOMIC_SEQ_CST);
-        kill(victim, crash->together ? SIGSTOP : SIGKILL);
+        if (crash->fault != FULL)
+            kill(victim, crash->fault == KILL ? SIGKILL : SIGSTOP);
         if (victim != getpid())
             _exit(127);
-        for (;;)
-            pause();
     }
     errno = before;
 }
 
-static void point_at(const char *call, int fd) {
-    char link[32] = "/proc/self/fd/", name[108] = "";
+static int is_full(const char *file) {
+    return counts(shared, file) && shared->fault == FULL && shared->hit;
+}
+
+static int name_file(int fd, char *name, size_t size) {
+    char link[32] = "/proc/self/fd/";
     struct stat found;
     if (fd < 3 || !find() || fstat(fd, &found) || !(S_ISREG(found.st_mode) || S_ISDIR(found.st_mode)))
-        return;
+        return 0;
     int digits = 0;
     for (int rest = fd; rest || !digits; rest /= 10)
         digits++;
     for (int place = digits, rest = fd; place--; rest /= 10)
         link[14 + place] = '0' + rest % 10;
-    ssize_t length = readlink(link, name, sizeof name - 1);
+    ssize_t length = readlink(link, name, size - 1);
     name[length > 0 ? length : 0] = 0;
-    point(call, name);
+    return 1;
+}
+
+static void point_at(const char *call, int fd) {
+    char name[256];
+    if (name_file(fd, name, sizeof name))
+        point(call, name);
+}
+
+static int is_full_at(int fd) {
+    char name[256];
+    return shared && shared->fault == FULL && shared->hit && name_file(fd, name, sizeof name) && is_full(name);
 }
 
 static int there(int folder, const char *path) {
@@ -109,6 +125,11 @@ static int connected(int fd) {
     static void *real;                                       \
     if (!real)                                               \
         real = dlsym(RTLD_NEXT, #name);
+#define FAIL_IF(full)                                        \
+    if (full) {                                              \
+        errno = ENOSPC;                                      \
+        return -1;                                           \
+    }
 #define CALL(result, name, before, types, names)             \
     result name types {                                      \
         REAL(name)                                           \
@@ -120,7 +141,9 @@ CALL(int, fsync, point_at("fsync", fd), (int fd), (fd))
 CALL(int, fdatasync, point_at("fdatasync", fd), (int fd), (fd))
 CALL(int, ftruncate, point_at("ftruncate", fd), (int fd, off_t n), (fd, n))
 CALL(int, ftruncate64, point_at("ftruncate", fd), (int fd, off_t n), (fd, n))
-CALL(ssize_t, write, point_at("write", fd), (int fd, const void *b, size_t n), (fd, b, n))
+CALL(ssize_t, write, point_at("write", fd); FAIL_IF(is_full_at(fd)), (int fd, const void *b, size_t n), (fd, b, n))
+CALL(ssize_t, pwrite, FAIL_IF(is_full_at(fd)), (int fd, const void *b, size_t n, off_t o), (fd, b, n, o))
+CALL(ssize_t, pwrite64, FAIL_IF(is_full_at(fd)), (int fd, const void *b, size_t n, off_t o), (fd, b, n, o))
 CALL(int, rename, point("rename", b), (const char *a, const char *b), (a, b))
 CALL(int, renameat, point("rename", b), (int f, const char *a, int t, const char *b), (f, a, t, b))
 CALL(int, renameat2, point("rename", b), (int f, const char *a, int t, const char *b, unsigned g), (f, a, t, b, g))
@@ -129,8 +152,8 @@ CALL(int, unlinkat, if (there(f, a)) point("unlink", a), (int f, const char *a, 
 CALL(int, link, point("link", b), (const char *a, const char *b), (a, b))
 CALL(int, linkat, point("link", b), (int f, const char *a, int t, const char *b, int g), (f, a, t, b, g))
 CALL(int, symlink, point("symlink", b), (const char *a, const char *b), (a, b))
-CALL(int, mkdir, if (!there(AT_FDCWD, a)) point("mkdir", a), (const char *a, mode_t m), (a, m))
-CALL(int, mkdirat, if (!there(f, a)) point("mkdir", a), (int f, const char *a, mode_t m), (f, a, m))
+CALL(int, mkdir, if (!there(AT_FDCWD, a)) point("mkdir", a); FAIL_IF(is_full(a)), (const char *a, mode_t m), (a, m))
+CALL(int, mkdirat, if (!there(f, a)) point("mkdir", a); FAIL_IF(is_full(a)), (int f, const char *a, mode_t m), (f, a, m))
 CALL(int, rmdir, if (there(AT_FDCWD, a)) point("rmdir", a), (const char *a), (a))
 CALL(int, execve, if (!access(a, X_OK)) point("execve", strrchr(a, '/') ? strrchr(a, '/') + 1 : a), (const char *a, char *const v[], char *const e[]), (a, v, e))
 CALL(ssize_t, send, if (connected(fd)) point("send", ""), (int fd, const void *b, size_t n, int g), (fd, b, n, g))
@@ -149,8 +172,10 @@ static int leaves(int folder, const char *path, int flags) {
         mode_t mode = va_arg(rest, mode_t);                  \
         va_end(rest);                                        \
         REAL(name)                                           \
-        if (leaves(AT_FDCWD, path, flags))                   \
+        if (leaves(AT_FDCWD, path, flags)) {                 \
             point("open", path);                             \
+            FAIL_IF(is_full(path))                           \
+        }                                                    \
         return ((int (*)(const char *, int, ...))real)(path, flags, mode); \
     }
 #define OPENAT(name)                                         \
@@ -160,8 +185,10 @@ static int leaves(int folder, const char *path, int flags) {
         mode_t mode = va_arg(rest, mode_t);                  \
         va_end(rest);                                        \
         REAL(name)                                           \
-        if (leaves(folder, path, flags))                     \
+        if (leaves(folder, path, flags)) {                   \
             point("open", path);                             \
+            FAIL_IF(is_full(path))                           \
+        }                                                    \
         return ((int (*)(int, const char *, int, ...))real)(folder, path, flags, mode); \
     }
 OPEN(open)

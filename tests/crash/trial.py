@@ -1,0 +1,63 @@
+"""One trial: run a flow, kill it at one durable call, continue as a user would, and look what came of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.crash.flows import KilledFlow, make_place
+from tests.crash.invariants import REFUSED, Problem, find_problems
+from tests.crash.points import Crash, crash, resume
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was done, and what was wrong afterwards."""
+
+    flow: str
+    store: str
+    at: int
+    together: bool
+    crash: Crash
+    problems: list[Problem]
+
+    def __str__(self) -> str:
+        whom = "with all it had started" if self.together else "alone"
+        found = "; ".join(f"{problem.kind}: {problem.text}" for problem in self.problems) or "nothing wrong"
+        return f"{self.flow} on {self.store}, killed {whom} at call {self.at} ({self.crash.what}): {found}"
+
+
+def try_point(flow: KilledFlow, root: Path, database: str, at: int, together: bool) -> Trial:
+    """Kill the run of a flow at a call, resume it, and check everything; `root` is deleted if all is well."""
+    root.mkdir(parents=True)
+    place = make_place(flow, root, database)
+    ended = crash(place, flow.command, at, together)
+    problems = []
+    if ended.hit:
+        refusal = resume(place, flow.command)
+        if refusal:
+            problems = [Problem(REFUSED, refusal)]
+        else:
+            problems = find_problems(flow, place, database, alone=not together)
+    elif ended.code:
+        problems = [Problem(REFUSED, (root / "crashed.log").read_text())]
+    if not problems:
+        shutil.rmtree(root)
+    return Trial(flow.name, "postgres" if database else "sqlite", at, together, ended, problems)
+
+
+@contextmanager
+def new_database(server: str, number: int) -> Iterator[str]:
+    """Yield the URL of an empty database on a server; it is deleted afterwards."""
+    import psycopg
+
+    name = f"crash_{number}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield server.replace("/postgres?", f"/{name}?")
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
