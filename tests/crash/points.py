@@ -1,4 +1,4 @@
-"""Run `segue` and kill it at one durable system call: alone, or together with everything it has started."""
+"""Run `segue` and let something happen at one of its durable system calls."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 
@@ -36,7 +37,9 @@ def shim() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     library = folder / "shim.so"
     source = Path(__file__).with_name("shim.c")
-    subprocess.run([str(compiler()), "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    subprocess.run(
+        [str(compiler()), "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl", "-lpthread"], check=True
+    )
     git = folder / "bin" / "git"
     git.parent.mkdir()
     git.write_text(_GIT.format(shim=library, git=shutil.which("git")))
@@ -44,9 +47,17 @@ def shim() -> Path:
     return library
 
 
+class Fault(IntEnum):
+    """What happens at the call; see `shim.c`."""
+
+    KILL = 0
+    STOP = 1
+    FULL = 2
+
+
 @dataclass(frozen=True)
 class Crash:
-    """How a command that was to be killed at a call has ended."""
+    """How a command to which something happened at a call has ended."""
 
     code: int
     calls: int
@@ -57,23 +68,60 @@ class Crash:
     """The call and its file."""
 
 
-def crash(place: Place, command: Sequence[str], at: int, together: bool) -> Crash:
-    """Run a command and kill it at its durable call number `at`.
+@dataclass(frozen=True)
+class Stopped:
+    """A command that is stopped at a call, with all it has started."""
 
-    Alone it is only Segue whose calls count and that is killed: what it has started goes on. Together the
-    calls of its git and its supervisor count too, and all are killed at once, as by a power failure.
+    place: Place
+    process: subprocess.Popen[str]
+    hit: int
+    """The process that has stopped: Segue, its supervisor or a git."""
+    marker: str
+
+    def children(self) -> list[int]:
+        """Return the processes that it has started, and theirs."""
+        return [pid for pid in processes_with(self.marker) if pid != self.process.pid]
+
+    def kill_all(self) -> None:
+        """Kill everything, until there is nothing more."""
+        while found := {*self._known(), *processes_with(self.marker)}:
+            for pid in found:
+                send(pid, signal.SIGKILL)
+
+    def _known(self) -> list[int]:
+        return [self.process.pid, self.hit] if self.process.poll() is None else []
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process that may be gone."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def crash(
+    place: Place,
+    command: Sequence[str],
+    at: int,
+    fault: Fault = Fault.KILL,
+    act: Callable[[Stopped], None] | None = None,
+) -> Crash:
+    """Run a command, and let something happen at its durable call number `at`.
+
+    With `KILL`, Segue alone is counted and killed: what it has started goes on. Else the calls of its git
+    and its supervisor count too, and with `STOP` `act` says what happens.
     """
     page = place.root / "crash-page"
-    page.write_bytes(_PAGE.pack(0, at, together, 0, b"", str(place.root).encode()))
+    page.write_bytes(_PAGE.pack(0, at, fault, 0, b"", str(place.root).encode()))
     env = {**place.env, "LC_CRASH": str(page)}
-    if together:
+    if fault is not Fault.KILL:
         env |= {"PATH": f"{shim().parent / 'bin'}:{env['PATH']}", "LD_PRELOAD": str(shim())}
     with (place.root / "crashed.log").open("w") as log:
         process = start_segue(command, place.repo, env, log, preload=str(shim()))
     end = time.monotonic() + DEADLINE
     while process.poll() is None:
-        if together and (hit := _read(page)[3]):
-            _end_all([process.pid, hit], str(page))
+        if act is not None and (hit := _read(page)[3]):
+            act(Stopped(place, process, hit, str(page)))
+            act = None
         assert time.monotonic() < end, f"call {at} and the end were never reached"
         time.sleep(0.002)
     calls, _, _, hit, what, _ = _read(page)
@@ -83,15 +131,6 @@ def crash(place: Place, command: Sequence[str], at: int, together: bool) -> Cras
 def _read(page: Path) -> tuple[int, int, int, int, bytes, bytes]:
     found: tuple[int, int, int, int, bytes, bytes] = _PAGE.unpack(page.read_bytes())
     return found
-
-
-def _end_all(pids: list[int], marker: str) -> None:
-    """Kill these processes and all whose environment has the marker, until there are no more of them."""
-    while found := [*pids, *processes_with(marker)]:
-        for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        pids = []
 
 
 def resume(place: Place, command: Sequence[str]) -> str:

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -45,8 +46,18 @@ static struct crash *find(void) {
     close(fd);
     if (page == MAP_FAILED)
         return NULL;
-    owner = getpid();
     return shared = page;
+}
+
+/* A process that only forks to execute a program borrows the name of the one that forked it. */
+static void become(void) {
+    if (!shared)
+        owner = getpid();
+}
+
+__attribute__((constructor)) static void begin(void) {
+    become();
+    pthread_atfork(NULL, NULL, become);
 }
 
 static void say(char *out, size_t size, const char *call, const char *file) {

@@ -14,7 +14,7 @@ import pytest
 
 from tests.crash.flows import FLOWS
 from tests.crash.points import compiler
-from tests.crash.trial import new_database, try_point
+from tests.crash.trial import new_database, try_fault
 
 pytestmark = [
     pytest.mark.torture,
@@ -25,11 +25,11 @@ POINTS = 8
 SEED = int(os.environ.get("SEGUE_CRASH_SEED", time.time() // 86400))
 
 
-@pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
+@pytest.mark.parametrize("fault", ["segue killed", "all killed"])
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 @pytest.mark.parametrize("flow", FLOWS)
 def test_resume_works_after_a_kill_at_any_durable_call(
-    flow: str, store: str, together: bool, tmp_path: Path, request: pytest.FixtureRequest
+    flow: str, store: str, fault: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     server = request.getfixturevalue("postgres_server") if store == "postgres" else ""
     total, number = 0, 0
@@ -39,7 +39,7 @@ def test_resume_works_after_a_kill_at_any_durable_call(
         at = 1 + int(number * step + SEED * 0.618 % 1 * step) if total else 0
         with ExitStack() as stack:
             database = stack.enter_context(new_database(server, number)) if server else ""
-            trial = try_point(FLOWS[flow], tmp_path / f"{number}-{at}", database, at, together)
+            trial = try_fault(FLOWS[flow], tmp_path / f"{number}-{at}", database, at, fault)
         assert not trial.problems, f"{trial}\nSEGUE_CRASH_SEED={SEED}"
         if at:
             number += 1

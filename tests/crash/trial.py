@@ -1,4 +1,4 @@
-"""One trial: run a flow, kill it at one durable call, continue as a user would, and look what came of it."""
+"""One trial: something happens to a run at one durable call; it is continued, and everything is checked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.crash.faults import FAULTS, HARMLESS
 from tests.crash.flows import KilledFlow, make_place
 from tests.crash.invariants import REFUSED, Problem, find_problems
 from tests.crash.points import Crash, crash, resume
@@ -19,34 +20,34 @@ class Trial:
 
     flow: str
     store: str
+    fault: str
     at: int
-    together: bool
     crash: Crash
     problems: list[Problem]
 
     def __str__(self) -> str:
-        whom = "with all it had started" if self.together else "alone"
         found = "; ".join(f"{problem.kind}: {problem.text}" for problem in self.problems) or "nothing wrong"
-        return f"{self.flow} on {self.store}, killed {whom} at call {self.at} ({self.crash.what}): {found}"
+        return f"{self.flow} on {self.store}, {self.fault} at call {self.at} ({self.crash.what}): {found}"
 
 
-def try_point(flow: KilledFlow, root: Path, database: str, at: int, together: bool) -> Trial:
-    """Kill the run of a flow at a call, resume it, and check everything; `root` is deleted if all is well."""
+def try_fault(flow: KilledFlow, root: Path, database: str, at: int, fault: str) -> Trial:
+    """Let something happen to the run of a flow, resume it, and check everything.
+
+    `root` is deleted if all is well.
+    """
     root.mkdir(parents=True)
     place = make_place(flow, root, database)
-    ended = crash(place, flow.command, at, together)
-    problems = []
-    if ended.hit:
+    ended = crash(place, flow.command, at, *FAULTS[fault])
+    refusal = (root / "crashed.log").read_text() if ended.code else ""
+    if ended.hit and ended.code:
         refusal = resume(place, flow.command)
-        if refusal:
-            problems = [Problem(REFUSED, refusal)]
-        else:
-            problems = find_problems(flow, place, database, alone=not together)
-    elif ended.code:
-        problems = [Problem(REFUSED, (root / "crashed.log").read_text())]
+    if refusal:
+        problems = [Problem(REFUSED, refusal)]
+    else:
+        problems = find_problems(flow, place, database, alone=fault in HARMLESS)
     if not problems:
         shutil.rmtree(root)
-    return Trial(flow.name, "postgres" if database else "sqlite", at, together, ended, problems)
+    return Trial(flow.name, "postgres" if database else "sqlite", fault, at, ended, problems)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from segue.runtime.wiring import (
     make_reviewing,
 )
 from segue.system import identity
-from segue.system.files import exclusive, private_folder
+from segue.system.files import clear_temporary, exclusive, private_folder
 from segue.system.git.repository import Repository, new_repository
 from segue.system.git.worktree import Worktree, branch_of, no_commit, unmerged
 from segue.system.lock import RepoLock
@@ -284,6 +284,8 @@ def exclude_state_files(home: Repository, source: Source, place: Repository | No
     """
     if source.own_files:
         home.keep_out(list(source.own_files))
+        for folder in {path.parent for path in source.own_files}:
+            clear_temporary(folder)
     if place is not None:
         place.own = home.own
 
