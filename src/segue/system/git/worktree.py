@@ -8,8 +8,9 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import Locked, WorkspaceError
 from segue.domain.run import Run
@@ -33,8 +34,7 @@ _MADE_AGAIN = re.compile(
 """Ignored files that a tool makes again."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorktreeResult:
+class WorktreeResult(Struct, frozen=True):
     """What happened to a work tree when its run was done."""
 
     words: str
@@ -42,8 +42,7 @@ class WorktreeResult:
     removed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Worktree:
+class Worktree(Struct, frozen=True):
     """The work tree of one run, beside the user's own."""
 
     home: Repository
