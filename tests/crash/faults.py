@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.cli.place import Place
 from tests.crash.points import Fault, Stopped, send
+from tests.store.cluster import Cluster
 
 _PAUSE = 0.3
 
@@ -73,9 +74,19 @@ def _delete(run: Stopped) -> None:
         file.unlink()
 
 
+def restart_database(run: Stopped, cluster: Cluster) -> None:
+    """Cut all connections to the database and let it come back."""
+    cluster.stop()
+    cluster.start()
+    _continue(run)
+
+
+KILLS = ("segue killed", "all killed")
+"""What is tried at every call."""
+
 FAULTS: dict[str, tuple[Fault, Callable[[Stopped], None] | None]] = {
-    "segue killed": (Fault.KILL, None),
-    "all killed": (Fault.STOP, _kill_all),
+    KILLS[0]: (Fault.KILL, None),
+    KILLS[1]: (Fault.STOP, _kill_all),
     "segue killed, git and supervisor watched": (Fault.STOP, _kill_segue),
     "supervisor killed": (Fault.STOP, _kill_supervisor),
     "segue and supervisor killed": (Fault.STOP, _kill_both),
@@ -88,7 +99,7 @@ FAULTS: dict[str, tuple[Fault, Callable[[Stopped], None] | None]] = {
 }
 """What happens at the call, and who acts while everything is stopped."""
 
-HARMLESS = ("segue killed", "segue killed, git and supervisor watched", "paused")
+HARMLESS = (KILLS[0], "segue killed, git and supervisor watched", "paused")
 """Faults that no agent notices: none is launched again."""
 
 

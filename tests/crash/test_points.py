@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.faults import KILLS
 from tests.crash.flows import FLOWS
 from tests.crash.points import compiler
 from tests.crash.trial import new_database, try_fault
@@ -20,12 +21,12 @@ pytestmark = [
     pytest.mark.torture,
     pytest.mark.skipif(compiler() is None, reason="needs a C compiler and Linux"),
 ]
-POINTS = 8
+POINTS = 3
 """How many points each test takes."""
 SEED = int(os.environ.get("SEGUE_CRASH_SEED", time.time() // 86400))
 
 
-@pytest.mark.parametrize("fault", ["segue killed", "all killed"])
+@pytest.mark.parametrize("fault", KILLS)
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 @pytest.mark.parametrize("flow", FLOWS)
 def test_resume_works_after_a_kill_at_any_durable_call(

@@ -58,7 +58,6 @@ def new_database(server: str, number: int) -> Iterator[str]:
     name = f"crash_{number}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-        try:
-            yield server.replace("/postgres?", f"/{name}?")
-        finally:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    yield server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
