@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -210,10 +210,23 @@ def _read_connection(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         connection.close()
-        if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
+        writable = os.access(path.parent, os.W_OK)
+        if writable and path.with_name(f"{path.name}-journal").exists():
+            return _heal(path, name)
+        if writable or path.with_name(f"{path.name}-wal").exists():
             raise
         return _raw_connection(f"{name}&immutable=1")
     return connection
+
+
+def _heal(path: Path, name: str) -> sqlite3.Connection:
+    """Let SQLite roll back what a process was doing to the file when it was killed, then open for reading.
+
+    Who only reads may not do that. While the process lives, SQLite waits for it.
+    """
+    with closing(_raw_connection(str(path))) as writer:
+        writer.execute("SELECT 1 FROM sqlite_master").fetchone()
+    return _raw_connection(name)
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:

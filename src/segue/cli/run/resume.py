@@ -30,7 +30,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
     from segue.proof.guard import settle_settings
-    from segue.runtime.open import reopen_run
+    from segue.runtime.open import finish_end, reopen_run
 
     app = replace(settings.load(), tell=output.warn)
     with app.store(read_only=True) as store:
@@ -42,6 +42,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
             hint="Start one: segue run SOURCE   Continue one of another repository: segue resume RUN",
         )
     if run is None:
+        asyncio.run(finish_end(settings.load_for(ended), ended))
         if output.json:
             output.record({"type": "done", "run": None, "state": "done", "exit_code": 0})
         output.text("Nothing to resume: every run is done.")
