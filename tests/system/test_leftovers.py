@@ -90,6 +90,17 @@ KILLED_WHILE_MADE = {
 
 
 @pytest.mark.parametrize("files", KILLED_WHILE_MADE.values(), ids=KILLED_WHILE_MADE)
+def test_half_a_work_tree_does_not_stop_git(repo: Path, files: dict[str, str]) -> None:
+    known = repo / ".git" / "worktrees" / "some"
+    known.mkdir(parents=True)
+    for name, text in files.items():
+        (known / name).write_text(text)
+    recover(repo, time.time() - 60)
+    assert len(git(repo, "worktree", "list").splitlines()) == 1
+    assert not known.exists()
+
+
+@pytest.mark.parametrize("files", KILLED_WHILE_MADE.values(), ids=KILLED_WHILE_MADE)
 @pytest.mark.parametrize("branch", [False, True], ids=["no branch", "branch"])
 def test_half_a_work_tree_is_made_again(
     repo: Path, files: dict[str, str], branch: bool, tmp_path_factory: pytest.TempPathFactory

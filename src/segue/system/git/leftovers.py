@@ -1,9 +1,10 @@
-"""What a killed git leaves behind: lock files that keep every later git out."""
+"""What a killed git leaves behind: locks and half-made work trees that stop every later git."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,16 +23,28 @@ _CLOCK = 2.0
 """Seconds by which the clocks of a file system and of a database may differ."""
 
 
-async def clear_locks(root: Path, folders: tuple[Path, ...], since: float, patience: float) -> None:
-    """Remove locks of killed gits in these git folders that were made since an instant.
+async def clear_leftovers(root: Path, folders: tuple[Path, ...], since: float, patience: float) -> None:
+    """Remove what gits that were killed since an instant have left in these git folders.
 
-    A git that is alive in the work tree is waited for; a lock that may be somebody else's stays.
+    A git that is alive in the work tree is waited for; what may be somebody else's stays.
     """
-    if not any(_locks(folders, since)):
-        return
-    if await wait_for_git(root, patience):
-        for lock in list(_locks(folders, since)):
-            lock.unlink(missing_ok=True)
+    if any(_leftovers(folders, since)) and await wait_for_git(root, patience):
+        for path in list(_leftovers(folders, since)):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def is_half_made(known: Path) -> bool:
+    """Return whether git was killed while it made a work tree; `known` is the folder where it knows that."""
+    with contextlib.suppress(OSError):
+        if (known / "locked").read_text().strip() == "initializing":  # until it is finished
+            return True
+    try:
+        return not all((known / name).read_bytes() for name in ("gitdir", "commondir", "HEAD"))
+    except OSError:
+        return True
 
 
 async def wait_for_git(root: Path, patience: float, command: str = "") -> bool:
@@ -57,9 +70,11 @@ async def wait_for_git(root: Path, patience: float, command: str = "") -> bool:
     return True
 
 
-def _locks(folders: tuple[Path, ...], since: float) -> Iterator[Path]:
+def _leftovers(folders: tuple[Path, ...], since: float) -> Iterator[Path]:
     for folder in dict.fromkeys(folders):
-        for lock in (*(folder / f"{name}.lock" for name in _NAMES), *(folder / "refs").rglob("*.lock")):
+        locks = [*(folder / f"{name}.lock" for name in _NAMES), *(folder / "refs").rglob("*.lock")]
+        half_made = [known for known in (folder / "worktrees").glob("*") if is_half_made(known)]
+        for path in (*locks, *half_made):
             with contextlib.suppress(OSError):
-                if lock.lstat().st_mtime >= since - _CLOCK:
-                    yield lock
+                if path.lstat().st_mtime >= since - _CLOCK:
+                    yield path

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.git.leftovers import clear_locks, wait_for_git
+from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.process.processes import Captured, capture, child_environment
 
@@ -174,8 +174,8 @@ class Repository(Struct):
         return found[0] if found else None
 
     async def recover(self, since: float) -> None:
-        """Make the repository usable after a kill: remove locks of gits that were killed since then."""
-        await clear_locks(self.root, (self.git_dir, common_dir(self.git_dir)), since, _TIMEOUT)
+        """Make the repository usable after a kill: remove what gits killed since then have left."""
+        await clear_leftovers(self.root, (self.git_dir, common_dir(self.git_dir)), since, _TIMEOUT)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""
