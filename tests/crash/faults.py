@@ -84,6 +84,8 @@ def restart_database(run: Stopped, cluster: Cluster) -> None:
 KILLS = ("segue killed", "all killed")
 """What is tried at every call."""
 
+LOSING_STATE = ("all killed, state file cut in half", "all killed, state file deleted")
+
 FAULTS: dict[str, tuple[Fault, Callable[[Stopped], None] | None]] = {
     KILLS[0]: (Fault.KILL, None),
     KILLS[1]: (Fault.STOP, _kill_all),
@@ -94,8 +96,8 @@ FAULTS: dict[str, tuple[Fault, Callable[[Stopped], None] | None]] = {
     "git killed": (Fault.STOP, _kill_git),
     "paused": (Fault.STOP, _pause),
     "disk full": (Fault.FULL, None),
-    "all killed, state file cut in half": (Fault.STOP, _truncate),
-    "all killed, state file deleted": (Fault.STOP, _delete),
+    LOSING_STATE[0]: (Fault.STOP, _truncate),
+    LOSING_STATE[1]: (Fault.STOP, _delete),
 }
 """What happens at the call, and who acts while everything is stopped."""
 
