@@ -45,6 +45,8 @@ class Capabilities:
     streams: bool = False
     reports_usage: bool = False
     reports_cost: bool = False
+    marks_prompt: bool = False
+    """Adds a last line to the first prompt of a task, by which its launch is found again."""
 
 
 @dataclass(frozen=True, slots=True)
