@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.config.load import LoadedSettings, load
 from segue.domain.errors import ToolMissing
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from segue.system.services import Services
 
 
-@dataclass(frozen=True, slots=True)
-class App:
+class App(Struct, frozen=True):
     """The settings of one command, and the places that follow from them."""
 
     loaded: LoadedSettings

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.role import Role
@@ -39,8 +41,7 @@ _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The filled sockets that a run needs before it has a row of its own."""
 
     services: Services
@@ -55,8 +56,7 @@ class Parts:
         return self.agents[Role.EXECUTE][0].agent.can.cloud
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRun:
+class OpenRun(Struct, frozen=True):
     """A run that may start: everything a user could have got wrong has been checked."""
 
     plan: RunPlan

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
@@ -37,8 +38,7 @@ from segue.view.run import FOLDED, RunView
 _STOP_TIMEOUT = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEnd:
+class SessionEnd(Struct, frozen=True):
     """How a session ended."""
 
     run: str

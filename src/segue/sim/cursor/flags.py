@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 _FIRST = {
     "version": 1,
@@ -84,8 +85,7 @@ class CursorRefusal(Exception):
     """The program prints the reason on stderr and ends with exit code 1."""
 
 
-@dataclass
-class CursorFlags:
+class CursorFlags(Struct):
     """The options and words of one command line."""
 
     argv: list[str]

@@ -10,9 +10,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.sim.script import BadScript, is_match, lacks, matches, read_script
 
@@ -27,8 +28,7 @@ class StetFailure(Exception):
         self.code = code
 
 
-@dataclass
-class StetScript:
+class StetScript(Struct):
     """The findings to report and the faults to have."""
 
     findings: list[dict[str, str]] = field(default_factory=list)
@@ -52,8 +52,7 @@ class StetScript:
         return command in value if isinstance(value, list) else value
 
 
-@dataclass
-class Hunk:
+class Hunk(Struct):
     """A piece of `git diff`: its place in the new file, and the lines it adds."""
 
     file: str
@@ -112,8 +111,7 @@ def split_diff(diff: str) -> list[Hunk]:
     return hunks
 
 
-@dataclass
-class StetCall:
+class StetCall(Struct):
     """One call of the program: its arguments, and the repository it works in."""
 
     command: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.criterion import Criterion
 from segue.domain.task import Task
@@ -28,8 +29,7 @@ _GOVERNANCE = re.compile(
 _DOCUMENTS = ("spec.md", "plan.md", "data-model.md", "research.md", "quickstart.md")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A titled piece of the context."""
 
     title: str

@@ -11,8 +11,9 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
@@ -29,16 +30,15 @@ _MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
-@dataclass(slots=True)
-class Repository:
+class Repository(Struct):
     """One work tree."""
 
     root: Path
     git_dir: Path
     own: tuple[str, ...] = ()
     """Segue's own state files: no evidence, never committed with an agent's work."""
-    _identity: tuple[str, ...] | None = field(default=None, repr=False)
-    _left: Snapshot | None = field(default=None, repr=False)
+    _identity: tuple[str, ...] | None = None
+    _left: Snapshot | None = None
     """What the last launch left, if nothing was done since."""
 
     @classmethod
