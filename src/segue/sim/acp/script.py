@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 from segue.sim import script
 from segue.sim.script import ScriptWords
@@ -54,7 +54,8 @@ WORDS = ScriptWords(
 )
 
 
-class Flavour(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Flavour:
     """The modes and habits of one vendor's agent."""
 
     version: str

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct, field
 
 _FIRST = {
     "version": 1,
@@ -85,7 +84,8 @@ class CursorRefusal(Exception):
     """The program prints the reason on stderr and ends with exit code 1."""
 
 
-class CursorFlags(Struct):
+@dataclass
+class CursorFlags:
     """The options and words of one command line."""
 
     argv: list[str]

@@ -10,10 +10,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct, field
 
 from segue.sim.script import BadScript, is_match, lacks, matches, read_script
 
@@ -28,7 +27,8 @@ class StetFailure(Exception):
         self.code = code
 
 
-class StetScript(Struct):
+@dataclass
+class StetScript:
     """The findings to report and the faults to have."""
 
     findings: list[dict[str, str]] = field(default_factory=list)
@@ -52,7 +52,8 @@ class StetScript(Struct):
         return command in value if isinstance(value, list) else value
 
 
-class Hunk(Struct):
+@dataclass
+class Hunk:
     """A piece of `git diff`: its place in the new file, and the lines it adds."""
 
     file: str
@@ -111,7 +112,8 @@ def split_diff(diff: str) -> list[Hunk]:
     return hunks
 
 
-class StetCall(Struct):
+@dataclass
+class StetCall:
     """One call of the program: its arguments, and the repository it works in."""
 
     command: str

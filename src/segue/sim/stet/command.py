@@ -25,11 +25,10 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-from msgspec.structs import replace
 
 from segue.sim.stet.call import Hunk, StetCall, StetFailure, StetScript, find_problems, split_diff
 
