@@ -10,7 +10,18 @@ from msgspec import Struct
 
 from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
-from segue.domain.errors import Interrupted, JudgeFailed, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
+from segue.domain.errors import (
+    CredentialsError,
+    Interrupted,
+    JudgeFailed,
+    LeaseLost,
+    Locked,
+    NeedsHuman,
+    SegueError,
+    ServiceAway,
+    StoreAway,
+    TimeLimit,
+)
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.run import Run, RunState, StepState
 from segue.domain.task import TaskStatus
@@ -268,8 +279,10 @@ def state_after(error: SegueError | None) -> RunState:
     """Return the state of a run that an error has ended, or nothing."""
     if error is None:
         return RunState.DONE
-    if isinstance(error, NeedsHuman):
+    if isinstance(error, NeedsHuman | CredentialsError):
         return RunState.NEEDS_HUMAN
+    if isinstance(error, ServiceAway | StoreAway):
+        return RunState.PARKED
     return RunState.STOPPED if isinstance(error, Interrupted | TimeLimit | JudgeFailed) else RunState.FAILED
 
 
