@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from segue.domain.criterion import Criterion
+from segue.domain.errors import SegueError
 from segue.domain.verdict import Verdict
 
 
@@ -84,6 +85,10 @@ class TaskList:
 
     tasks: tuple[Task, ...]
     notices: tuple[Notice, ...] = ()
+    read_as: str = ""
+    """One line that says in which form the tasks were found, where there are several."""
+    refusal: SegueError | None = None
+    """Why the source cannot be worked on as it is, although it can be shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
+from segue.domain.errors import SegueError, TwoLists
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun, open_run
@@ -66,17 +67,25 @@ async def start(
         return await _detach(opened, output)
 
 
-def choose(changed: PlanChanged, output: Printer) -> str:
-    """Ask the user what to do about a plan that changed; without a terminal, raise the error."""
+def choose_plan(changed: PlanChanged, output: Printer) -> str:
+    """Ask the user what to do about a plan that changed."""
+    question = "Keep what is done, restart from the first task, or stop?"
+    return _ask(changed, question, ["keep", "restart", "stop"], output)
+
+
+def choose_list(lists: TwoLists, output: Printer) -> int:
+    """Ask the user which of two lists of the same tasks counts."""
+    return int(_ask(lists, "Which list counts, or stop?", ["1", "2", "stop"], output))
+
+
+def _ask(error: SegueError, question: str, choices: Sequence[str], output: Printer) -> str:
+    """Ask the user on the terminal; without one, or if they stop, raise the error."""
     if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
-        raise changed
-    output.warn(error_text(changed))
-    choices = click.Choice(["keep", "restart", "stop"])
-    answer: str = click.prompt(
-        "Keep what is done, restart from the first task, or stop?", type=choices, err=True
-    )
+        raise error
+    output.warn(error_text(error))
+    answer: str = click.prompt(question, type=click.Choice(choices), err=True)
     if answer == "stop":
-        raise changed
+        raise error
     return answer
 
 
@@ -86,6 +95,8 @@ async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: Pa
         output.record(_launch_record(opened, os.getpid()))
     if opened.warning:
         output.warn(opened.warning)
+    if opened.fresh and opened.plan.listing.read_as:
+        output.note(opened.plan.listing.read_as)
     async with _serve_page(opened, output, page):
         with (
             observer(output, lambda: _progress(opened), opened.run.id, verbose) as display,

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from segue.domain.criterion import Criterion
-from segue.sources.speckit.lines import (
+from segue.sources.markdown.lines import (
     Heading,
     Line,
+    decode,
     heading,
-    independent_test,
     list_item,
     plain,
     read_lines,
-    stories_in,
+    readable,
 )
+from segue.sources.speckit.lines import independent_test, stories_in
 from segue.sources.speckit.scenarios import ACCEPTANCE, scenarios
-from segue.sources.strict_text import strict_text
 
 _PRIORITY = re.compile(r"\bP[0-9]\b")
 _NUMBERED = re.compile(r"\D{2,60}?([0-9]{1,3})\s*[-–—:：.]")
@@ -99,8 +99,8 @@ class Plan:
 
 
 def parse_spec(data: bytes, name: str = "spec.md") -> Spec:
-    """Understand spec.md, in any language; only text that is not UTF-8 is refused."""
-    lines = read_lines(strict_text(data, name))
+    """Understand spec.md, in any language."""
+    lines = read_lines(readable(decode(data, name)))
     headings = _headings(lines)
     stories = dict(_stories(lines, headings))
     edge = next((_section(lines, headings, head) for head in headings if _EDGE.search(head.text)), ())
@@ -112,7 +112,7 @@ def parse_spec(data: bytes, name: str = "spec.md") -> Spec:
 
 def parse_plan(data: bytes, name: str = "plan.md") -> Plan:
     """Find summary, technical context and structure in plan.md."""
-    lines = read_lines(strict_text(data, name))
+    lines = read_lines(readable(decode(data, name)))
     headings = _headings(lines)
 
     def section(pattern: re.Pattern[str]) -> str:
@@ -124,7 +124,7 @@ def parse_plan(data: bytes, name: str = "plan.md") -> Plan:
 
 def parse_constitution(data: bytes, name: str = "constitution.md") -> str:
     """The text of the constitution; nothing while it is the template nobody has filled in."""
-    text = strict_text(data, name).removeprefix("\ufeff").replace("\r\n", "\n").strip()
+    text = readable(decode(data, name)).removeprefix("\ufeff").replace("\r\n", "\n").strip()
     return "" if "[PROJECT_NAME]" in text else text
 
 
