@@ -34,7 +34,7 @@ Configure the linter
 [P] [US1] Add the service (depends on T002, T003)
 [US1] Show 100% of it
 Document `run` in README.md""",
-    "zh": "创建项目结构\n配置代码检查\n[P] 编写用户模型 src/models/user.py\n[US1] 添加服务\n编写测试\n更新文档",
+    "zh": "创建项目结构\n配置代码检查\n[P] 编写模型 src/user.py\n[US1] 添加服务\n编写测试\n更新文档",
     "es": "Crear el proyecto\nConfigurar\n[P] Añadir el modelo\n[US1] Añadir el servicio\nProbar\nDocumentar",
     "ru": "Создать проект\nНастроить\n[P] Добавить модель\n[US1] Добавить сервис\nТесты\nОписание",
     "de": "Projekt anlegen\nPrüfen\n[P] Modell schreiben\n[US1] Dienst ergänzen\nGröße prüfen\nHandbuch",

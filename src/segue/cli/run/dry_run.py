@@ -10,7 +10,7 @@ from segue.domain.task import Task, TaskKind
 from segue.flow.phase import Flow
 from segue.ports import Outline
 from segue.runtime.app import App
-from segue.runtime.plan import NO_TASKS, find_flow, kind_rules, pending_tasks, select_tasks
+from segue.runtime.plan import NO_TASKS, check_rewritten, find_flow, kind_rules, pending_tasks, select_tasks
 
 
 def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Printer) -> int:
@@ -22,6 +22,7 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
     listing = with_kinds(source.look(), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
+    check_rewritten(source, app.loaded.settings.plan_changed)
     if listing.read_as:
         output.note(listing.read_as)
     for notice in listing.notices:

@@ -15,10 +15,10 @@ from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.markdown.lines import find_bad_byte
 from segue.sources.plan.state import Signature, pair_key, signature
-from segue.sources.recognise import is_feature
+from segue.sources.recognise import TASKS, is_feature
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import fitted, sections
-from segue.sources.speckit.find import TASKS, find_feature, project_root
+from segue.sources.speckit.find import find_feature, project_root
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, story_keys
