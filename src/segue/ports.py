@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
+
+from msgspec import Struct, field
 
 from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
@@ -24,8 +25,7 @@ from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something that keeps a part from working, and the command or setting that fixes it."""
 
     message: str
@@ -33,8 +33,7 @@ class Problem:
     exit_code: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(Struct, frozen=True):
     """What an agent can do. Caps on usage are refused for agents that do not report it."""
 
     edits: bool = True
@@ -47,8 +46,7 @@ class Capabilities:
     reports_cost: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(Struct, frozen=True):
     """An agent as it is installed on this machine."""
 
     program: str | None = None
@@ -86,8 +84,7 @@ class Agent(Protocol):
         """Delete what was kept for an adoption: the outcome is recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRequest:
+class SourceRequest(Struct, frozen=True):
     """What `segue run` was given, for a source to recognise and open."""
 
     named: str | None
@@ -166,6 +163,11 @@ class Source(Protocol):
         return ()
 
     @property
+    def documents(self) -> Sequence[Path]:
+        """Files and folders that prompts point to instead of quoting them; agents must see them."""
+        return ()
+
+    @property
     def branch_prefix(self) -> str | None:
         """Where each task gets a branch of its own, what their names start with; None: the user's branch."""
         return None
@@ -210,8 +212,7 @@ class Source(Protocol):
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceChange:
+class SourceChange(Struct, frozen=True):
     """Completed tasks that changed afterwards, in words."""
 
     message: str
@@ -238,8 +239,7 @@ class Outline(Protocol):
         """Replace all steps that are not completed, atomically; those that are stay as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """One thing that a search found."""
 
     title: str
@@ -331,8 +331,7 @@ class Judge(Protocol):
         """Return a verdict with one entry per criterion; raises JudgeFailed if there is no answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewSubject:
+class ReviewSubject(Struct, frozen=True):
     """What a reviewer reviews: the commits after `base` up to `head`."""
 
     repo: Path
@@ -369,8 +368,7 @@ class Reviewer(Protocol):
         """End the review of a task (or of the run); return a warning, or an empty text."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepFacts:
+class StepFacts(Struct, frozen=True):
     """What the journal stores of a step before it begins."""
 
     task: str | None = None

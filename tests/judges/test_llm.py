@@ -7,11 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
 from segue.domain.errors import CredentialsError, JudgeFailed

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from segue.conformance.trial import check_promises, describe_repository, expect, expect_ready
 from segue.domain.criterion import Criterion
@@ -58,8 +60,7 @@ def check_judge(make: MakeJudge, fails: MakeJudge | None = None) -> None:
     check_promises("judge", begin, (_declares, _concludes, _judges_whole_tasks, _leaves_no_trace, _fails))
 
 
-@dataclass(frozen=True, slots=True)
-class _JudgeTrial:
+class _JudgeTrial(Struct, frozen=True):
     judge: Judge
     failing: Judge | None
     repo: Path
@@ -127,4 +128,4 @@ def _check_verdict(verdict: Verdict) -> None:
     unmet = [entry.key for entry in verdict.criteria if not entry.met]
     expect(not unmet or verdict.result is not Result.PASS, f"it passes although these are not met: {unmet}")
     expect(bool(verdict.reason.strip()), "the reason is empty")
-    json.dumps(asdict(verdict))
+    json.dumps(to_builtins(verdict))

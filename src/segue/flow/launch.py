@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.budget import Budget
 from segue.domain.errors import NeedsHuman
@@ -50,8 +51,7 @@ _REST = 900.0
 """Seconds for which an agent is passed over when it did not say until when it cannot work."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenAgent:
+class ChosenAgent(Struct, frozen=True):
     """An agent in a role, with the model it should use."""
 
     agent: Agent
@@ -101,8 +101,7 @@ Conclude = Callable[[Outcome], Awaitable[LaunchOutput]]
 """Turns an outcome into what the step stores, in the light of the evidence; the launcher adds the rest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchRequest:
+class LaunchRequest(Struct, frozen=True, kw_only=True):
     """One attempt at one piece of work."""
 
     key: str
@@ -131,8 +130,7 @@ class LaunchRequest:
     """Sees every event of the agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(Struct, frozen=True):
     """One attempt: its number, who makes it, and what was wrong with the last one."""
 
     number: int
@@ -140,8 +138,7 @@ class Try:
     feedback: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class Series(Struct, frozen=True, kw_only=True):
     """The attempts at one phase of one task: who makes them, and what their steps are called."""
 
     chain: AgentChain
@@ -179,8 +176,7 @@ class Guard(Protocol):
         """Compare; what was touched is put back and named, and fails the attempt where that is due."""
 
 
-@dataclass(slots=True)
-class Launcher:
+class Launcher(Struct):
     """Launches the agents of one run, within its budget."""
 
     journal: Journal

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from segue.judges.options import JudgeSettings
 from segue.judges.trouble import JudgeUnavailable, trouble
@@ -14,8 +15,7 @@ ModelMessage = dict[str, str]
 """One turn of the conversation: `role` and `content`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelQuestion:
+class ModelQuestion(Struct, frozen=True):
     """A question to a model, and the form of its answer if the endpoint supports one."""
 
     messages: tuple[ModelMessage, ...]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.domain.errors import CredentialsError, UnusableAnswer
 from segue.domain.evidence import Evidence

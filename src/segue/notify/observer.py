@@ -9,7 +9,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
 from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded, TaskStarted
@@ -26,8 +28,7 @@ _TOPIC = "notification"
 _SENT = "SELECT 1 AS one FROM orchestrator_signals WHERE run_id = ? AND id = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(Struct, frozen=True):
     """A notification of a run that may have been sent by an earlier session."""
 
     run: str

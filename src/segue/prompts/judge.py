@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import unified_diff
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file

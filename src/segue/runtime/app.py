@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.config.load import LoadedSettings, load
 from segue.domain.errors import ToolMissing
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from segue.system.services import Services
 
 
-@dataclass(frozen=True, slots=True)
-class App:
+class App(Struct, frozen=True):
     """The settings of one command, and the places that follow from them."""
 
     loaded: LoadedSettings
@@ -43,11 +43,12 @@ class App:
     ) -> App:
         """Read the settings for a repository."""
         from segue.runtime.flows import check_flows
+        from segue.runtime.tables import check_tables, known_names
 
         start = (repo or Path.cwd()).absolute()
         named = config.absolute() if config else None
-        loaded = load(start, config=named, command_line=command_line, stored=stored, known=_known_names)
-        check_profiles(loaded)
+        loaded = load(start, config=named, command_line=command_line, stored=stored, known=known_names)
+        check_tables(loaded)
         check_flows(loaded.settings.flows)
         return cls(loaded, start if repo else (loaded.settings.repo or start), named)
 
@@ -144,24 +145,6 @@ class App:
         given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
         known = [os.environ, {"DATABASE_URL": self.database()}, *given]
         return Redactor([secret for variables in known for secret in secrets_of(variables)])
-
-
-def _known_names(table: str) -> Iterator[str]:
-    """Yield the names a table of settings may have, the built-in ones first: plug-ins are slow to find."""
-    if table in registry.BUILT_IN:
-        yield from registry.BUILT_IN[table]
-        yield from registry.plugin_names(table)
-
-
-def check_profiles(loaded: LoadedSettings) -> None:
-    """Refuse ACP agents of the settings that cannot work."""
-    for name, table in loaded.settings.acp.items():
-        from segue.agents.acp.profiles import check_profile
-
-        path = f"acp.{name}"
-        inside = (known for known in loaded.origins if known == path or known.startswith(f"{path}."))
-        taken = name in registry.names("agents")
-        check_profile(name, table, loaded.origin(next(inside, path)), taken)
 
 
 def make_own_folder(path: Path) -> None:

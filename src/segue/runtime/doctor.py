@@ -8,7 +8,9 @@ import shutil
 import sqlite3
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from segue.domain.errors import SegueError
 from segue.domain.proof import Seal
@@ -17,12 +19,12 @@ from segue.proof.bubblewrap import seal_strength
 from segue.runtime.app import App
 from segue.runtime.wiring import agent_names, make_agent
 from segue.system.git.repository import Repository
+from segue.system.process.container import containment
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 
 
-@dataclass(frozen=True, slots=True)
-class AgentReport:
+class AgentReport(Struct, frozen=True):
     """One agent on this machine: location, version, login, capabilities and problems."""
 
     name: str
@@ -42,8 +44,7 @@ class AgentReport:
         return " · ".join(filter(None, known)) or "ready"
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
+class HealthCheck(Struct, frozen=True):
     """The result of checking one thing that a run needs."""
 
     what: str
@@ -60,7 +61,7 @@ async def examine(app: App) -> list[HealthCheck]:
     agents = await asyncio.to_thread(agent_reports, app)
     chosen = app.loaded.settings.agent
     sealed = await asyncio.to_thread(_seal, app)
-    found = [_python(), _git(), await _repository(app), _database(app), sealed]
+    found = [_python(), _git(), await _repository(app), _database(app), sealed, _containment()]
     return [*found, *(_agent(report, report.name == chosen) for report in agents)]
 
 
@@ -137,6 +138,12 @@ def _seal(app: App) -> HealthCheck:
     fix = "Install bubblewrap, e.g. apt install bubblewrap" if sys.platform.startswith("linux") else ""
     detail = f"{strength}: {why}" if why else strength.value
     return HealthCheck("sealed checks", strength is Seal.SEALED, detail, fix, needed=False)
+
+
+def _containment() -> HealthCheck:
+    """Say what keeps processes of an agent from outliving it here."""
+    strength, better = containment()
+    return HealthCheck("containment", not better, strength, better, needed=False)
 
 
 def _agent(report: AgentReport, needed: bool) -> HealthCheck:

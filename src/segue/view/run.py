@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.domain.events import (
     AgentEnded,
@@ -39,8 +40,7 @@ from segue.view.levels import describe_proof, is_pass
 _UNDER_WAY = ("running", "parked", "stopped")
 
 
-@dataclass(slots=True)
-class TaskView:
+class TaskView(Struct):
     """One task of a run, or with an empty key the planning before the first one."""
 
     key: str
@@ -88,8 +88,7 @@ class TaskView:
         return describe_proof(self.proof)
 
 
-@dataclass(slots=True)
-class RunView:
+class RunView(Struct):
     """A run as seen from its events; `apply` takes them one by one, in order."""
 
     tasks: dict[str, TaskView] = field(default_factory=dict)
@@ -327,8 +326,7 @@ class RunView:
         self._tick(at.ts)
 
 
-@dataclass(slots=True)
-class _StepView:
+class _StepView(Struct):
     phase: str
     agent: str
     launched: bool = False

@@ -7,8 +7,10 @@ import base64
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue import __version__
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot, Status
@@ -27,8 +29,7 @@ from segue.system.http.client import HttpClient, HttpPolicy
 from segue.system.redact import Redactor
 
 
-@dataclass(slots=True)
-class Connection:
+class Connection(Struct):
     """An open connection."""
 
     api: CloudApi
@@ -104,8 +105,7 @@ _LOOK_SECONDS = 5.0
 _NOTE = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class CloudRun:
+class CloudRun(Struct, frozen=True):
     """One job in the cloud."""
 
     connection: Connection

@@ -6,7 +6,9 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot
 from segue.agents.cursor_cloud.client import CloudV1
@@ -25,16 +27,14 @@ _SEARCHES = (0.0, 1.0, 3.0)
 _SENDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class StartedRun:
+class StartedRun(Struct, frozen=True):
     """The run that does the job; `adopted` if an earlier attempt had started it."""
 
     ref: RunRef
     adopted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarter:
+class RunStarter(Struct, frozen=True):
     """Starts runs for one request."""
 
     api: CloudApi
@@ -144,8 +144,7 @@ _MISSING = 2
 _DRAIN_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """When to poll, and when to give up."""
 
     deadline: float

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--worktree", is_flag=True, default=None, help="Work in a separate git worktree, on a new branch."
 )
+@click.option("--base", metavar="BRANCH", help="The branch of origin that cloud agents start from.")
 @click.option("--allow-dirty", is_flag=True, default=None, help="Start despite uncommitted changes.")
 @click.option("--allow-no-change", is_flag=True, default=None, help="Accept a task that changes no files.")
 @click.option(
@@ -103,6 +104,7 @@ def run(
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
     from segue.domain.errors import TwoLists
+    from segue.runtime.base import NotPushed
     from segue.runtime.plan import PlanChanged
 
     more = _agent_settings(agents)
@@ -120,6 +122,8 @@ def run(
             more["plan_changed"] = session.choose_plan(changed, output)
         except TwoLists as lists:
             more["task_list"] = session.choose_list(lists, output)
+        except NotPushed as unseen:
+            more["base"] = session.start_all_the_same(unseen, output)
         app = settings.load(**more)
 
 

@@ -7,18 +7,19 @@ import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 
 import click
+from msgspec import Struct
 
 from segue.cli.run.summary import summarise
 from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
-from segue.domain.errors import SegueError, TwoLists
+from segue.domain.errors import TwoLists, UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
+from segue.runtime.base import NotPushed
 from segue.runtime.open import OpenRun, open_run
 from segue.runtime.plan import NO_TASKS, PlanChanged
 from segue.runtime.session import resume_in_background, run_session
@@ -26,8 +27,7 @@ from segue.runtime.wiring import make_notifiers
 from segue.view.run import FOLDED, RunView
 
 
-@dataclass(frozen=True, slots=True)
-class PageOptions:
+class PageOptions(Struct, frozen=True):
     """Whether to serve the page during the run, and to keep it after the run ended."""
 
     serve: bool = False
@@ -59,6 +59,8 @@ async def start(
             return 0
         if not opened.fresh:
             output.note(f"Resuming run {opened.run.id}, which did not finish.")
+        elif opened.spec.base:
+            output.note(f"{opened.spec.agent} starts from branch {opened.spec.base} of origin.")
         if not detach:
             return await show_session(opened, output, verbose, page)
         if opened.warning:
@@ -70,23 +72,36 @@ async def start(
 def choose_plan(changed: PlanChanged, output: Printer) -> str:
     """Ask the user what to do about a plan that changed."""
     question = "Keep what is done, restart from the first task, or stop?"
-    return _ask(changed, question, ["keep", "restart", "stop"], output)
+    return _choose(changed, question, ["keep", "restart", "stop"], output)
 
 
 def choose_list(lists: TwoLists, output: Printer) -> int:
     """Ask the user which of two lists of the same tasks counts."""
-    return int(_ask(lists, "Which list counts, or stop?", ["1", "2", "stop"], output))
+    return int(_choose(lists, "Which list counts, or stop?", ["1", "2", "stop"], output))
 
 
-def _ask(error: SegueError, question: str, choices: Sequence[str], output: Printer) -> str:
+def _choose(error: UsageError, question: str, choices: Sequence[str], output: Printer) -> str:
     """Ask the user on the terminal; without one, or if they stop, raise the error."""
-    if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
-        raise error
-    output.warn(error_text(error))
+    _tell_or_raise(error, output)
     answer: str = click.prompt(question, type=click.Choice(choices), err=True)
     if answer == "stop":
         raise error
     return answer
+
+
+def start_all_the_same(unseen: NotPushed, output: Printer) -> str:
+    """Ask whether to start without what is not pushed; without a terminal or a yes, raise the error."""
+    _tell_or_raise(unseen, output)
+    if not click.confirm("Start all the same?", err=True):
+        raise unseen
+    return unseen.start
+
+
+def _tell_or_raise(error: UsageError, output: Printer) -> None:
+    """Say what a person must decide; without a person at a terminal, raise the error."""
+    if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
+        raise error
+    output.warn(error_text(error))
 
 
 async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE) -> int:

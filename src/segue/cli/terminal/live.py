@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from segue.cli.terminal.output import one_line
 from segue.cli.terminal.progress import Progress
@@ -42,8 +43,7 @@ _DROPPED = ("tokens", "cost", "title", "phase", "last activity")
 """Which columns a narrow terminal loses first; the totals stay in the caption."""
 
 
-@dataclass(slots=True)
-class LiveTable:
+class LiveTable(Struct):
     """Shows the run on stderr; disappears when it ends, so that the summary takes its place."""
 
     progress: Progress

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from segue.domain.budget import Budget
 from segue.domain.events import (
@@ -34,8 +35,7 @@ _NEWS: tuple[type[Event], ...] = (
 _LAST_NEWS = 3
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """A run as its display sees it; `take` is called for each event."""
 
     view: RunView

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from segue.domain.criterion import CONTESTED, CriterionVerdict
 from segue.domain.events import (
@@ -48,8 +48,7 @@ _UNDECIDED = {
 _NOT_RECORDED = "No proof was recorded."
 
 
-@dataclass(slots=True)
-class _Evidence:
+class _Evidence(Struct):
     """What was observed about one task, as far as it still counts."""
 
     agents: dict[str, None] = field(default_factory=dict)

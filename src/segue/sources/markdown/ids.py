@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _SUFFIX = (
     r"(?:[A-Za-z][0-9]{0,2}(?![A-Za-z0-9]))?(?:\.[0-9]{1,3}[A-Za-z]?(?![A-Za-z0-9]))*"
@@ -34,8 +36,7 @@ _LONGEST_NUMBER = 18
 _STRUCK = re.compile(r"\W*~~[^~]+~~\s*(?:[(\[*—–-].*)?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A text that begins with an id: the id, the labels around it and the rest."""
 
     id: str
@@ -63,8 +64,7 @@ def named(text: str) -> Named | None:
     return Named(_key(found[2]), tuple(labels), _LEAD.sub("", rest, count=1), found[1], struck, found.end(2))
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
+class Numbered(Struct, frozen=True):
     """A heading such as `Task 2: title` or `Step 3`."""
 
     word: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.domain.errors import SourceError
 
@@ -47,8 +48,7 @@ def find_bad_byte(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line without its end; `block` is the line that opened what hides it, 0 if it is to be read."""
 
     number: int
@@ -68,8 +68,7 @@ class Line:
         return self.offset + _size(self.text[:column])
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A heading with its line and its level."""
 
     number: int

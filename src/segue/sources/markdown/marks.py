@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from segue.domain.task import TaskStatus
 from segue.sources.markdown.lines import Line
@@ -43,8 +44,7 @@ class Form(Enum):
     """The task has no mark; one would be written where its id begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """The bytes of a file that say whether a task is done."""
 
     form: Form

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.sources.markdown.ids import Named, named, named_in_heading
 from segue.sources.markdown.lines import Heading, Line, heading
@@ -48,8 +50,7 @@ class Shape(Enum):
     ITEM = "list items without a box"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLine:
+class TaskLine(Struct, frozen=True):
     """A line that may be a task, under the headings that stand above it."""
 
     shape: Shape

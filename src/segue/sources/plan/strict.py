@@ -12,7 +12,7 @@ from segue.sources.markdown.lines import split_heading
 from segue.sources.plan.text import (
     LOOKS_LIKE_TASK,
     ParsedPlan,
-    Section,
+    PlanSection,
     body,
     hashed_lines,
     make_task,
@@ -55,7 +55,7 @@ def read_strict(text: str) -> ParsedPlan:
 
 
 def swallowed(
-    lines: Sequence[str], hidden: Sequence[int], section: Section, hashed: Sequence[int]
+    lines: Sequence[str], hidden: Sequence[int], section: PlanSection, hashed: Sequence[int]
 ) -> Iterator[Notice]:
     """Return notices about chapters that a task's body includes although they are likely not meant for it."""
     # Within the plan `##` may well be a task's own subheading; after the last task it rarely is.
@@ -73,12 +73,12 @@ def _within(numbers: Sequence[int], start: int, end: int) -> Sequence[int]:
     return numbers[bisect_left(numbers, start) : bisect_left(numbers, end)]
 
 
-def _sections(lines: Sequence[str], hashed: Sequence[int]) -> list[Section]:
+def _sections(lines: Sequence[str], hashed: Sequence[int]) -> list[PlanSection]:
     """Cut the lines; the first section is the text before any task and may be empty."""
     starts = [(0, None), *_starts(lines, hashed)]
     ends = [number for number, _ in starts[1:]] + [len(lines)]
     return [
-        Section(number, end, key, is_preamble=place == 0)
+        PlanSection(number, end, key, is_preamble=place == 0)
         for place, ((number, key), end) in enumerate(zip(starts, ends, strict=True))
     ]
 
@@ -92,7 +92,7 @@ def _starts(lines: Sequence[str], hashed: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def _strays(
-    lines: Sequence[str], fences: Sequence[int], sections: Sequence[Section], hashed: Sequence[int]
+    lines: Sequence[str], fences: Sequence[int], sections: Sequence[PlanSection], hashed: Sequence[int]
 ) -> Iterator[tuple[Notice, bool]]:
     """Lines that look like a task heading but are none, or stand in a code block; True: text is lost."""
     for section in sections:
@@ -110,7 +110,7 @@ def _strays(
                 yield Notice(number + 1, _near_miss(line, section)), section.key is None
 
 
-def _near_miss(line: str, section: Section) -> str:
+def _near_miss(line: str, section: PlanSection) -> str:
     where = f"its text belongs to Task {section.key}" if section.key else "its section belongs to no task"
     remedy = "write `## Task N` with the number alone on the line, or leave --plan-format strict out"
     return f"{quote(line)} is not read as a task, {where}: {remedy}."
@@ -132,7 +132,7 @@ def fenced(line: str, fence: int) -> str:
 
 
 def _remarks(
-    lines: Sequence[str], fences: Sequence[int], sections: Sequence[Section], hashed: Sequence[int]
+    lines: Sequence[str], fences: Sequence[int], sections: Sequence[PlanSection], hashed: Sequence[int]
 ) -> Iterator[Notice]:
     """Return notices about sections that are read correctly but may surprise."""
     for section in sections:

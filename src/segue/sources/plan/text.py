@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.domain.errors import SourceError
 from segue.domain.task import Notice, Task
@@ -17,8 +18,7 @@ _SAYS_DONE = re.compile(r"[\W_]*status[\W_]*(?:completed?|done|finished)\b", re.
 _BOX = re.compile(r"\s*(?:[-*+]|[0-9]{1,9}[.)])\s+\[([ xX])\]\s")
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedPlan:
+class ParsedPlan(Struct, frozen=True):
     """A plan as it was understood; `lost` are notices about sections that belong to no task."""
 
     tasks: tuple[Task, ...]
@@ -29,8 +29,7 @@ class ParsedPlan:
     """One line that says in which form the tasks were found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class PlanSection(Struct, frozen=True):
     """Lines from `start` to before `end`, headed by a task heading; `key` is None if it is no task."""
 
     start: int
@@ -66,7 +65,7 @@ def body(lines: Sequence[str], start: int, end: int) -> str:
     return "\n".join(lines[start:end])
 
 
-def make_task(lines: Sequence[str], section: Section, above: str = "") -> Task:
+def make_task(lines: Sequence[str], section: PlanSection, above: str = "") -> Task:
     """Return the task of a section; its title is that of its heading, or its first words."""
     assert section.key is not None
     text = body(lines, section.start + 1, section.end)
@@ -75,9 +74,9 @@ def make_task(lines: Sequence[str], section: Section, above: str = "") -> Task:
     return Task(section.key, title, text or section.title, line=section.start + 1, section=above)
 
 
-def without_duplicates(sections: Sequence[Section]) -> tuple[list[Section], list[Notice]]:
+def without_duplicates(sections: Sequence[PlanSection]) -> tuple[list[PlanSection], list[Notice]]:
     """Return the first section of each number, and what to say about the others."""
-    first: dict[str, Section] = {}
+    first: dict[str, PlanSection] = {}
     lost: list[Notice] = []
     for section in sections:
         if section.key is None:
@@ -89,7 +88,7 @@ def without_duplicates(sections: Sequence[Section]) -> tuple[list[Section], list
     return list(first.values()), lost
 
 
-def says_done(lines: Sequence[str], section: Section) -> Iterator[Notice]:
+def says_done(lines: Sequence[str], section: PlanSection) -> Iterator[Notice]:
     """Return a notice if a section says by itself that it is done: the state file decides."""
     who = "the plan" if section.key is None else f"Task {section.key}"
     rest = "Segue goes by its own record of completed tasks."

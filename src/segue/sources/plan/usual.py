@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from operator import attrgetter
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.task import Notice, Task, TaskStatus
 from segue.sources.markdown.ids import named_in_heading, numbered
@@ -14,7 +16,7 @@ from segue.sources.plan.strict import CANONICAL, fenced, read_strict, swallowed
 from segue.sources.plan.text import (
     LOOKS_LIKE_TASK,
     ParsedPlan,
-    Section,
+    PlanSection,
     body,
     hashed_lines,
     make_task,
@@ -32,8 +34,7 @@ _DIGITS = re.compile(r"0*([0-9]{1,18}(?:\.[0-9]+)*[a-z]?)")
 _DONE = {"x": TaskStatus.DONE, "X": TaskStatus.DONE, "-": TaskStatus.SKIPPED, "~": TaskStatus.CANCELLED}
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _PlanHeading(Struct, frozen=True):
     """A heading, and the task it begins if it begins one."""
 
     line: int
@@ -63,7 +64,7 @@ def _read_usual(text: str) -> ParsedPlan:
     return _read_boxes(lines, hidden, heads, hashed)
 
 
-def _headings(lines: Sequence[str], hidden: Sequence[int], hashed: Sequence[int]) -> Iterator[_Head]:
+def _headings(lines: Sequence[str], hidden: Sequence[int], hashed: Sequence[int]) -> Iterator[_PlanHeading]:
     for number in hashed:
         if not hidden[number] and (found := split_heading(lines[number])):
             level, text = found
@@ -71,19 +72,21 @@ def _headings(lines: Sequence[str], hidden: Sequence[int], hashed: Sequence[int]
             words = text[box.end() :] if box else text
             mark = box[1] if box else " "
             if head := numbered(words):
-                yield _Head(number, level, text, head.word, head.key, head.title, mark)
+                yield _PlanHeading(number, level, text, head.word, head.key, head.title, mark)
             elif (known := named_in_heading(words)) and (digits := _DIGITS.search(known.id.lower())):
-                yield _Head(number, level, text, "Task", digits[1], f"{known.id} {known.title}".strip(), mark)
+                yield _PlanHeading(
+                    number, level, text, "Task", digits[1], f"{known.id} {known.title}".strip(), mark
+                )
             else:
-                yield _Head(number, level, text)
+                yield _PlanHeading(number, level, text)
 
 
-def _only(head: _Head, word: str) -> _Head:
+def _only(head: _PlanHeading, word: str) -> _PlanHeading:
     return head if head.word in ("", word) else replace(head, word="", key="")
 
 
 def _read_headings(
-    lines: Sequence[str], hidden: Sequence[int], heads: list[_Head], hashed: Sequence[int]
+    lines: Sequence[str], hidden: Sequence[int], heads: list[_PlanHeading], hashed: Sequence[int]
 ) -> ParsedPlan:
     canonical = all(CANONICAL.fullmatch(lines[head.line]) for head in heads if head.key)
     heads = _with_groups(_without_parents(lines, heads))
@@ -112,7 +115,7 @@ def _status(mark: str) -> TaskStatus:
     return _DONE.get(mark, TaskStatus.PENDING)
 
 
-def _without_parents(lines: Sequence[str], heads: Sequence[_Head]) -> list[_Head]:
+def _without_parents(lines: Sequence[str], heads: Sequence[_PlanHeading]) -> list[_PlanHeading]:
     """A heading that has nothing but tasks of its own below it is a chapter, not a task."""
     found = []
     for head, after in zip(heads, [*heads[1:], None], strict=True):
@@ -122,7 +125,7 @@ def _without_parents(lines: Sequence[str], heads: Sequence[_Head]) -> list[_Head
     return found
 
 
-def _with_groups(heads: Sequence[_Head]) -> list[_Head]:
+def _with_groups(heads: Sequence[_PlanHeading]) -> list[_PlanHeading]:
     """Where each phase counts its tasks from 1, task 2 of phase 3 is 3.2."""
     keys = [head.key for head in heads if head.key]
     if len(set(keys)) == len(keys):
@@ -141,9 +144,9 @@ def _with_groups(heads: Sequence[_Head]) -> list[_Head]:
     return found if len(set(keys)) == len(keys) else list(heads)
 
 
-def _sections(lines: Sequence[str], heads: Sequence[_Head], canonical: bool) -> list[Section]:
+def _sections(lines: Sequence[str], heads: Sequence[_PlanHeading], canonical: bool) -> list[PlanSection]:
     """Cut the lines from the first task on; a task of the strict form ends at the next one only."""
-    starts: list[_Head] = []
+    starts: list[_PlanHeading] = []
     level = 0
     for head in heads:
         if head.key or (starts and not canonical and head.level <= level):
@@ -151,13 +154,14 @@ def _sections(lines: Sequence[str], heads: Sequence[_Head], canonical: bool) -> 
             level = head.level if head.key else 7
     ends = [head.line for head in starts[1:]] + [len(lines)]
     return [
-        Section(head.line, end, head.key or None, head.title) for head, end in zip(starts, ends, strict=True)
+        PlanSection(head.line, end, head.key or None, head.title)
+        for head, end in zip(starts, ends, strict=True)
     ]
 
 
-def _sections_above(heads: Sequence[_Head]) -> dict[int, str]:
+def _sections_above(heads: Sequence[_PlanHeading]) -> dict[int, str]:
     """Return for each task, by its line, the headings above it."""
-    above: list[_Head] = []
+    above: list[_PlanHeading] = []
     found = {}
     for head in heads:
         above = [other for other in above if other.level < head.level]
@@ -170,13 +174,13 @@ def _sections_above(heads: Sequence[_Head]) -> dict[int, str]:
 def _remarks(
     lines: Sequence[str],
     hidden: Sequence[int],
-    sections: Sequence[Section],
+    sections: Sequence[PlanSection],
     hashed: Sequence[int],
     canonical: bool,
 ) -> Iterator[Notice]:
     """Return notices about what is read correctly but may surprise."""
     first = sections[0].start if sections else len(lines)
-    yield from says_done(lines, Section(0, first, None))
+    yield from says_done(lines, PlanSection(0, first, None))
     for section in sections:
         if section.key is None:
             if body(lines, section.start + 1, section.end) and not LOOKS_LIKE_TASK.match(
@@ -196,7 +200,7 @@ def _remarks(
 
 
 def _unread(
-    lines: Sequence[str], hidden: Sequence[int], sections: Sequence[Section], hashed: Sequence[int]
+    lines: Sequence[str], hidden: Sequence[int], sections: Sequence[PlanSection], hashed: Sequence[int]
 ) -> Iterator[Notice]:
     """Return notices about headings of tasks that cannot be read, or are in a block that is never closed."""
     read = {section.start for section in sections if section.key}
@@ -213,7 +217,7 @@ def _look_like_tasks(lines: Sequence[str], hashed: Sequence[int]) -> Iterator[in
     return (number for number in hashed if LOOKS_LIKE_TASK.match(lines[number]))
 
 
-def _say_headings(heads: Sequence[_Head], count: int) -> str:
+def _say_headings(heads: Sequence[_PlanHeading], count: int) -> str:
     tasks = [head for head in heads if head.key]
     levels = sorted({head.level for head in tasks})
     form = f"{tasks[0].word} N" + (": title" if any(head.title for head in tasks) else "")
@@ -222,7 +226,7 @@ def _say_headings(heads: Sequence[_Head], count: int) -> str:
 
 
 def _read_boxes(
-    lines: Sequence[str], hidden: Sequence[int], heads: Sequence[_Head], hashed: Sequence[int]
+    lines: Sequence[str], hidden: Sequence[int], heads: Sequence[_PlanHeading], hashed: Sequence[int]
 ) -> ParsedPlan:
     """Read the outermost boxes outside checklists; a box that is ticked is done."""
     left_out = {head.line for head in heads if head.level > 1 and _CHECKLIST.search(head.text)}
@@ -239,7 +243,7 @@ def _read_boxes(
     if not boxes:
         strange = tuple(_not_read(lines, number) for number in _look_like_tasks(lines, hashed))
         return ParsedPlan((), strange, strange, body(lines, 0, len(lines)))
-    rows = (_Head(number, 7, "", key="box") for number, _ in boxes)
+    rows = (_PlanHeading(number, 7, "", key="box") for number, _ in boxes)
     above = _sections_above(sorted([*heads, *rows], key=attrgetter("line")))
     ends = [number for number, _ in boxes[1:]] + [len(lines)]
     tasks, notices = [], []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.task import Notice, TaskStatus
 from segue.sources.markdown.ids import atoms
@@ -31,8 +33,7 @@ _ABOUT_TASKS = re.compile(
 _SHOWN_ROWS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The lines that are tasks, in order; or `rivals`, two lists of the same tasks to choose from."""
 
     tasks: tuple[TaskLine, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.domain.criterion import Criterion
 from segue.domain.task import Task
@@ -13,8 +14,7 @@ CONTEXT_BYTES = 48 * 1024
 _LEFT_OUT_ROOM = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A titled piece of the context."""
 
     title: str

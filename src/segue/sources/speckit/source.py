@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError
 from segue.domain.run import RunKind
@@ -29,8 +31,7 @@ _KEPT = "Nothing was changed."
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class _TasksReading:
+class _TasksReading(Struct, frozen=True):
     """One reading of tasks.md, so that an unchanged file is not parsed again."""
 
     data: bytes
@@ -102,6 +103,11 @@ class SpecKit(Source):
     def contract_files(self) -> Sequence[Path]:
         """The tasks, and the specification whose scenarios are judged."""
         return (self.path, self.folder / "spec.md")
+
+    @property
+    def documents(self) -> Sequence[Path]:
+        """The folder of the feature: prompts name its plan, its data model and so on."""
+        return (self.folder,)
 
     @property
     def branch_prefix(self) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from segue.domain.criterion import Criterion
 from segue.sources.markdown.lines import (
@@ -51,8 +52,7 @@ _QUOTED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """A user story: its section, and the scenarios by which it is accepted."""
 
     key: str
@@ -64,8 +64,7 @@ class Story:
     """How the story is tried out on its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """A spec.md as it was understood."""
 
     stories: Mapping[str, Story] = field(default_factory=dict)
@@ -89,8 +88,7 @@ class Spec:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The sections of plan.md that an agent needs."""
 
     summary: str = ""

@@ -6,7 +6,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.errors import SourceError, TwoLists
 from segue.domain.task import Notice, TaskStatus
@@ -35,8 +37,7 @@ _TESTS = re.compile(r"[\W\d]*tests?\b", re.IGNORECASE)
 _IMPLEMENTATION = re.compile(r"\bimplement", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class BoxTask:
+class BoxTask(Struct, frozen=True):
     """A task as it is in tasks.md."""
 
     key: str
@@ -64,8 +65,7 @@ class BoxTask:
         return fingerprint(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedTasks:
+class ParsedTasks(Struct, frozen=True):
     """A tasks.md as it was understood."""
 
     tasks: tuple[BoxTask, ...]

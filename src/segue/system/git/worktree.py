@@ -7,8 +7,9 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import Locked, WorkspaceError
 from segue.domain.run import Run
@@ -29,8 +30,7 @@ _MADE_AGAIN = re.compile(
 """Ignored files that a tool makes again."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorktreeResult:
+class WorktreeResult(Struct, frozen=True):
     """What happened to a work tree when its run was done."""
 
     words: str
@@ -38,8 +38,7 @@ class WorktreeResult:
     removed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Worktree:
+class Worktree(Struct, frozen=True):
     """The work tree of one run, beside the user's own."""
 
     home: Repository

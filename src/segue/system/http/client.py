@@ -12,10 +12,11 @@ import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import httpx2
@@ -30,8 +31,7 @@ _FARTHEST = 86_400.0
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-@dataclass(frozen=True, slots=True)
-class HttpPolicy:
+class HttpPolicy(Struct, frozen=True):
     """Limits of a client: connections, times, sizes and retries."""
 
     connections: int = 20
@@ -46,8 +46,7 @@ class HttpPolicy:
     """The longest Retry-After that is respected."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(Struct, frozen=True):
     """The response of a server; header names are in lower case."""
 
     status: int
