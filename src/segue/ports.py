@@ -44,6 +44,8 @@ class Capabilities(Struct, frozen=True):
     streams: bool = False
     reports_usage: bool = False
     reports_cost: bool = False
+    marks_prompt: bool = False
+    """Adds a last line to the first prompt of a task, by which its launch is found again."""
 
 
 class Installation(Struct, frozen=True):
@@ -328,7 +330,11 @@ class Judge(Protocol):
         """Return what keeps it from working here; empty if it is ready."""
 
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """Return a verdict with one entry per criterion; raises JudgeFailed if there is no answer."""
+        """Return a verdict with one entry per criterion.
+
+        Raises Unavailable if it cannot be reached now, which is waited for, and JudgeFailed if there is no
+        usable answer.
+        """
 
 
 class ReviewSubject(Struct, frozen=True):

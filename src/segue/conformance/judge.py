@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from segue.conformance.trial import check_promises, describe_repository, expect, expect_ready
 from segue.domain.criterion import Criterion
-from segue.domain.errors import JudgeFailed
+from segue.domain.errors import JudgeFailed, Unavailable
 from segue.domain.evidence import Evidence
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
@@ -99,13 +99,13 @@ async def _leaves_no_trace(trial: _JudgeTrial) -> None:
 
 
 async def _fails(trial: _JudgeTrial) -> None:
-    """Without an answer it raises JudgeFailed with a message, and concludes nothing."""
+    """Without an answer it raises JudgeFailed or Unavailable with a message, and concludes nothing."""
     if trial.failing is None:
         return
     try:
         verdict = await trial.failing.judge(TASK, _EVIDENCE[0])
-    except JudgeFailed as error:
-        expect(bool(error.message.strip()), "the message is empty")
+    except (JudgeFailed, Unavailable) as error:
+        expect(bool(str(error).strip()), "the message is empty")
     except Exception as error:
         raise AssertionError(f"it raised {type(error).__name__}: {error}") from error
     else:

@@ -27,6 +27,8 @@ class Limits(Struct, frozen=True):
     grace: float = 3.0
     output_bytes: int = 2 * 1024**3
     kept_bytes: int = 1024**2
+    patience: float = 0.0
+    """How long to wait for a service that is away; 0: that is a failure of the launch."""
 
 
 class Job(Struct, frozen=True):

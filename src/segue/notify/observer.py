@@ -170,6 +170,9 @@ def _report_parked(run: str, event: RunParked, titles: Mapping[str, str]) -> _Du
 def _report_run(run: str, seq: int, event: RunEnded) -> _Due:
     if event.state == RunState.NEEDS_HUMAN:
         message = Notification("needs_human", f"Run {run} needs a human", event.note)
+    elif event.state == RunState.PARKED:
+        text = f"{event.note}\nContinue: segue resume {run}"
+        message = Notification("parked", f"Run {run} is parked", text)
     else:
         text = event.note or f"Details: segue status {run}"
         message = Notification("run_finished", f"Run {run}: {event.state}", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ class App(Struct, frozen=True):
     """The folder the user is in or points to; not yet checked to be a repository."""
     config: Path | None = None
     """The configuration file the user named."""
+    tell: Callable[[str], None] | None = None
+    """Is told that the database is waited for; without it, only runs at work wait for theirs."""
 
     @classmethod
     def load(
@@ -86,8 +89,9 @@ class App(Struct, frozen=True):
         if not read_only:
             make_own_folder(self.state_dir)
             _make_private(self.database())
-        patience = self.loaded.settings.store.patience
-        return connect(self.database(), read_only, spools=self.state_dir / "runs", patience=patience)
+        settings = self.loaded.settings
+        patience = settings.limits.patience if settings.store.patience is None else settings.store.patience
+        return connect(self.database(), read_only, self.state_dir / "runs", patience, self.tell)
 
     def run_folder(self, run_id: str) -> Path:
         """Return the private folder where the supervisor of a run keeps what its agents print."""

@@ -29,7 +29,8 @@ from segue.runtime.wiring import (
     make_judging,
     make_reviewing,
 )
-from segue.system.files import exclusive, private_folder
+from segue.system import identity
+from segue.system.files import clear_temporary, exclusive, private_folder
 from segue.system.git.repository import Repository, new_repository
 from segue.system.git.worktree import Worktree, branch_of, no_commit, unmerged
 from segue.system.lock import RepoLock
@@ -131,7 +132,20 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
     with _locked(repo, run.id) as lock:
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*said, *warnings, words)))
+        await repo.recover(run.created / 1000)
         yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree)
+
+
+async def finish_end(app: App, run: Run) -> None:
+    """Finish what a killed process still had to do for a run that is done: tidy up after git."""
+    if run.owner is None or not identity.is_dead(run.owner.split("#")[0]):
+        return
+    with contextlib.suppress(WorkspaceError):
+        home = await Repository.open(Path(run.spec.repo))
+        await home.recover(run.created / 1000)
+        tree = Worktree.of(home, run)
+        if tree is not None and app.loaded.settings.worktree_end == "merge":
+            await tree.forget()
 
 
 def _refuse_changed_settings(app: App, run: Run) -> None:
@@ -226,6 +240,8 @@ async def _open_in_place(
                 check_clean(await home.snapshot(), plan.app.loaded.settings.allow_dirty)
             run = store.create(plan.source.key, spec)
             lock.sign(run.id)
+        else:
+            await home.recover(run.created / 1000)
         yield OpenRun(plan, parts, run, spec, home, lock, fresh)
 
 
@@ -243,6 +259,7 @@ async def _open_apart(
             run = run or store.create(source.key, spec)
             tree, repo, said = await _enter(store, home, run, source)
             lock = held.enter_context(_locked(repo, run.id))
+            await repo.recover(run.created / 1000)
         exclude_state_files(home, source, repo)
         spec = replace(spec, worktree=run.spec.worktree, onto=run.spec.onto)
         yield OpenRun(plan, parts, run, spec, repo, lock, fresh, said, tree=tree)
@@ -267,6 +284,8 @@ def exclude_state_files(home: Repository, source: Source, place: Repository | No
     """
     if source.own_files:
         home.keep_out(list(source.own_files))
+        for folder in {path.parent for path in source.own_files}:
+            clear_temporary(folder)
     if place is not None:
         place.own = home.own
 

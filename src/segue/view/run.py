@@ -29,6 +29,8 @@ from segue.domain.events import (
     TaskMarked,
     TaskStarted,
     VerdictGiven,
+    WaitBegan,
+    WaitEnded,
 )
 from segue.domain.outcome import Usage
 from segue.domain.proof import Level, Proof
@@ -108,6 +110,8 @@ class RunView(Struct):
     """The branch of the last task that was done: the next one builds on it."""
     repeatable: set[str] = field(default_factory=set)
     """Tasks that are done and have something of their own to run again: scenarios, or commands to verify."""
+    waits: dict[str, tuple[int, WaitBegan]] = field(default_factory=dict)
+    """The services that are waited for now, and since when in milliseconds since the epoch."""
     active: TaskView | None = None
     _clock: int | None = None
     _steps: dict[str, _StepView] = field(default_factory=dict)
@@ -188,11 +192,18 @@ class RunView(Struct):
         self.active = None
         self._clock = at.ts
 
-    def _ended(self, _event: RunEnded, at: Recorded) -> None:
+    def _ended(self, event: RunEnded, at: Recorded) -> None:
         self._tick(at.ts)
         if self.active is not None and self.active.state in _UNDER_WAY:
-            self.active.state = "stopped"
+            self.active.state = "parked" if event.state == RunState.PARKED else "stopped"
+        self.waits.clear()
         self._clock = None
+
+    def _wait_began(self, event: WaitBegan, at: Recorded) -> None:
+        self.waits[event.service] = (at.ts, event)
+
+    def _wait_ended(self, event: WaitEnded, _at: Recorded) -> None:
+        self.waits.pop(event.service, None)
 
     def _parked(self, event: RunParked, at: Recorded) -> None:
         self._tick(at.ts)
@@ -364,6 +375,8 @@ _FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
     RunResumed: RunView._session,
     RunEnded: RunView._ended,
     RunParked: RunView._parked,
+    WaitBegan: RunView._wait_began,
+    WaitEnded: RunView._wait_ended,
     TaskStarted: RunView._task_started,
     TaskMarked: RunView._task_marked,
     TaskEnded: RunView._task_ended,

@@ -101,6 +101,8 @@ def run(
     """
     import asyncio
 
+    from msgspec.structs import replace
+
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
     from segue.domain.errors import TwoLists
@@ -115,8 +117,9 @@ def run(
     page = _page_options(serve or stay, stay, detach)
     while True:
         try:
+            patient = replace(app, tell=output.warn)
             return asyncio.run(
-                session.start(app, source, only, start, output, detach=detach, verbose=verbose, page=page)
+                session.start(patient, source, only, start, output, detach=detach, verbose=verbose, page=page)
             )
         except PlanChanged as changed:
             more["plan_changed"] = session.choose_plan(changed, output)

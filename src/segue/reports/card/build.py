@@ -42,7 +42,7 @@ _REVIEW = "SELECT output FROM orchestrator_steps WHERE run_id = ? AND key = ? OR
 _UNDECIDED = {
     "pending": "It has not begun.",
     "running": "It is being worked on.",
-    "parked": "It waits for a usage limit to end.",
+    "parked": "It waits for a usage limit to end, or for a service that is away.",
     "replanned": "A new plan has replaced it.",
 }
 _NOT_RECORDED = "No proof was recorded."

@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import shutil
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
+from segue.system.git.leftovers import clear_locks, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.process.processes import Captured, capture, child_environment
 
@@ -164,7 +164,8 @@ class Repository(Struct):
 
     async def find_commit(self, base: str, mark: str) -> str | None:
         """Return the commit after `base` whose message contains the mark."""
-        await self._wait_for_git()
+        # A commit that another process began may have outlived it, in a slow hook for example.
+        await wait_for_git(self.root, _TIMEOUT, "commit")
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
@@ -172,21 +173,9 @@ class Repository(Struct):
         found = done.out.decode().split()
         return found[0] if found else None
 
-    async def _wait_for_git(self) -> None:
-        """Wait for a commit that another process began and that outlived it, in a slow hook for example."""
-        import psutil
-
-        def is_committing(process: psutil.Process) -> bool:
-            with contextlib.suppress(psutil.Error, OSError):
-                named = process.name() == "git" and "commit" in process.cmdline()
-                return named and Path(process.cwd()) == self.root
-            return False
-
-        deadline = time.monotonic() + _TIMEOUT
-        for process in filter(is_committing, psutil.process_iter()):
-            left = max(0.0, deadline - time.monotonic())
-            with contextlib.suppress(psutil.TimeoutExpired):
-                await asyncio.to_thread(process.wait, left)
+    async def recover(self, since: float) -> None:
+        """Make the repository usable after a kill: remove locks of gits that were killed since then."""
+        await clear_locks(self.root, (self.git_dir, common_dir(self.git_dir)), since, _TIMEOUT)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""
