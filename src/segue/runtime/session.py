@@ -214,7 +214,7 @@ class _Session:
             judging=parts.judging,
             building=parts.building,
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
-            earlier=read_earlier(self._store, opened.run.source_key, but=opened.run.id),
+            earlier=read_earlier(self._store, opened.run.source_key),
         )
 
     async def _announce(self, guard: LaunchGuard) -> None:
