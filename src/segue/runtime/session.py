@@ -28,6 +28,7 @@ from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, S
 from segue.domain.run import Run, RunState, StepState
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
+from segue.flow.earlier import read_earlier
 from segue.flow.final import FinalCommand, FinalReport, run_final_commands
 from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
@@ -232,6 +233,7 @@ class _Session:
             judging=parts.judging,
             building=parts.building,
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
+            earlier=read_earlier(self._store, opened.run.source_key, but=opened.run.id),
         )
 
     async def _announce(self, guard: LaunchGuard) -> None:
