@@ -44,6 +44,8 @@ class Capabilities(Struct, frozen=True):
     streams: bool = False
     reports_usage: bool = False
     reports_cost: bool = False
+    marks_prompt: bool = False
+    """Adds a last line to the first prompt of a task, by which its launch is found again."""
 
 
 class Installation(Struct, frozen=True):

@@ -208,7 +208,9 @@ def test_secrets_never_reach_the_model(monkeypatch: Patch) -> None:
     leaky = Evidence(
         DIFF + f"+{secret}\n", (secret,), (CheckResult("env", 0, secret),), f"I saw {secret} \ud800"
     )
-    task = replace(TASK, text=secret, title=secret, criteria=(Criterion("FR-001", secret),))
+    task = replace(
+        TASK, text=f"Do {secret}", title=f"A {secret}", criteria=(Criterion("FR-001", f"Has {secret}"),)
+    )
     with endpoint(LlmEntry(reply=reply({"FR-001": QUOTES["FR-001"]}))) as there:
         assert judged(there.judge(monkeypatch), task, leaky).result is Result.PASS
         (body,) = there.bodies()

@@ -92,6 +92,7 @@ class CursorCloudAgent:
             streams=current and options.stream,
             reports_usage=current,
             reports_cost=current,
+            marks_prompt=not current,
         )
         self._options, self._services = options, services
         policy = HttpPolicy(
