@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -95,6 +96,10 @@ def open_place(flow: KilledFlow, root: Path, database: str) -> Iterator[Place]:
     """Yield a repository in which the flow can be run; `database` is the URL of a Postgres, or empty."""
     place = Place.make(root, PLAN, _template(flow.name))
     place.script(flow.script)
+    if flow.name == "build":  # in an empty folder
+        shutil.rmtree(place.repo)
+        place.repo.mkdir()
+        (root / "home" / ".gitconfig").write_text("[user]\nname = Tester\nemail = tester@localhost\n")
     with _serve(place) if flow.name == "cloud" else nullcontext():
         url = f'database_url = "{database}"\n' if database else ""
         place.more_config(url + flow.settings)

@@ -13,7 +13,7 @@ import pytest
 from segue.domain.errors import WorkspaceError
 from segue.system.git.leftovers import wait_for_git
 from segue.system.git.merging import undo_killed_merge
-from segue.system.git.repository import Repository
+from segue.system.git.repository import Repository, new_repository
 from tests.cli.place import until
 from tests.system.test_git import git, repo
 from tests.system.test_worktree import enter, worktree
@@ -51,6 +51,27 @@ def test_a_lock_from_before_the_run_is_not_ours(repo: Path) -> None:
     os.utime(lock, (time.time() - 3600, time.time() - 3600))
     recover(repo, time.time() - 60)
     assert lock.exists()
+
+
+@pytest.mark.parametrize("name", ["refs/segue/chain.lock", "segue-index.lock"])
+def test_a_lock_that_only_segue_makes_is_removed_whenever_it_was_made(repo: Path, name: str) -> None:
+    lock = repo / ".git" / name
+    lock.parent.mkdir(exist_ok=True)
+    lock.touch()
+    os.utime(lock, (time.time() - 3600, time.time() - 3600))
+    recover(repo, time.time())
+    assert not lock.exists()
+
+
+def test_a_repository_whose_making_was_killed_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "new" / ".git" / "hooks").mkdir(parents=True)
+    with_identity = {"GIT_AUTHOR_NAME": "Me", "GIT_AUTHOR_EMAIL": "me@localhost"}
+    with_identity |= {"GIT_COMMITTER_NAME": "Me", "GIT_COMMITTER_EMAIL": "me@localhost"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in with_identity.items():
+            patch.setenv(name, value)
+        assert asyncio.run(new_repository(tmp_path / "new"))
+    assert git(tmp_path / "new", "log", "--format=%s") == "Start"
 
 
 def test_a_git_that_works_is_waited_for(repo: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -97,6 +98,7 @@ async def open_run(
     if found.outline is not None:
         await new_repository(app.repo)
     home = await Repository.open(app.repo)
+    await home.recover(time.time())
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
     if app.loaded.settings.plan_changed == "restart" and source.rewritten() is not None:

@@ -76,5 +76,10 @@ def _leftovers(folders: tuple[Path, ...], since: float) -> Iterator[Path]:
         half_made = [known for known in (folder / "worktrees").glob("*") if is_half_made(known)]
         for path in (*locks, *half_made):
             with contextlib.suppress(OSError):
-                if path.lstat().st_mtime >= since - _CLOCK:
+                if path.lstat().st_mtime >= since - _CLOCK or _is_ours(folder, path):
                     yield path
+
+
+def _is_ours(folder: Path, lock: Path) -> bool:
+    """Return whether nobody but Segue makes such a lock, whenever it was made."""
+    return lock.is_relative_to(folder / "refs" / "segue") or lock.name == "segue-index.lock"

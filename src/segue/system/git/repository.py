@@ -239,7 +239,7 @@ class Repository(Struct):
 
 async def new_repository(folder: Path) -> bool:
     """Turn a missing or empty folder into a repository with one empty commit; return False for others."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not _is_empty(folder):
         return False
     known = next(place for place in (folder, *folder.parents) if place.is_dir())
     if (await _git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
@@ -255,6 +255,14 @@ async def new_repository(folder: Path) -> bool:
         return False
     await repo.git("commit", "--quiet", "--allow-empty", "-m", "Start")
     return True
+
+
+def _is_empty(folder: Path) -> bool:
+    """Return whether there is nothing in the folder, or only what a killed `git init` has left."""
+    if not folder.is_dir():
+        return False
+    inside = {path.name for path in folder.iterdir()}
+    return not inside or (inside == {".git"} and not (folder / ".git" / "HEAD").exists())
 
 
 def common_dir(git_dir: Path) -> Path:
