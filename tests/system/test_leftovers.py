@@ -85,7 +85,7 @@ def test_a_git_that_works_is_waited_for(repo: Path) -> None:
     committing = subprocess.Popen(["git", "commit", "--quiet", "--all", "-m", "Mine"], cwd=repo)
     until(started.exists, "the hook runs")
     assert (repo / ".git" / "index.lock").exists()
-    assert not asyncio.run(wait_for_git(repo, 0.05))
+    assert not asyncio.run(wait_for_git([repo], 0.05))
 
     async def both() -> None:
         recovering = asyncio.create_task((await Repository.open(repo)).recover(time.time() - 60))
@@ -100,6 +100,30 @@ def test_a_git_that_works_is_waited_for(repo: Path) -> None:
     assert git(repo, "log", "-1", "--format=%s") == "Mine"
     started.unlink()
     go.unlink()
+
+
+def test_a_git_in_another_work_tree_is_waited_for(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Work trees share branches, so that a lock here may be that of a git there."""
+    tree = worktree(repo, tmp_path_factory.mktemp("trees"))
+    enter(tree, begun=False)
+    lock = repo / ".git" / "refs" / "heads" / "main.lock"
+    lock.touch()
+    at_work = subprocess.Popen(["git", "cat-file", "--batch"], cwd=tree.folder, stdin=subprocess.PIPE)
+
+    async def both() -> None:
+        recovering = asyncio.create_task((await Repository.open(repo)).recover(time.time() - 60))
+        await asyncio.sleep(0.05)
+        assert lock.exists()
+        lock.unlink()
+        lock.touch()
+        os.utime(lock, (time.time(), time.time() + 1))
+        await asyncio.to_thread(at_work.communicate)
+        await recovering
+
+    asyncio.run(both())
+    assert lock.exists(), "it is another lock by now"
 
 
 KILLED_WHILE_MADE = {

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 _NAMES = (
@@ -23,17 +23,22 @@ _CLOCK = 2.0
 """Seconds by which the clocks of a file system and of a database may differ."""
 
 
-async def clear_leftovers(root: Path, folders: tuple[Path, ...], since: float, patience: float) -> None:
-    """Remove what gits that were killed since an instant have left in these git folders.
+async def clear_leftovers(root: Path, git_dir: Path, common: Path, since: float, patience: float) -> None:
+    """Remove what gits that were killed since an instant have left in the git folders of a work tree.
 
-    A git that is alive in the work tree is waited for; what may be somebody else's stays.
+    Gits that are alive in one of the repository's work trees are waited for. What they or later ones make
+    is not touched: only what was there before and has not changed since.
     """
-    if any(_leftovers(folders, since)) and await wait_for_git(root, patience):
-        for path in list(_leftovers(folders, since)):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+    before = _find(git_dir, common, since)
+    if not before or not await wait_for_git((root, common, *_work_trees(common)), patience):
+        return
+    for path, seen in _find(git_dir, common, since).items():
+        if before.get(path) != seen:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def is_half_made(known: Path) -> bool:
@@ -47,15 +52,16 @@ def is_half_made(known: Path) -> bool:
         return True
 
 
-async def wait_for_git(root: Path, patience: float, command: str = "") -> bool:
-    """Wait for gits that work in the work tree and may have outlived who began them; False: not all ended."""
+async def wait_for_git(folders: Collection[Path], patience: float, command: str = "") -> bool:
+    """Wait for gits that work in these folders and may have outlived who began them; False: not all ended."""
     import psutil
 
     def may_work_here(process: psutil.Process) -> bool:
         try:
             if not process.name().startswith("git") or command not in ["", *process.cmdline()]:
                 return False
-            return Path(process.cwd()).is_relative_to(root)
+            place = Path(process.cwd())
+            return any(place.is_relative_to(folder) for folder in folders)
         except psutil.AccessDenied:
             return not command
         except (psutil.Error, OSError):
@@ -70,16 +76,28 @@ async def wait_for_git(root: Path, patience: float, command: str = "") -> bool:
     return True
 
 
-def _leftovers(folders: tuple[Path, ...], since: float) -> Iterator[Path]:
-    for folder in dict.fromkeys(folders):
+def _find(git_dir: Path, common: Path, since: float) -> dict[Path, tuple[int, int]]:
+    """Return what a killed git may have left, with what tells it from another file of the same name."""
+    found = {}
+    for folder in dict.fromkeys((git_dir, common)):
         locks = [*(folder / f"{name}.lock" for name in _NAMES), *(folder / "refs").rglob("*.lock")]
         half_made = [known for known in (folder / "worktrees").glob("*") if is_half_made(known)]
         for path in (*locks, *half_made):
             with contextlib.suppress(OSError):
-                if path.lstat().st_mtime >= since - _CLOCK or _is_ours(folder, path):
-                    yield path
+                now = path.lstat()
+                if now.st_mtime >= since - _CLOCK or _is_ours(folder, path):
+                    found[path] = (now.st_ino, now.st_mtime_ns)
+    return found
 
 
 def _is_ours(folder: Path, lock: Path) -> bool:
     """Return whether nobody but Segue makes such a lock, whenever it was made."""
     return lock.is_relative_to(folder / "refs" / "segue") or lock.name == "segue-index.lock"
+
+
+def _work_trees(common: Path) -> Iterator[Path]:
+    """Yield the folders of all work trees of a repository."""
+    yield common.parent
+    for known in (common / "worktrees").glob("*/gitdir"):
+        with contextlib.suppress(OSError):
+            yield Path(known.read_text().strip()).parent

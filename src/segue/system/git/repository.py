@@ -169,7 +169,7 @@ class Repository(Struct):
     async def find_commit(self, base: str, mark: str) -> str | None:
         """Return the commit after `base` whose message contains the mark."""
         # A commit that another process began may have outlived it, in a slow hook for example.
-        await wait_for_git(self.root, _TIMEOUT, "commit")
+        await wait_for_git([self.root], _TIMEOUT, "commit")
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
@@ -179,7 +179,7 @@ class Repository(Struct):
 
     async def recover(self, since: float) -> None:
         """Make the repository usable after a kill: remove what gits killed since then have left."""
-        await clear_leftovers(self.root, (self.git_dir, common_dir(self.git_dir)), since, _TIMEOUT)
+        await clear_leftovers(self.root, self.git_dir, common_dir(self.git_dir), since, _TIMEOUT)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""

@@ -229,7 +229,7 @@ class Worktree(Struct, frozen=True):
         """Remove what is left of a `git worktree` that was killed before it was finished."""
         shutil.rmtree(self._trash, ignore_errors=True)
         if self._known.is_dir() and is_half_made(self._known):
-            await wait_for_git(self.home.root, _PATIENCE, "worktree")
+            await wait_for_git([self.home.root], _PATIENCE, "worktree")
             if is_half_made(self._known):
                 shutil.rmtree(self.folder, ignore_errors=True)
                 shutil.rmtree(self._known, ignore_errors=True)
