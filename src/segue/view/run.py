@@ -21,6 +21,7 @@ from segue.domain.events import (
     RunResumed,
     RunStarted,
     SearchDone,
+    StateImported,
     StepEnded,
     StepStarted,
     Tampered,
@@ -217,6 +218,13 @@ class RunView:
         task.state, task.reason = ("skipped" if event.skipped else "done"), event.reason
         task.proof = None if event.skipped else Proof(level=Level.ACCEPTED, by=event.by)
 
+    def _imported(self, event: StateImported, _at: Recorded) -> None:
+        """Show tasks as pending that no longer count as done."""
+        for key, task in self.tasks.items():
+            taken_back = event.done is not None and key not in event.done and key not in event.skipped
+            if task.state in ("done", "skipped") and (taken_back or key == event.task):
+                task.state, task.proof, task.commit, task.reason = "pending", None, None, ""
+
     def _task_ended(self, event: TaskEnded, at: Recorded) -> None:
         self._tick(at.ts)
         task = self._task(event.task)
@@ -368,6 +376,7 @@ _FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
     RunParked: RunView._parked,
     TaskStarted: RunView._task_started,
     TaskMarked: RunView._task_marked,
+    StateImported: RunView._imported,
     TaskEnded: RunView._task_ended,
     StepStarted: RunView._step_started,
     StepEnded: RunView._step_ended,

@@ -16,10 +16,11 @@ from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
+from segue.domain.errors import UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun, open_run
-from segue.runtime.plan import NO_TASKS, PlanChanged
+from segue.runtime.plan import NO_TASKS
 from segue.runtime.session import resume_in_background, run_session
 from segue.runtime.wiring import make_notifiers
 from segue.view.run import FOLDED, RunView
@@ -43,12 +44,13 @@ async def start(
     start: str | None,
     output: Printer,
     *,
+    restart: bool = False,
     detach: bool = False,
     verbose: bool = False,
     page: PageOptions = NO_PAGE,
 ) -> int:
     """Run a source and return the exit code."""
-    async with open_run(app, named, tuple(only), start) as opened:
+    async with open_run(app, named, tuple(only), start, restart=restart) as opened:
         if opened is None:
             if output.json:
                 output.record(
@@ -66,17 +68,17 @@ async def start(
         return await _detach(opened, output)
 
 
-def choose(changed: PlanChanged, output: Printer) -> str:
-    """Ask the user what to do about a plan that changed; without a terminal, raise the error."""
+def choose(question: UsageError, output: Printer) -> str:
+    """Ask the user what to do about what is done; without a terminal, raise the error."""
     if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
-        raise changed
-    output.warn(error_text(changed))
+        raise question
+    output.warn(error_text(question))
     choices = click.Choice(["keep", "restart", "stop"])
     answer: str = click.prompt(
         "Keep what is done, restart from the first task, or stop?", type=choices, err=True
     )
     if answer == "stop":
-        raise changed
+        raise question
     return answer
 
 

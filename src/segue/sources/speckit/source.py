@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
 from segue.domain.errors import SegueError, SourceError
+from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
-from segue.sources.plan.state import Signature, pair_key, signature
+from segue.sources.plan.state import Signature, pair_key, set_aside, signature
 from segue.sources.recognise import is_feature
+from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import fitted, sections
 from segue.sources.speckit.find import TASKS, find_feature, project_root
@@ -144,17 +146,39 @@ class SpecKit(Source):
         with self._own_change():
             self._save(task.key, text, completion)
 
-    def begin(self, run: str, known: Callable[[str], bool], done: Collection[str]) -> str:  # noqa: ARG002
-        """Make sure that there is a state file, so that `resume` can tell a lost one from a fresh start."""
-        with self._own_change():
-            if self.state() is None:
-                speckit_state.save(self.state_path, SpecState(run=run))
-        return ""
+    def restore(self, history: SourceHistory) -> str:
+        """Rebuild a state file that is missing, unreadable or older than the journal; believe any other."""
 
-    def recover(self) -> str:
-        """Refuse to resume without a usable state file."""
-        speckit_state.required(self.state_path)
-        return ""
+        def rebuild(old: SpecState | None) -> SpecState:
+            lines = {box.key: box.fingerprint for box in self._read().parsed.tasks}
+            state = (old or SpecState()).continued(history, lines)
+            with self._own_change():
+                speckit_state.save(self.state_path, state)
+            return state
+
+        def aside() -> Path:
+            return set_aside(self.state_path, folder=self._lock.parent)
+
+        try:
+            return restore_state(self.state_path, history, self.state, rebuild, aside)
+        except CorruptState as error:
+            raise speckit_state.unusable(error) from error
+
+    def fingerprint(self, task: Task) -> str:
+        """Return what tells the line of the task from another one with the same id."""
+        return self._given.get(task.key) or fingerprint(task.text)
+
+    def restart(self) -> None:
+        """Open the boxes of all tasks that Segue completed, and begin an empty state file."""
+        try:
+            state = self.state()
+        except CorruptState:
+            state = None
+        with self._own_change():
+            for box in self._read().parsed.tasks:
+                if state and box.status is TaskStatus.DONE and state.has(box.key, box.fingerprint):
+                    self._write_mark(box, b" ")
+            speckit_state.save(self.state_path, SpecState())
 
     def state(self) -> SpecState | None:
         """Return what the state file says now; raises UnusableState if it cannot be understood."""
