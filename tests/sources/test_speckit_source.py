@@ -259,7 +259,7 @@ def test_a_corrupt_state_stops_a_run_only_where_the_journal_knows_none(tmp_path:
         source.tasks()
     assert source.state_path.read_text() == "{"
     history = SourceHistory(("run-1",), {"T001": done(branch="b1")})
-    assert "rebuilt from the journal: 1 task done" in source.restore(history)
+    assert "from the journal (1 task done)" in source.restore(history)
     assert source.head_branch() == "b1"
 
 

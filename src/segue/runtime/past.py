@@ -44,57 +44,62 @@ async def settle_start(
     settings = app.loaded.settings
     history = read_history(store, source.key)
     run = last if last and last.state is not RunState.DONE else None
-    missing = {} if restart else await _find_missing(store, home, history, run)
-    if missing and settings.commits_missing == "ask":
-        raise _refusal(store, home, source, last, missing)
-    restart = restart or bool(missing and settings.commits_missing == "restart")
+    lost, moved = ({}, {}) if restart else await _find_missing(store, home, history, run)
+    if lost and settings.commits_missing == "ask":
+        raise _refusal(store, home, source, last, lost)
+    restart = restart or bool(lost and settings.commits_missing == "restart")
     said = "" if restart else source.restore(history)
     if restart or (settings.plan_changed == "restart" and source.rewritten() is not None):
         _refuse_running(last)
         source.restart()
         return Past(history, "", _ALL)
-    begun = tuple(f"task/{key}/" for key in missing if key not in history.done)
-    if missing:
-        said = "\n".join(filter(None, (said, f"Continued without commits of {_names(missing)}.")))
-    return Past(history, said, begun, tuple(missing.values()))
+    if lost:
+        said = "\n".join(filter(None, (said, f"Continued without commits of {_names(lost)}.")))
+    return Past(history, said, _begun(history, {**lost, **moved}), tuple(lost.values()))
 
 
 async def settle_resume(app: App, store: Store, home: Repository, source: Source, run: Run) -> Past:
     """Return what a run continues with; raises CommitsMissing if its work is not in this repository."""
     history = read_history(store, source.key)
-    if app.loaded.settings.commits_missing == "ask":
-        missing = await _find_missing(store, home, history, run)
-        if missing:
-            raise _refusal(store, home, source, run, missing)
-    return Past(history, source.restore(history))
+    lost, moved = await _find_missing(store, home, history, run)
+    if lost and app.loaded.settings.commits_missing == "ask":
+        raise _refusal(store, home, source, run, lost)
+    return Past(history, source.restore(history), _begun(history, {**lost, **moved}))
+
+
+def _begun(history: SourceHistory, missing: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the tasks that began with a commit that is gone: they begin again."""
+    return tuple(f"task/{key}/" for key in missing if key not in history.done)
 
 
 async def _find_missing(
     store: Store, home: Repository, history: SourceHistory, run: Run | None
-) -> dict[str, str]:
-    """Return the commits that tasks ended or began with and that are not in the repository, by task."""
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the commits that tasks ended or began with and that the repository lacks, by task.
+
+    Apart from them, those whose work other commits contain, as after a rebase: they have the same trailer.
+    """
     wanted = {key: mark.commit for key, mark in history.marks.items() if mark.commit and key in history.done}
     for step in store.steps(run.id) if run else ():
         if step.phase == "base" and step.task and step.task not in history.done:
-            head = read_as(SnapshotOutput, step.output).head
-            if head:
-                wanted[step.task] = head
-    wanted = {key: commit for key, commit in wanted.items() if commit not in history.without}
+            wanted[step.task] = read_as(SnapshotOutput, step.output).head
+    wanted = {key: commit for key, commit in wanted.items() if commit and commit not in history.without}
     absent = await find_absent(home, set(wanted.values())) if wanted else frozenset()
     missing = {key: commit for key, commit in wanted.items() if commit in absent}
     if not missing:
-        return {}
-    moved = await find_trailers(home, "Segue-Step")
-    return {key: commit for key, commit in missing.items() if not _is_moved(store, history, key, moved)}
+        return {}, {}
+    trailers = await find_trailers(home, "Segue-Step")
+    kept = {commit for key, commit in missing.items() if _is_moved(store, history, key, trailers)}
+    lost = {key: commit for key, commit in missing.items() if commit not in kept}
+    return lost, {key: commit for key, commit in missing.items() if commit in kept}
 
 
-def _is_moved(store: Store, history: SourceHistory, task: str, moved: frozenset[str]) -> bool:
-    """Return whether another commit contains a task's work, as after a rebase: it has the same trailer."""
+def _is_moved(store: Store, history: SourceHistory, task: str, trailers: frozenset[str]) -> bool:
     mark = history.marks.get(task)
     if mark is None:
         return False
     steps = [step for step in store.steps(mark.run) if step.task == task and step.phase == "commit"]
-    return any(step.token in moved for step in steps)
+    return any(step.token in trailers for step in steps)
 
 
 def _refusal(

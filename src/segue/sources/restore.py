@@ -20,6 +20,7 @@ class CorruptState(SourceError):
             hint=hint or "Fix it, or start from the first task: segue run PLAN --restart",
         )
         self.path = path
+        self.reason = reason
         self.newer = newer
         """Whether a newer version of Segue wrote it: nothing is wrong with it."""
 
@@ -52,7 +53,7 @@ def restore_state(
     history: SourceHistory,
     load: Callable[[], _S | None],
     rebuild: Callable[[_S | None], _S],
-    set_aside: Callable[[], Path],
+    set_aside: Callable[[], object],
 ) -> str:
     """Rebuild a state file that is missing, unreadable or older than the journal; believe any other.
 
@@ -64,18 +65,22 @@ def restore_state(
     except CorruptState as error:
         if not history.runs or error.newer:
             raise
-        return f"{error.message} It was kept as {set_aside()}. {_rebuilt(rebuild(None))}"
+        set_aside()
+        return _describe(f"could not be read: {error.reason}", rebuild(None), path)
     if state is None:
         known = history.marks or history.plans
-        return f"The state file {path} was missing. {_rebuilt(rebuild(None))}" if known else ""
+        return _describe("was missing", rebuild(None), path) if known else ""
     if state.edited or (state.run is not None and state.run not in history.runs):
         tasks = ", ".join(sorted(state.completed)) or "none"
-        return f"{path} was edited or comes from elsewhere. Tasks done according to it: {tasks}."
+        return (
+            f"The state file was edited or comes from elsewhere. Tasks done according to it: {tasks}. {path}"
+        )
     if state.run is None or not history.goes_beyond(state.run, state.seq):
         return ""
-    return f"The state file {path} was older than the journal. {_rebuilt(rebuild(state))}"
+    return _describe("was older than the journal", rebuild(state), path)
 
 
-def _rebuilt(state: KeptState) -> str:
+def _describe(what: str, state: KeptState, path: Path) -> str:
     done = len(state.completed)
-    return f"It was rebuilt from the journal: {done} task{'' if done == 1 else 's'} done."
+    number = f"{done} task{'' if done == 1 else 's'}"
+    return f"Rebuilt the state file from the journal ({number} done), because it {what}. {path}"
