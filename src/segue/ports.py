@@ -167,6 +167,11 @@ class Source(Protocol):
         return ()
 
     @property
+    def documents(self) -> Sequence[Path]:
+        """Files and folders that prompts point to instead of quoting them; agents must see them."""
+        return ()
+
+    @property
     def branch_prefix(self) -> str | None:
         """Where each task gets a branch of its own, what their names start with; None: the user's branch."""
         return None

@@ -86,6 +86,88 @@ def test_tasks_chain_from_the_default_branch_on(cloud: Cloud) -> None:
     assert usage["tokens"] > 0
 
 
+def stand_on(cloud: Cloud, branch: str, push: bool = True) -> None:
+    """Create a branch of the user's, with a commit of its own."""
+    cloud.place.git("switch", "--quiet", "--create", branch)
+    (cloud.place.repo / "mine.txt").write_text("mine")
+    cloud.place.git("add", "--all")
+    cloud.place.git("commit", "--quiet", "-m", "Add mine")
+    if push:
+        cloud.place.git("push", "--quiet", "origin", branch)
+
+
+def first_ref(cloud: Cloud) -> object:
+    return cloud.launches()[0]["body"]["repos"][0]["startingRef"]
+
+
+def test_agents_start_from_the_pushed_branch_of_the_user(cloud: Cloud) -> None:
+    stand_on(cloud, "feature")
+    done = cloud.place.segue("run", "specs/001-greeting", "--task", "T001")
+    assert "cursor-cloud starts from branch feature of origin." in done.stderr
+    assert first_ref(cloud) == "feature"
+    assert cloud.place.events("run.started")[0]["base"] == "feature"
+
+
+def test_an_upstream_of_another_name_is_followed(cloud: Cloud) -> None:
+    stand_on(cloud, "here", push=False)
+    cloud.place.git("push", "--quiet", "--set-upstream", "origin", "here:there")
+    cloud.place.segue("run", "plan.md", "--flow", "execute", "--task", "1")
+    assert first_ref(cloud) == "there"
+
+
+def test_what_is_not_pushed_is_named_and_nothing_is_launched(cloud: Cloud) -> None:
+    stand_on(cloud, "feature", push=False)
+    (cloud.folder / "research.md").write_text("Decisions")
+    done = cloud.place.segue("run", "specs/001-greeting", code=2)
+    said = "The agent starts from branch trunk of origin and does not see: commit "
+    assert said in done.stderr
+    assert "Add mine; specs/001-greeting/research.md." in done.stderr
+    assert "--base trunk" in done.stderr
+    assert cloud.launches() == []
+    done = cloud.place.segue("run", "specs/001-greeting", "--task", "T001", "--base", "origin/trunk")
+    assert said in done.stderr, "who names the branch is told, and goes on"
+    assert first_ref(cloud) == "trunk"
+
+
+def test_ticks_that_are_committed_and_not_pushed_do_not_matter(cloud: Cloud) -> None:
+    cloud.place.segue("run", "specs/001-greeting", "--task", "T001")
+    cloud.place.git("add", "--all")
+    cloud.place.git("commit", "--quiet", "-m", "Tick T001")
+    cloud.place.segue("run", "specs/001-greeting", "--task", "T002")
+    refs = [launch["body"]["repos"][0]["startingRef"] for launch in cloud.launches()]
+    assert refs == ["trunk", cloud.state["tasks"]["T001"]["branch"]]
+
+
+def test_work_that_was_merged_is_continued_on_the_branch_it_was_merged_into(cloud: Cloud) -> None:
+    stand_on(cloud, "feature")
+    cloud.place.segue("run", "specs/001-greeting", "--task", "T001")
+    done = cloud.place.segue("run", "specs/001-greeting", "--base", "trunk", code=2)
+    branch = cloud.state["tasks"]["T001"]["branch"]
+    assert f"The work so far is on branch {branch}, which trunk does not contain." in done.stderr
+    cloud.place.git("fetch", "--quiet", "origin", branch)
+    cloud.place.git("merge", "--quiet", "--no-edit", "FETCH_HEAD")
+    (cloud.place.repo / "mine.txt").write_text("more")
+    cloud.place.git("commit", "--quiet", "--all", "-m", "More of mine")
+    cloud.place.git("push", "--quiet", "origin", "feature")
+    cloud.place.segue("run", "specs/001-greeting", "--task", "T002")
+    assert cloud.launches()[-1]["body"]["repos"][0]["startingRef"] == "feature"
+
+
+def test_a_plan_continues_from_the_branch_of_its_last_run(cloud: Cloud) -> None:
+    cloud.place.segue("run", "plan.md", "--flow", "execute", "--task", "1")
+    done = cloud.place.segue("run", "plan.md", "--flow", "execute", "--task", "2")
+    branch = cloud.launches()[1]["body"]["repos"][0]["startingRef"]
+    assert str(branch).startswith("cursor/")
+    assert f"starts from branch {branch}" in done.stderr
+
+
+def test_a_base_that_is_not_there_or_has_no_effect_is_refused(cloud: Cloud) -> None:
+    done = cloud.place.segue("run", "plan.md", "--base", "nowhere", code=2)
+    assert "Branch nowhere does not exist on origin" in done.stderr
+    done = cloud.place.segue("run", "plan.md", "--agent", "scripted", "--base", "trunk", code=2)
+    assert "base (from command line) has no effect: scripted works where you stand." in done.stderr
+
+
 def test_the_users_work_tree_is_not_touched(cloud: Cloud) -> None:
     (cloud.place.repo / "mine.txt").write_text("half done")
     cloud.place.segue("run", "specs/001-greeting", "--task", "T001")

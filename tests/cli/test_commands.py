@@ -55,11 +55,11 @@ def test_task_list_and_dry_run_show_the_kind(place: Place) -> None:
 def test_the_command_line_wins_over_environment_over_project_over_user(place: Place) -> None:
     user = Path(place.env["XDG_CONFIG_HOME"]) / "segue" / "config.toml"
     user.parent.mkdir(parents=True)
-    user.write_text('agent = "user"\nmodel = "user"\ncommit = "phase"\n[limits]\nattempts = 7\n')
+    user.write_text('agent = "codex"\nmodel = "user"\ncommit = "phase"\n[limits]\nattempts = 7\n')
     place.config('model = "project"\n[limits]\nlaunches = 5\n')
     rows = place.json("config", "show", SEGUE_LIMITS__LAUNCHES="6")
     found = {row["setting"]: (row["value"], row["origin"]) for row in rows}
-    assert found["agent"] == ("user", str(user))
+    assert found["agent"] == ("codex", str(user))
     assert found["model"] == ("project", str(place.root / "segue.toml"))
     assert found["limits.launches"] == ("6", "environment")
     assert found["limits.attempts"] == ("7", str(user))

@@ -107,3 +107,37 @@ def test_schemas_describe_every_event_and_output(place: Place) -> None:
     assert "until" in schemas["events"]["$defs"]["RunParked"]["properties"]
     assert json.loads(place.segue("db", "schema", "outputs").stdout) == schemas["outputs"]
     assert {"$ref": "#/$defs/EndOutput"} in schemas["outputs"]["anyOf"]
+
+
+@pytest.mark.parametrize(
+    ("toml", "environ", "said"),
+    [
+        ("", {"SEGUE_AGENTS__CURSOR_CLOUD__BASE_ULR": "http://127.0.0.1:1"},
+         "agents.cursor-cloud.base_ulr: is not an option; did you mean agents.cursor-cloud.base_url? (from "
+         "SEGUE_AGENTS__CURSOR_CLOUD__BASE_ULR)"),
+        ("[agents.claude]\nnonsense = 1\n", {}, "agents.claude.nonsense: is not an option (from "),
+        ('[acp.mine]\nargv = ["x"]\n[agents.mine]\npas_env = []\n', {}, "did you mean agents.mine.pass_env?"),
+        ("[reviewers.ruff]\nargs = 1\n", {}, "is not an option; did you mean reviewers.ruff.argv?"),
+        ("[sources.planfile]\nx = 1\n", {}, "sources.planfile.x: is not an option"),
+        ("", {"SEGUE_JUDGES__LMM__MODEL": "x"}, "judges.lmm: there is no judge of this name; did you mean"),
+        ("[judges.llm]\nmodel = 'x'\n", {}, "judges.llm: the options of llm belong in [judge]"),
+        ("[notifiers.slak]\nx = 1\n", {}, "notifiers.slak: there is no notifier of this name"),
+        ("", {"SEGUE_ROLES__PLAN": "cladue:opus"}, "Did you mean 'claude'? (roles.plan, from SEGUE_"),
+        ('bridge.allow_agents = ["codxe"]\n', {}, "Did you mean 'codex'? (bridge.allow_agents, from "),
+    ],
+)  # fmt: skip
+def test_a_name_that_nobody_knows_is_refused_even_where_this_run_does_not_use_it(
+    place: Place, toml: str, environ: dict[str, str], said: str
+) -> None:
+    place.config(f'agent = "scripted"\n{toml}')
+    place.env |= environ
+    done = place.segue("run", "plan.md", code=2)
+    assert said in done.stderr
+    assert place.subjects() == []
+
+
+def test_variables_keep_the_case_of_tasks_and_of_other_variables(place: Place) -> None:
+    environ = {"SEGUE_KINDS__T012": "docs", "SEGUE_AGENTS__COMMAND__ENV__TZ": "UTC"}
+    place.env |= environ
+    shown = {row["setting"] for row in place.json("config", "show")}
+    assert {"kinds.T012", "agents.command.env.TZ"} <= shown

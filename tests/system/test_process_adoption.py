@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import json
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from segue.system.process.container import containment
 from segue.system.process.processes import Chunk, Processes, end_orphans
 from tests.system.process_driver import (
     PATIENCE,
@@ -319,3 +321,85 @@ def test_both_killed_at_any_moment_start_the_agent_at_most_once(tmp_path: Path) 
         assert stage.nothing_left(), turn
         assert ran.exit.pid is None or not alive(ran.exit.pid)
     assert reasons == {None, "lost"}  # the moments were spread well enough to meet both
+
+
+class Daemon:
+    """A process that has left its session, its parent and its environment."""
+
+    def __init__(self, work: Path) -> None:
+        self.note = work / "daemon"
+        inner = f"echo $$ > {self.note}.new; mv {self.note}.new {self.note}; exec sleep 1000"
+        self.start = f"(setsid env -i /bin/sh -c '{inner}' </dev/null >/dev/null 2>&1 &); "
+        self.start += f"while [ ! -e {self.note} ]; do sleep 0.01; done; "
+
+    def is_alive(self) -> bool:
+        return alive(int(self.note.read_text()))
+
+
+def kill_supervisor(folder: Path) -> None:
+    (pid,) = supervisor_pids(folder)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: supervisor_pids(folder) == [])
+
+
+@pytest.mark.parametrize("after", ["stop", "resume"])
+def test_no_daemon_survives_even_if_segue_and_its_supervisor_were_killed(stage: Stage, after: str) -> None:
+    daemon = Daemon(stage.work)
+    stage.script = daemon.start + stage.script
+    stage.begin()
+    kill_supervisor(stage.folder)
+    assert daemon.is_alive()
+    if after == "stop":
+        assert asyncio.run(end_orphans(stage.folder)) == 1
+    else:
+        assert run_once(stage.folder, shell(stage.script, stage.work)).exit.reason == "lost"
+    assert not daemon.is_alive()
+    assert cgroups_left(stage.folder) == []
+
+
+def test_a_daemon_does_not_outlive_its_agent_while_others_work(stage: Stage) -> None:
+    daemon = Daemon(stage.work)
+
+    async def main() -> None:
+        async with Processes(stage.folder) as processes:
+            other = asyncio.create_task(follow(processes, "t1", shell(stage.script, stage.work)))
+            while not stage.started():
+                await asyncio.sleep(0.01)
+            ran = await follow(processes, "t2", shell(daemon.start + "exit 3", stage.work))
+            assert (ran.exit.code, ran.exit.reason) == (3, None)
+            assert not daemon.is_alive()
+            assert not other.done()
+            stage.gate.touch()
+            assert (await other).exit.code == 7
+
+    asyncio.run(main())
+    assert cgroups_left(stage.folder) == []
+
+
+def test_a_daemon_is_ended_when_the_supervisor_is_killed_in_a_run(stage: Stage) -> None:
+    daemon = Daemon(stage.work)
+
+    async def main() -> None:
+        async with Processes(stage.folder) as processes:
+            run = processes.run("t1", shell(daemon.start + stage.script, stage.work))
+            assert isinstance(await anext(run), Chunk)
+            kill_supervisor(stage.folder)
+            assert getattr([item async for item in run][-1], "reason", None) == "lost"
+            assert not daemon.is_alive()
+
+    asyncio.run(main())
+
+
+def cgroups_left(folder: Path) -> list[str]:
+    claims = [json.loads(claim.read_text()) for claim in folder.glob("jobs/*/claim.json")]
+    assert claims
+    return [claim["cgroup"] for claim in claims if claim["cgroup"] and Path(claim["cgroup"]).exists()]
+
+
+def test_what_is_said_to_contain_agents_does_so(stage: Stage) -> None:
+    said, better = containment()
+    stage.gate.touch()
+    run_once(stage.folder, shell(stage.script, stage.work))
+    claim = json.loads((stage.folder / "jobs" / "t1" / "claim.json").read_text())
+    assert bool(claim["cgroup"]) == (said == "a control group per agent") == (not better)
+    assert bool(claim["brand"]) == (said != "the process tree")

@@ -40,7 +40,10 @@ SYNONYMS = {
 }
 """Other names under which settings are accepted."""
 
-NAMED_TABLES = ("agents", "acp", "reviewers", "profiles", "flows")
+SOCKETS = ("agents", "reviewers", "sources", "judges", "searchers", "notifiers")
+"""Tables whose keys are names of parts that must exist."""
+
+NAMED_TABLES = (*SOCKETS, "acp", "profiles", "flows")
 """Tables whose keys are names: an environment variable spells their dashes as underscores."""
 
 Tree = dict[str, Any]
@@ -49,6 +52,8 @@ Known = Callable[[str], Iterable[str]]
 
 _FLAT_TABLES = ("kinds",)
 """Tables whose keys may contain dots, such as the task 2.1."""
+_KEEP_CASE = ("KINDS", "ENV", "READ_ENV", "OWN_ENV")
+"""Tables whose keys are names of tasks or variables: an environment variable keeps their case."""
 _NOT_STORED = {"database_url", "notify.webhook.url", "repo", "source"}
 """Not stored with the run: secrets, and what the run knows itself."""
 
@@ -147,8 +152,8 @@ def _keys(merged: Tree, table: str) -> tuple[str, ...]:
 
 def _refuse_unknown_names(loaded: LoadedSettings, known: Known) -> None:
     settings = loaded.settings
-    for table, names in (("agents", settings.agents), ("reviewers", settings.reviewers)):
-        for name in names:
+    for table in SOCKETS:
+        for name in getattr(settings, table):
             if table == "agents" and name in settings.acp:
                 continue
             seen = []
@@ -241,8 +246,15 @@ def _environment(environ: Mapping[str, str]) -> Tree:
     for name, text in environ.items():
         ours = name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS_PREFIX)
         if ours and name not in NOT_SETTINGS and text != "":
-            _put(values, name[len(PREFIX) :].lower().replace("__", "."), _parse(name, text))
+            _put(values, _path_of(name[len(PREFIX) :]), _parse(name, text))
     return values
+
+
+def _path_of(variable: str) -> str:
+    """Return the dotted name of a setting: `LIMITS__RUN_TIMEOUT` → `limits.run_timeout`."""
+    parts = variable.split("__")
+    keep = next((place + 1 for place, part in enumerate(parts) if part.upper() in _KEEP_CASE), len(parts))
+    return ".".join([*(part.lower() for part in parts[:keep]), *parts[keep:]])
 
 
 def environment_of(values: Tree) -> dict[str, str]:

@@ -257,6 +257,8 @@ class Settings(Options, frozen=True):
     """When Segue commits the agent's changes."""
     allow_dirty: bool = False
     """Start even if the work tree has uncommitted changes."""
+    base: str | None = None
+    """The branch of `origin` that cloud agents start from; the upstream of your branch if unset."""
     worktree: bool = False
     """Give each run a git worktree of its own; yours is not touched."""
     worktree_end: Literal["keep", "merge"] = "keep"

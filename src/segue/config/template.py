@@ -27,6 +27,7 @@ EXAMPLES = {
     "source": "plan.md",
     "source_kind": "planfile",
     "repo": ".",
+    "base": "main",
     "judged_by": "agent",
     "require": "checked",
     "control_files": ["scripts/check/**"],

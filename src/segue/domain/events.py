@@ -33,6 +33,8 @@ class RunStarted(Event, frozen=True):
     model: str | None = None
     tasks: tuple[str, ...] = ()
     """The keys the run is limited to; empty: all."""
+    base: str = ""
+    """The branch of the remote that cloud agents start from."""
 
 
 class RunResumed(Event, frozen=True):

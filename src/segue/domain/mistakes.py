@@ -21,6 +21,11 @@ def find_mistake(kind: Any, values: Any) -> OptionError:
     return _explain(kind, values, "") or OptionError("", "cannot be read")
 
 
+def find_unknown(kind: type[Any], values: Mapping[str, Any]) -> OptionError | None:
+    """Return the first key of a table that is none of its options, whether or not the rest is complete."""
+    return _find_unknown(kind, values, "")
+
+
 def _explain(kind: Any, value: Any, path: str) -> OptionError | None:
     """Look for the mistake in the parts of a value first; what remains is about the value itself."""
     try:

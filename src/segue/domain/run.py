@@ -72,6 +72,8 @@ class RunSpec:
     """The folder in which the run has a work tree of its own, named after it; None: it works in `repo`."""
     onto: str = ""
     """The branch the user was on when a run with its own work tree began; empty when on none."""
+    base: str = ""
+    """The branch of the remote that cloud agents start from; empty: its default branch."""
     kind: RunKind = RunKind.TASKS
     phases: tuple[str, ...] = ()
     """The phases of its flow when it began; empty in runs of version 1."""

@@ -101,7 +101,9 @@ _INFORMATIVE = ("path", "file_path", "command", "pattern", "query", "url", "desc
 """The most informative inputs of tools, best first."""
 
 _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
-    e.RunStarted: lambda v: f"run started: {v.source} with {v.agent}",
+    e.RunStarted: lambda v: (
+        f"run started: {v.source} with {v.agent}" + (f" from branch {v.base} of origin" if v.base else "")
+    ),
     e.RunResumed: lambda v: f"run resumed: {v.source} with {v.agent}",
     e.RunParked: _describe_parked,
     e.RunEnded: lambda v: f"run ended: {v.state}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,11 +42,12 @@ class App:
     ) -> App:
         """Read the settings for a repository."""
         from segue.runtime.flows import check_flows
+        from segue.runtime.tables import check_tables, known_names
 
         start = (repo or Path.cwd()).absolute()
         named = config.absolute() if config else None
-        loaded = load(start, config=named, command_line=command_line, stored=stored, known=_known_names)
-        check_profiles(loaded)
+        loaded = load(start, config=named, command_line=command_line, stored=stored, known=known_names)
+        check_tables(loaded)
         check_flows(loaded.settings.flows)
         return cls(loaded, start if repo else (loaded.settings.repo or start), named)
 
@@ -140,24 +140,6 @@ class App:
         given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
         known = [os.environ, {"DATABASE_URL": self.database()}, *given]
         return Redactor([secret for variables in known for secret in secrets_of(variables)])
-
-
-def _known_names(table: str) -> Iterator[str]:
-    """Yield the names a table of settings may have, the built-in ones first: plug-ins are slow to find."""
-    if table in registry.BUILT_IN:
-        yield from registry.BUILT_IN[table]
-        yield from registry.plugin_names(table)
-
-
-def check_profiles(loaded: LoadedSettings) -> None:
-    """Refuse ACP agents of the settings that cannot work."""
-    for name, table in loaded.settings.acp.items():
-        from segue.agents.acp.profiles import check_profile
-
-        path = f"acp.{name}"
-        inside = (known for known in loaded.origins if known == path or known.startswith(f"{path}."))
-        taken = name in registry.names("agents")
-        check_profile(name, table, loaded.origin(next(inside, path)), taken)
 
 
 def make_own_folder(path: Path) -> None:

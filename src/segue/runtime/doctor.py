@@ -17,6 +17,7 @@ from segue.proof.bubblewrap import seal_strength
 from segue.runtime.app import App
 from segue.runtime.wiring import agent_names, make_agent
 from segue.system.git.repository import Repository
+from segue.system.process.container import containment
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 
@@ -60,7 +61,7 @@ async def examine(app: App) -> list[HealthCheck]:
     agents = await asyncio.to_thread(agent_reports, app)
     chosen = app.loaded.settings.agent
     sealed = await asyncio.to_thread(_seal, app)
-    found = [_python(), _git(), await _repository(app), _database(app), sealed]
+    found = [_python(), _git(), await _repository(app), _database(app), sealed, _containment()]
     return [*found, *(_agent(report, report.name == chosen) for report in agents)]
 
 
@@ -137,6 +138,12 @@ def _seal(app: App) -> HealthCheck:
     fix = "Install bubblewrap, e.g. apt install bubblewrap" if sys.platform.startswith("linux") else ""
     detail = f"{strength}: {why}" if why else strength.value
     return HealthCheck("sealed checks", strength is Seal.SEALED, detail, fix, needed=False)
+
+
+def _containment() -> HealthCheck:
+    """Say what keeps processes of an agent from outliving it here."""
+    strength, better = containment()
+    return HealthCheck("containment", not better, strength, better, needed=False)
 
 
 def _agent(report: AgentReport, needed: bool) -> HealthCheck:

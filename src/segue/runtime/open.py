@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from segue.flow.launch import AgentChain
 from segue.ports import Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
+from segue.runtime.base import choose_base
 from segue.runtime.past import Past, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
 from segue.runtime.wiring import (
@@ -33,6 +34,7 @@ from segue.system.git.worktree import Worktree, branch_of, no_commit, unmerged
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
 from segue.system.services import Services
+from segue.view.run import FOLDED, RunView
 
 _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
@@ -92,10 +94,11 @@ async def open_run(
     kind: str | None = None,
     *,
     restart: bool = False,
+    tell: Callable[[str], object] = str,
 ) -> AsyncIterator[OpenRun | None]:
     """Check everything, lock the repository, find or create the run; None when there is nothing to do.
 
-    With `restart` all tasks are pending again.
+    With `restart` all tasks are pending again. `tell` gets what a run would report if there were one.
     """
     home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
@@ -108,6 +111,8 @@ async def open_run(
         past = await settle_start(app, known, home, source, last, restart)
     plan = plan_run(app, source, only, start)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
+        if past.restored:
+            tell(past.restored)
         yield None
         return
     parts, warnings = await build_parts(plan, home)
@@ -178,18 +183,25 @@ async def _choose_place(
 ) -> tuple[RunSpec, str]:
     """Return where the run works: where it began, else where the settings want it; with what to say."""
     run, app = _unfinished(last), plan.app
-    spec, wanted = plan.spec(home.root, run), app.loaded.settings.worktree
+    settings = app.loaded.settings
+    spec, wanted = plan.spec(home.root, run), settings.worktree
+    if settings.base and not parts.cloud:
+        raise UsageError(
+            f"base (from {app.loaded.where('base')}) has no effect: {plan.agent} works where you stand.",
+            hint="Switch to that branch, or leave it out",
+        )
     if run is not None:
         stays = wanted and run.spec.worktree is None and not parts.cloud
         said = f"Run {run.id} began in your own work tree and continues there." if stays else ""
-        return replace(spec, worktree=run.spec.worktree, onto=run.spec.onto), said
+        spec = replace(spec, worktree=run.spec.worktree, onto=run.spec.onto, base=run.spec.base)
+        return (await _choose_base(plan, home, spec, last)) if settings.base else (spec, said)
     if parts.cloud:
         if wanted:
             raise UsageError(
                 f"worktree has no effect: {plan.agent} never touches your work tree.",
                 hint="Leave --worktree out",
             )
-        return spec, ""
+        return await _choose_base(plan, home, spec, last)
     if not wanted:
         return spec, await _elsewhere(home, last)
     now = await home.snapshot()
@@ -198,6 +210,18 @@ async def _choose_place(
     spec = replace(spec, worktree=str(app.state_dir.absolute() / "worktrees"), onto=now.branch)
     names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
     return spec, f"Your uncommitted changes are not part of the run: {names}" if now.dirty else ""
+
+
+async def _choose_base(
+    plan: RunPlan, home: Repository, spec: RunSpec, last: Run | None
+) -> tuple[RunSpec, str]:
+    """Return the spec with the branch that cloud agents start from, and what to say about it."""
+    before = None
+    if last is not None:
+        with plan.app.store(read_only=True) as known:
+            before = RunView.of({}, known.events(last.id, kinds=FOLDED)).branch
+    base, warning = await choose_base(plan.app, home, plan.source, before)
+    return replace(spec, base=base), warning
 
 
 async def _elsewhere(home: Repository, last: Run | None) -> str:

@@ -96,9 +96,8 @@ def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
     if where is not None:
         module, _, attribute = where.partition(":")
         return getattr(importlib.import_module(module), attribute)
-    point = _entry_points(socket).get(name)
-    if point is None:
-        raise _unknown(socket, name, sorted({*names(socket), *also}))
+    check_name(socket, name, also)
+    point = _entry_points(socket)[name]
     try:
         return point.load()
     except Exception as error:  # another package's code may raise anything
@@ -106,6 +105,12 @@ def load(socket: str, name: str, also: Iterable[str] = ()) -> Any:
             f"The plug-in {name!r} of {_package(point)} cannot be loaded: {type(error).__name__}: {error}",
             hint="Update or remove that package; `segue plugins` lists what is installed",
         ) from error
+
+
+def check_name(socket: str, name: str, also: Iterable[str] = ()) -> None:
+    """Raise UsageError for a name that nobody has registered; `also` are names worth a hint."""
+    if name not in BUILT_IN[socket] and name not in _entry_points(socket):
+        raise _unknown(socket, name, sorted({*names(socket), *also}))
 
 
 def _unknown(socket: str, name: str, known: list[str]) -> UsageError:

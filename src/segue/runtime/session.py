@@ -25,7 +25,7 @@ from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
-from segue.system.git.branches import LocalBranches, RemoteBranches
+from segue.system.git.branches import REMOTE, LocalBranches, RemoteBranches
 from segue.system.git.delivery import missing_from_clone
 from segue.system.git.worktree import WorktreeResult
 from segue.system.interrupts import on_interrupt
@@ -213,7 +213,7 @@ class _Session:
             await journal.respec(spec)
         facts = (spec.source, spec.repo, spec.agent, spec.flow, spec.model, spec.tasks)
         if opened.fresh:
-            await journal.emit(RunStarted(*facts))
+            await journal.emit(RunStarted(*facts, base=spec.base))
             await journal.emit(make_contract(opened, guard))
         else:
             await journal.emit(RunResumed(*facts, last_seen(self._store, run.id)))
@@ -254,7 +254,8 @@ def make_workspace(opened: OpenRun) -> Workspace:
     """
     prefix = opened.source.branch_prefix
     if opened.parts.cloud:
-        return RemoteBranches(opened.repo, "origin", opened.app.state_dir / "worktrees")
+        scratch = opened.app.state_dir / "worktrees"
+        return RemoteBranches(opened.repo, REMOTE, scratch, opened.spec.base)
     if opened.tree is not None or prefix is None:
         return opened.repo
     return LocalBranches(opened.repo, prefix)

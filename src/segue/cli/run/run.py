@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--worktree", is_flag=True, default=None, help="Work in a separate git worktree, on a new branch."
 )
+@click.option("--base", metavar="BRANCH", help="The branch of origin that cloud agents start from.")
 @click.option("--allow-dirty", is_flag=True, default=None, help="Start despite uncommitted changes.")
 @click.option("--allow-no-change", is_flag=True, default=None, help="Accept a task that changes no files.")
 @click.option(
@@ -108,6 +109,7 @@ def run(
 
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
+    from segue.runtime.base import NotPushed
     from segue.runtime.past import CommitsMissing
     from segue.runtime.plan import PlanChanged
 
@@ -127,6 +129,8 @@ def run(
             more["plan_changed"] = session.choose(changed, output)
         except CommitsMissing as missing:
             more["commits_missing"] = session.choose(missing, output)
+        except NotPushed as unseen:
+            more["base"] = session.start_all_the_same(unseen, output)
         app = settings.load(**more)
 
 

@@ -19,6 +19,7 @@ from segue.cli.terminal.progress import Progress
 from segue.domain.errors import UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
+from segue.runtime.base import NotPushed
 from segue.runtime.open import OpenRun, open_run
 from segue.runtime.plan import NO_TASKS
 from segue.runtime.session import resume_in_background, run_session
@@ -50,7 +51,7 @@ async def start(
     page: PageOptions = NO_PAGE,
 ) -> int:
     """Run a source and return the exit code."""
-    async with open_run(app, named, tuple(only), start, restart=restart) as opened:
+    async with open_run(app, named, tuple(only), start, restart=restart, tell=output.warn) as opened:
         if opened is None:
             if output.json:
                 output.record(
@@ -60,6 +61,8 @@ async def start(
             return 0
         if not opened.fresh:
             output.note(f"Resuming run {opened.run.id}, which did not finish.")
+        elif opened.spec.base:
+            output.note(f"{opened.spec.agent} starts from branch {opened.spec.base} of origin.")
         if not detach:
             return await show_session(opened, output, verbose, page)
         if opened.warning:
@@ -70,9 +73,7 @@ async def start(
 
 def choose(question: UsageError, output: Printer) -> str:
     """Ask the user what to do about what is done; without a terminal, raise the error."""
-    if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
-        raise question
-    output.warn(error_text(question))
+    _tell_or_raise(question, output)
     choices = click.Choice(["keep", "restart", "stop"])
     answer: str = click.prompt(
         "Keep what is done, restart from the first task, or stop?", type=choices, err=True
@@ -80,6 +81,21 @@ def choose(question: UsageError, output: Printer) -> str:
     if answer == "stop":
         raise question
     return answer
+
+
+def start_all_the_same(unseen: NotPushed, output: Printer) -> str:
+    """Ask whether to start without what is not pushed; without a terminal or a yes, raise the error."""
+    _tell_or_raise(unseen, output)
+    if not click.confirm("Start all the same?", err=True):
+        raise unseen
+    return unseen.start
+
+
+def _tell_or_raise(error: UsageError, output: Printer) -> None:
+    """Say what a person must decide; without a person at a terminal, raise the error."""
+    if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
+        raise error
+    output.warn(error_text(error))
 
 
 async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE) -> int:

@@ -92,6 +92,11 @@ class SpecKit(Source):
         return (self.path, self.folder / "spec.md")
 
     @property
+    def documents(self) -> Sequence[Path]:
+        """The folder of the feature: prompts name its plan, its data model and so on."""
+        return (self.folder,)
+
+    @property
     def branch_prefix(self) -> str:
         """Each task has a branch of its own, named after the feature."""
         return f"segue/{self.folder.name}"

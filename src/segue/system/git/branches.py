@@ -14,6 +14,8 @@ from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.objects import GITLINK
 from segue.system.git.repository import Repository
 
+REMOTE = "origin"
+"""The remote that cloud agents work on."""
 _CHAIN = "refs/segue/chain"
 """The head of the chain of remote branches, kept in the user's repository outside its branches."""
 
@@ -76,6 +78,8 @@ class RemoteBranches:
     remote: str
     scratch: Path
     """A folder of Segue's own for temporary work trees."""
+    start: str = ""
+    """The branch that the first task starts from; empty: the default branch."""
 
     @property
     def root(self) -> Path:
@@ -83,16 +87,25 @@ class RemoteBranches:
         return self.repo.root
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002
-        """Return the head of the chain on the remote; at first, its default branch."""
-        branch = head_branch or await self._default_branch()
-        head = await self._fetch(branch)
+        """Return the head of the chain on the remote; at first, and once it contains the chain, the start."""
+        start = self.start or await self.default_branch()
+        if head_branch is None or head_branch == start:
+            return Snapshot(await self._find(start), start, "")
+        head = await self._find(head_branch)
+        merged = await self.fetch(start) if self.start else None
+        if merged is not None and await self.repo.objects().is_ancestor(head, merged):
+            return Snapshot(merged, start, "")
+        return Snapshot(head, head_branch, "")
+
+    async def _find(self, branch: str) -> str:
+        head = await self.fetch(branch)
         if head is None:
             raise WorkspaceError(
                 f"Branch {branch} does not exist on {self.remote}.",
                 kept="Nothing was launched.",
                 hint="Push it again, or set head_branch in state.json to the branch to continue from",
             )
-        return Snapshot(head, branch, "")
+        return head
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:
         """Return what a launch pushed: nothing, or one new branch; raises if there are several."""
@@ -106,7 +119,7 @@ class RemoteBranches:
                 kept="All of them are on the remote.",
                 hint="Set head_branch in state.json to the one to continue from, then: segue resume",
             )
-        head = await self._fetch(fresh[0])
+        head = await self.fetch(fresh[0])
         if head is None:
             raise WorkspaceError(
                 f"The agent named branch {fresh[0]}, but it does not exist on {self.remote}.",
@@ -171,7 +184,8 @@ class RemoteBranches:
             finally:
                 await self.repo.git("worktree", "remove", "--force", str(folder))
 
-    async def _default_branch(self) -> str:
+    async def default_branch(self) -> str:
+        """Return the branch that the remote's HEAD points to."""
         said = await self.repo.git("ls-remote", "--symref", self.remote, "HEAD")
         found = re.search(r"^ref: refs/heads/(\S+)\tHEAD", said, re.MULTILINE)
         if not found:
@@ -181,7 +195,7 @@ class RemoteBranches:
             )
         return found[1]
 
-    async def _fetch(self, branch: str) -> str | None:
+    async def fetch(self, branch: str) -> str | None:
         """Fetch a remote branch and return its commit; None if there is no such branch."""
         ref = f"refs/heads/{branch}"
         try:

@@ -62,7 +62,7 @@ class Repository:
     async def snapshot(self) -> Snapshot:
         """Return a snapshot of the work tree."""
         arguments = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]
-        done = await self._run(*arguments, *self._without_own())
+        done = await self._run(*arguments, *self.without_own())
         if len(done.out) < _SMALL:
             return _parse_status(self.root, done.out)
         return await asyncio.to_thread(_parse_status, self.root, done.out)
@@ -97,7 +97,7 @@ class Repository:
         with contextlib.suppress(FileNotFoundError):
             shutil.copyfile(index, staged)
         extra = {"GIT_INDEX_FILE": str(staged)}
-        await self._run("add", "--all", *self._without_own(), extra=extra)
+        await self._run("add", "--all", *self.without_own(), extra=extra)
         tree = (await self._run("write-tree", extra=extra)).out.decode().strip()
         staged.unlink(missing_ok=True)
         return tree
@@ -109,7 +109,7 @@ class Repository:
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
         self._left = None
-        added = await self._run("add", "--all", "--verbose", *self._without_own())
+        added = await self._run("add", "--all", "--verbose", *self.without_own())
         # What was just added can be committed, as a rule: one git process less for every task.
         if not added.out and await self._nothing_staged():
             return None
@@ -127,7 +127,8 @@ class Repository:
         real = self.root.resolve()
         self.own = tuple(str(path.relative_to(real)) for path in files if path.is_relative_to(real))
 
-    def _without_own(self) -> list[str]:
+    def without_own(self) -> list[str]:
+        """Return the pathspec for everything but Segue's own state files."""
         return ["--", ":/", *(f":(top,exclude,literal){path}" for path in self.own)] if self.own else []
 
     async def set_aside(self, message: str) -> str:

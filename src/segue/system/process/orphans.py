@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.system.identity import is_dead, pid_of
+from segue.system.process.container import Container
 from segue.system.process.folder import JobFolder, RunFolder
 from segue.system.process.group import kill, portable, terminate
 from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, find_survivors
@@ -84,13 +85,16 @@ async def _end_survivors(job: JobFolder, claim: dict[str, Any]) -> None:
     markers = {JOB_MARKER: str(job.path)}
     if claim.get("marker"):
         markers[SUPERVISOR_MARKER] = claim["marker"]
-    child = job.child()
+    child, container = job.child(), Container.of(claim)
     deadline = time.monotonic() + _GIVE_UP
     clean = 0
     while clean < _CLEAN_LOOKS and time.monotonic() < deadline:
         # The group is reliable only while its leader lives: pids are reused.
-        found = find_survivors(markers, pid_of(child) if child and not is_dead(child) else None)
+        leader = pid_of(child) if child and not is_dead(child) else None
+        container.kill()
+        found = find_survivors(markers, leader, container.members())
         for pid in found:
             kill(pid)
         clean = 0 if found else clean + 1
         await asyncio.sleep(_LOOK_AGAIN if found else 0)
+    container.remove()

@@ -31,7 +31,7 @@ def start_time(pid: int) -> str | None:
     """Return when a process started, in a form that only compares; None if there is no such process."""
     if sys.platform != "linux":
         return portable_start_time(pid)
-    stat = _read(f"/proc/{pid}/stat")
+    stat = read_raw(f"/proc/{pid}/stat")
     fields = stat[stat.rfind(b")") + 2 :].split() or [b"Z"]
     return None if fields[0] in (b"Z", b"X") else fields[19].decode()
 
@@ -107,10 +107,11 @@ def _has_parent_in(table: Mapping[int, psutil.Process], pid: int, parents: set[i
 
 def own_children() -> set[int]:
     """Return the children of this process's main thread, on Linux."""
-    return {int(pid) for pid in _read(f"/proc/self/task/{os.getpid()}/children").split()}
+    return {int(pid) for pid in read_raw(f"/proc/self/task/{os.getpid()}/children").split()}
 
 
-def _read(path: str) -> bytes:
+def read_raw(path: str) -> bytes:
+    """Return what is in a file of the system; nothing if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read()

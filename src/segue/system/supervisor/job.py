@@ -8,6 +8,7 @@ import os
 import subprocess
 import time
 
+from segue.system.process.container import Container
 from segue.system.process.group import Tree, interrupt, own_group, startable, terminate_group
 from segue.system.process.notes import BINARY
 from segue.system.process.table import JOB_MARKER
@@ -36,6 +37,7 @@ class SupervisedJob:
         self.process: subprocess.Popen[bytes] | None = None
         self.pid: int | None = None
         self.tree: Tree | None = None
+        self.container = Container.create()
         self.pipes: dict[str, IO[bytes]] = {}
         self.spools: dict[str, int] = {}
         self.sizes = {"out": 0, "err": 0}
@@ -55,7 +57,7 @@ class SupervisedJob:
         for name in self.sizes:
             self.spools[name] = os.open(f"{self.folder}/{name}", flags, 0o600)
         env = {**request["env"], "SEGUE_JOB": self.token, JOB_MARKER: self.folder}
-        with open(f"{self.folder}/prompt", "rb") as prompt:
+        with open(f"{self.folder}/prompt", "rb") as prompt, self.container.entered():
             self.process = subprocess.Popen(
                 startable(request["argv"], env),
                 cwd=request["cwd"],

@@ -121,12 +121,14 @@ class Supervisor:
         token = request["token"]
         job = SupervisedJob(request, f"{self.folder}/jobs/{token}")
         facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
+        facts |= job.container.facts()
         try:
             # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
             write_new(f"{job.folder}/claim.json", facts)
             job.spawn(request)
             write_whole(f"{job.folder}/job.json", {**facts, "child": self._identify(job.pid)})
         except FileExistsError:
+            job.container.remove()
             self.client.tell(type="taken", token=token)
             return
         except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -161,6 +163,7 @@ class Supervisor:
 
     def _kill(self, job: SupervisedJob, now: float) -> None:
         """Kill what is left of a job, repeatedly until nothing is left."""
+        job.container.kill()
         self.io.reap()
         left = self._survivors(job)
         for pid in left:
@@ -178,12 +181,14 @@ class Supervisor:
         heirs = own_children() - others if self.subreaper else set()
         if self.subreaper and job.exit is not None and not heirs:
             return set()  # every orphan of this job would be our child
-        # An orphan without a marker certainly belongs to this job only if there is no other one.
-        return find_survivors({JOB_MARKER: job.folder}, job.pid, () if others else heirs) - others
+        # An orphan that nothing marks certainly belongs to this job only if there is no other one.
+        inside = job.container.members() | (set() if others else heirs)
+        return find_survivors({JOB_MARKER: job.folder}, job.pid, inside) - others
 
     def _finish(self, job: SupervisedJob) -> None:
         self.io.leave(job)
         job.close()
+        job.container.remove()
         self.jobs.pop(job.token, None)
         result = job.result()
         with contextlib.suppress(OSError):  # Segue is told all the same
