@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents bench proof mutants docs screenshots lock \
+.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents torture bench proof mutants docs screenshots lock \
 	binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -59,13 +59,14 @@ browser:
 		{ $(APT) install chromium || { $(APT) update && $(APT) install chromium; }; } >/dev/null 2>&1; } || \
 		echo "*** NO CHROMIUM: THE TESTS OF THE PAGE IN A BROWSER ARE SKIPPED ***" >&2
 
-# Sealed checks need bubblewrap, and some of their tests Go. Without them these tests are skipped.
+# Sealed checks need bubblewrap, and some of their tests Go; runs are killed at single system calls by a library that
+# needs a C compiler. Without them these tests are skipped.
 tools:
-	@for tool in bwrap:bubblewrap go:golang-go; do \
+	@for tool in bwrap:bubblewrap go:golang-go cc:build-essential; do \
 		command -v $${tool%%:*} >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		echo "Installing $${tool##*:} (once) ..." && package="--no-install-recommends $${tool##*:}" && \
 		{ $(APT) install $$package || { $(APT) update && $(APT) install $$package; }; } >/dev/null 2>&1; } || \
-		echo "*** NO $${tool##*:}: THE TESTS OF SEALED CHECKS THAT NEED IT ARE SKIPPED ***" >&2; \
+		echo "*** NO $${tool##*:}: THE TESTS THAT NEED IT ARE SKIPPED ***" >&2; \
 	done
 
 # Check types while the tests run; what the type checker prints follows the tests.
@@ -84,6 +85,11 @@ e2e: setup real-agents
 
 real-agents: setup
 	$(BIN)/python tests/e2e/install.py
+
+# Kill runs at their durable system calls and let 500 other things happen to them, in every flow and on both stores:
+# a quarter of an hour. TORTURE="--points 0" tries every call.
+torture: setup tools
+	$(BIN)/python -m tests.crash $(TORTURE)
 
 bench: setup
 	$(BIN)/python -m bench

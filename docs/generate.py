@@ -28,16 +28,18 @@ from segue.flow.phase import PRESETS, Phase
 from segue.flow.phases import PHASES
 from segue.judges.options import JudgeSettings
 from segue.judges.rls.options import RlsOptions
+from segue.prompts.task import execute_prompt, list_earlier
 from segue.relay.options import ActionSettings
 from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.searchers.options import SearchSettings
+from segue.sources.speckit.source import SpecKit
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases)"
+    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases|prompt)"
     r"(?:: (?P<words>[a-z. -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -169,6 +171,17 @@ def _phase_table(_words: str) -> str:
     return _table(("phase", "role of its agent", "edits files", "where"), rows)
 
 
+def _prompt_of_example(_words: str) -> str:
+    """Return the prompt for a task in the middle of the example, after some others."""
+    root = ROOT / "examples" / "speckit"
+    source = SpecKit(root / "specs" / "001-lending", root)
+    task = next(task for task in source.look().tasks if task.key == "T013")
+    changed = {"T011": ["src/library/rules/due.py"], "T012": ["src/library/rules/limits.py"]}
+    earlier = list_earlier(changed, task.key)
+    prompt = execute_prompt(task, source.context(task), nonce="example", earlier=earlier)
+    return f"```text\n{prompt.text}```\n"
+
+
 def _place(phase: Phase) -> str:
     if phase.run is not None:
         return "in flows"
@@ -190,6 +203,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "outputs": _output_table,
     "flows": _flow_table,
     "phases": _phase_table,
+    "prompt": _prompt_of_example,
 }
 
 

@@ -27,6 +27,7 @@ settings.load_profile("quick")
 SLOW = {
     "tests/e2e/": "starts the programs of the vendors, which take seconds",
     "tests/torture/": "kills processes many times",
+    "tests/crash/": "kills runs many times",
     "tests/cli/test_survival.py": "kills runs many times",
     "tests/cli/test_build_kills.py": "kills a build many times",
     "tests/cli/test_worktree.py::test_random_kills": "kills runs many times",

@@ -156,10 +156,10 @@ WORDS: dict[str, tuple[str, list[str]]] = {
     "kinds of runs": ("data.md", list(RunKind)),
     "outputs": ("data.md", [kind.__name__ for kind in OUTPUTS]),
     "flows of your own": ("running.md", [name for name, phase in PHASES.items() if phase.run]),
-    "sockets": ("looking.md", list(Plugin.__dataclass_fields__)),
+    "sockets": ("looking.md", list(Plugin.__struct_fields__)),
     "statuses": ("tasks.md", list(TaskStatus)),
     "agents": ("agents.md", list(BUILT_IN["agents"])),
-    "abilities": ("agents.md", list(Capabilities.__dataclass_fields__)),
+    "abilities": ("agents.md", list(Capabilities.__struct_fields__)),
     "command": ("agents.md", list(agent_kind("command").Options.__struct_fields__)),
     "reviewers": ("reviewing.md", [*PRESETS, *get_args(Format), *Severity, *DismissReason]),
 }

@@ -50,12 +50,20 @@ def run_segue(
 
 
 def start_segue(
-    args: Sequence[str], cwd: Path, env: Mapping[str, str], out: IO[str], err: IO[str] | None = None
+    args: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    out: IO[str],
+    err: IO[str] | None = None,
+    preload: str = "",
 ) -> subprocess.Popen[str]:
-    """Start `segue` with nothing to read; its output goes to a file, or to one each."""
+    """Start `segue` with nothing to read; its output goes to a file, or to one each.
+
+    `preload` is a library that is loaded into it, and into no program that it starts.
+    """
     argv = [sys.executable, "-m", "segue", *args]
-    if hasattr(os, "fork") and _special(env) == _special(os.environ):
-        return _Forked(argv, cwd, env, (out.fileno(), (err or out).fileno()))
+    if preload or (hasattr(os, "fork") and _special(env) == _special(os.environ)):
+        return _Forked(argv, cwd, env, (out.fileno(), (err or out).fileno()), preload)
     return subprocess.Popen(
         argv, cwd=cwd, env=env, stdout=out, stderr=err or out, stdin=subprocess.DEVNULL, text=True
     )
@@ -68,13 +76,15 @@ def _special(env: Mapping[str, str]) -> dict[str, str]:
 class _Forked(subprocess.Popen[str]):
     """A process that was forked by another one, which says when it has ended and how."""
 
-    def __init__(self, argv: list[str], cwd: Path, env: Mapping[str, str], files: tuple[int, int]) -> None:
+    def __init__(
+        self, argv: list[str], cwd: Path, env: Mapping[str, str], files: tuple[int, int], preload: str
+    ) -> None:
         self.args = argv
         self.returncode = None
         self.stdin = self.stdout = self.stderr = None
         self._status, theirs = os.pipe()
         try:
-            _send(json.dumps([argv[3:], str(cwd), dict(env)]).encode(), [*files, theirs])
+            _send(json.dumps([argv[3:], str(cwd), dict(env)]).encode(), [*files, theirs], preload)
         finally:
             os.close(theirs)
         self.pid = _number(os.read(self._status, _LENGTH))
@@ -108,16 +118,16 @@ def _number(said: bytes) -> int:
 _lock = threading.Lock()
 
 
-def _send(request: bytes, fds: list[int]) -> None:
+def _send(request: bytes, fds: list[int], preload: str) -> None:
     """Ask for a process, whose output and status go to these files."""
     with _lock:
-        forker, _ = _forker()
+        forker, _ = _forker(preload)
         socket.send_fds(forker, [len(request).to_bytes(_LENGTH, "big")], fds)
         forker.sendall(request)
 
 
 @cache
-def _forker() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def _forker(preload: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
     """Start the process that forks; it ends when this end of the socket is closed."""
     ours, theirs = socket.socketpair()
     with theirs:
@@ -125,6 +135,7 @@ def _forker() -> tuple[socket.socket, subprocess.Popen[bytes]]:
             [sys.executable, "-m", "tests.warm", str(theirs.fileno())],
             cwd=Path(__file__).parents[1],
             pass_fds=[theirs.fileno()],
+            env={**os.environ, **({"LD_PRELOAD": preload} if preload else {})},
             stdin=subprocess.DEVNULL,
         )
     return ours, process

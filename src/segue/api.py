@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from segue.agents.local.launch import PlainOutput, ReadLine, make_command
 from segue.agents.local.launch import run_program as run_command
@@ -22,8 +23,7 @@ from segue.view.load import load_view
 from segue.view.run import RunView
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Struct, frozen=True):
     """How a run ended."""
 
     run: str | None

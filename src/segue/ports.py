@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
+
+from msgspec import Struct, field
 
 from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
@@ -25,8 +26,7 @@ from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something that keeps a part from working, and the command or setting that fixes it."""
 
     message: str
@@ -34,8 +34,7 @@ class Problem:
     exit_code: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(Struct, frozen=True):
     """What an agent can do. Caps on usage are refused for agents that do not report it."""
 
     edits: bool = True
@@ -46,10 +45,11 @@ class Capabilities:
     streams: bool = False
     reports_usage: bool = False
     reports_cost: bool = False
+    marks_prompt: bool = False
+    """Adds a last line to the first prompt of a task, by which its launch is found again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(Struct, frozen=True):
     """An agent as it is installed on this machine."""
 
     program: str | None = None
@@ -87,8 +87,7 @@ class Agent(Protocol):
         """Delete what was kept for an adoption: the outcome is recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRequest:
+class SourceRequest(Struct, frozen=True):
     """What `segue run` was given, for a source to recognise and open."""
 
     named: str | None
@@ -218,8 +217,7 @@ class Source(Protocol):
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceChange:
+class SourceChange(Struct, frozen=True):
     """Completed tasks that changed afterwards, in words."""
 
     message: str
@@ -246,8 +244,7 @@ class Outline(Protocol):
         """Replace all steps that are not completed, atomically; those that are stay as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """One thing that a search found."""
 
     title: str
@@ -336,11 +333,14 @@ class Judge(Protocol):
         """Return what keeps it from working here; empty if it is ready."""
 
     async def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """Return a verdict with one entry per criterion; raises JudgeFailed if there is no answer."""
+        """Return a verdict with one entry per criterion.
+
+        Raises Unavailable if it cannot be reached now, which is waited for, and JudgeFailed if there is no
+        usable answer.
+        """
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewSubject:
+class ReviewSubject(Struct, frozen=True):
     """What a reviewer reviews: the commits after `base` up to `head`."""
 
     repo: Path
@@ -377,8 +377,7 @@ class Reviewer(Protocol):
         """End the review of a task (or of the run); return a warning, or an empty text."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepFacts:
+class StepFacts(Struct, frozen=True):
     """What the journal stores of a step before it begins."""
 
     task: str | None = None

@@ -11,7 +11,7 @@ from segue.conformance.source import check_source
 from segue.conformance.store import check_store
 from segue.domain import events
 from segue.domain.criterion import Criterion, CriterionVerdict
-from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceError, UsageError
+from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceError, Unavailable, UsageError
 from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.failure import Failure, FailureKind
@@ -52,8 +52,8 @@ __all__ = [
     "Problem", "ProcessEnd", "Proof", "Recorded", "Result", "Review", "ReviewSubject", "Reviewer", "Run",
     "RunKind", "RunResult", "RunState", "RunView", "SearchFailed", "Searcher", "Secret", "SegueError",
     "Services", "Severity", "Source", "SourceError", "SourceHistory", "SourceRequest", "Store", "Task",
-    "TaskKind", "TaskList", "TaskStatus", "TaskView", "Usage", "UsageError", "Verdict", "check_agent",
-    "check_judge", "check_notifier", "check_reviewer", "check_searcher", "check_source", "check_store",
-    "events", "load_view", "open_store", "run", "run_async", "run_program",
+    "TaskKind", "TaskList", "TaskStatus", "TaskView", "Unavailable", "Usage", "UsageError", "Verdict",
+    "check_agent", "check_judge", "check_notifier", "check_reviewer", "check_searcher", "check_source",
+    "check_store", "events", "load_view", "open_store", "run", "run_async", "run_program",
 ]
 # fmt: on

@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpKind

@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 from contextlib import aclosing
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.cursor_cloud.api import RunRef, make_agent_id
 from segue.domain.events import AgentStarted, AgentTool, AgentUsage

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.command import CommandAgent, CommandOptions
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions

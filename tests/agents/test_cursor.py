@@ -8,13 +8,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines

@@ -8,10 +8,10 @@ import subprocess
 import sys
 import time
 import uuid
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedEntry, ScriptedOptions, load_script
 from segue.domain.errors import UsageError

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -57,8 +57,15 @@ def _templates() -> Path:
 @cache
 def _template(plan: str) -> Path:
     """Return a repository whose one commit is the plan; a copy of it is cheaper than another."""
+    return make_template({"plan.md": plan})
+
+
+def make_template(files: Mapping[str, str]) -> Path:
+    """Make a repository with one commit of these files."""
     folder = Path(tempfile.mkdtemp(dir=_templates()))
-    (folder / "plan.md").write_text(plan)
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "GIT_"))}
     env["HOME"] = str(_templates())
     for args in (
@@ -89,7 +96,7 @@ class Place:
         return self.root / "state" / "segue" / "segue.db"
 
     @classmethod
-    def make(cls, root: Path, plan: str = PLAN) -> Place:
+    def make(cls, root: Path, plan: str = PLAN, template: Path | None = None) -> Place:
         place = cls(root)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SEGUE_", "XDG_", "GIT_"))}
         place.env = {
@@ -99,7 +106,7 @@ class Place:
             "XDG_CONFIG_HOME": str(root / "config"),
         }
         (root / "home").mkdir(parents=True)
-        shutil.copytree(_template(plan), place.repo)
+        shutil.copytree(template or _template(plan), place.repo)
         return place
 
     def git(self, *args: str) -> str:

@@ -46,7 +46,7 @@ def searching(place: Place, *entries: dict[str, Any]) -> Iterator[None]:
 @contextmanager
 def judging(place: Place, *entries: dict[str, Any]) -> Iterator[None]:
     url, stop = start_server(llm_app(check_script(list(entries), LlmScript)))
-    place.more_config(f'judged_by = "llm"\njudge = {{ base_url = "{url}/v1", max_wait = 5 }}\n')
+    place.more_config(f'judged_by = "llm"\njudge = {{ base_url = "{url}/v1" }}\n')
     place.env["OPENAI_API_KEY"] = "sk-test-of-the-judge"
     try:
         yield

@@ -49,10 +49,10 @@ class Cloud:
         """What the agents do from now on."""
         httpx2.post(f"{self.url}/_sim/script", json={"on": list(entries)}).raise_for_status()
 
-    def launches(self) -> list[dict[str, Any]]:
+    def launches(self, version: str = "v1") -> list[dict[str, Any]]:
         log = httpx2.get(f"{self.url}/_sim/log").json()
         requests = log["requests"] if isinstance(log, dict) else log
-        return [r for r in requests if r["method"] == "POST" and r["path"] == "/v1/agents"]
+        return [r for r in requests if r["method"] == "POST" and r["path"] == f"/{version}/agents"]
 
 
 @pytest.fixture

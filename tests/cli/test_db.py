@@ -126,11 +126,14 @@ def test_a_run_that_ran_out_of_patience_is_resumed_without_a_second_launch_of_wh
     until(lambda: launches(waiting), "the first launch")
     cluster.stop()
     (waiting.root / "go").touch()
-    assert process.wait(60) == 1
+    assert process.wait(60) == 7
     told = "".join(path.read_text() for path in waiting.root.glob("out-*"))
     [spool] = spools(waiting)
     assert f"Kept: Everything since then is buffered in {spool}" in told
-    assert "cannot be reached" in waiting.segue("resume", "--database-url", cluster.url, code=1).stderr
+    assert (
+        "cannot be reached"
+        in waiting.segue(*("resume", "--database-url", cluster.url), code=7, SEGUE_STORE__PATIENCE="1").stderr
+    )
     cluster.start()
     done = len(set(launches(waiting)))
     waiting.segue("resume", "--database-url", cluster.url)
@@ -145,7 +148,7 @@ def test_what_was_buffered_is_stored_by_a_push(waiting: Place, cluster: Cluster)
     until(lambda: launches(waiting), "the first launch")
     cluster.stop()
     (waiting.root / "go").touch()
-    assert process.wait(60) == 1
+    assert process.wait(60) == 7
     cluster.start()
     pushed = waiting.json("db", "push", "--database-url", cluster.url)
     assert len(pushed["replayed"]) == 1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from segue.domain.json_text import objects, the_object
 from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revised, step_of
@@ -118,7 +118,7 @@ def test_steps_of_any_shape_are_read_or_malformed(steps: list[dict[str, Any]]) -
         assert task.key in ("4", "5") or int(task.key) > 7
         assert task.title
         assert task.title.isprintable()
-        assert step_of(json.loads(json.dumps(asdict(task)))) == task
+        assert step_of(json.loads(json.dumps(to_builtins(task)))) == task
 
 
 def test_a_plan_may_name_kinds_and_unknown_ones_are_malformed() -> None:

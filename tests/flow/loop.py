@@ -123,7 +123,7 @@ class ListSource(Source):
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Remember it."""
-        from dataclasses import replace
+        from msgspec.structs import replace
 
         self.completions.append((task.key, completion))
         self.found[task.key] = replace(self.found[task.key], status=completion.status)
@@ -137,7 +137,7 @@ class ListSource(Source):
 
     def reopen(self, key: str) -> None:
         """Make a task pending again."""
-        from dataclasses import replace
+        from msgspec.structs import replace
 
         self.found[key] = replace(self.found[key], status=TaskStatus.PENDING)
         self.changes += 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from segue.domain.budget import Budget
-from segue.domain.errors import NeedsHuman
+from segue.domain.errors import CredentialsError, NeedsHuman
 from segue.domain.events import AgentReplaced, CheckRun, RunParked, TaskEnded
 from segue.domain.evidence import Evidence
 from segue.domain.failure import FailureKind
@@ -125,7 +125,7 @@ def test_interruptions_do_not_count_as_attempts(tmp_path: Path) -> None:
 def test_a_wrong_key_is_not_tried_twice(tmp_path: Path) -> None:
     agent = FunctionAgent("one", fail(FailureKind.AUTH))
     loop = Loop(tmp_path, ListSource("1"), [agent], attempts=5)
-    with pytest.raises(NeedsHuman):
+    with pytest.raises(CredentialsError):
         loop.session()
     assert len(agent.jobs) == 1
 

@@ -82,7 +82,7 @@ class Endpoint:
 
     def judge(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> LlmJudge:
         monkeypatch.setenv("JUDGE_KEY", KEY)
-        settings = {"base_url": self.base_url, "api_key_env": "JUDGE_KEY", "max_wait": 20, **options}
+        settings = {"base_url": self.base_url, "api_key_env": "JUDGE_KEY", **options}
         return LlmJudge(
             read_options(JudgeSettings, settings), make_services(secrets=["a-secret-of-the-user"])
         )

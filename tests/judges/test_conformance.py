@@ -20,7 +20,7 @@ from tests.judges.endpoint import KEY, Endpoint, endpoint
 
 
 def ask(there: Endpoint, services: Services) -> Judge:
-    options = {"base_url": there.base_url, "api_key_env": "JUDGE_KEY", "max_wait": 0}
+    options = {"base_url": there.base_url, "api_key_env": "JUDGE_KEY"}
     return LlmJudge(read_options(JudgeSettings, options), services)
 
 

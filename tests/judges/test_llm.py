@@ -7,16 +7,18 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
-from segue.domain.errors import CredentialsError, JudgeFailed
+from segue.domain.errors import CredentialsError, JudgeFailed, ServiceAway
+from segue.domain.events import Event
 from segue.domain.evidence import Evidence
 from segue.domain.options import read_options
+from segue.domain.patience import outlast
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result, Verdict
@@ -31,8 +33,13 @@ from tests.services import make_services
 Patch = pytest.MonkeyPatch
 
 
-def judged(judge: LlmJudge, task: Task = TASK, evidence: Evidence = EVIDENCE) -> Verdict:
-    return asyncio.run(judge.judge(task, evidence))
+def judged(
+    judge: LlmJudge, task: Task = TASK, evidence: Evidence = EVIDENCE, patience: float = 20
+) -> Verdict:
+    async def say_nothing(_event: Event) -> None:
+        pass
+
+    return asyncio.run(outlast(lambda: judge.judge(task, evidence), patience, say_nothing))
 
 
 def met(verdict: Verdict) -> dict[str, bool]:
@@ -143,17 +150,17 @@ def test_a_broken_connection_and_a_slow_answer_are_waited_out(monkeypatch: Patch
         assert len(there.bodies()) == 3
 
 
-def test_an_outage_beyond_max_wait_says_nothing_about_the_task(monkeypatch: Patch) -> None:
+def test_an_outage_beyond_the_patience_says_nothing_about_the_task(monkeypatch: Patch) -> None:
     with endpoint(LlmEntry(status=503, reply="down")) as there:
-        with pytest.raises(JudgeFailed, match=r"within 1 s.*HTTP 503.*down") as caught:
-            judged(there.judge(monkeypatch, max_wait=1))
+        with pytest.raises(ServiceAway, match=r"waited for 1 s.*HTTP 503.*down") as caught:
+            judged(there.judge(monkeypatch), patience=1)
         assert len(there.bodies()) >= 2, "it is asked once more at the very end"
-    assert "nothing was concluded" in caught.value.kept
+    assert caught.value.exit_code == 7
 
 
 def test_a_wait_that_is_longer_than_allowed_is_not_begun(monkeypatch: Patch) -> None:
     with endpoint(LlmEntry(status=429, reply="slow down", headers={"retry-after": "3600"})) as there:
-        with pytest.raises(JudgeFailed, match="asks to wait 3600 s"):
+        with pytest.raises(ServiceAway, match="asks to wait 3600 s"):
             judged(there.judge(monkeypatch))
         assert len(there.bodies()) == 1
 
@@ -161,8 +168,14 @@ def test_a_wait_that_is_longer_than_allowed_is_not_begun(monkeypatch: Patch) -> 
 def test_nobody_there_is_a_failure_of_the_judge(monkeypatch: Patch) -> None:
     with endpoint() as there:
         gone = there
-    with pytest.raises(JudgeFailed, match="ConnectError"):
-        judged(gone.judge(monkeypatch, max_wait=0))
+    with pytest.raises(ServiceAway, match="Connection refused"):
+        judged(gone.judge(monkeypatch), patience=0)
+
+
+def test_an_endpoint_that_does_not_exist_is_not_waited_for(monkeypatch: Patch) -> None:
+    with endpoint() as there, pytest.raises(JudgeFailed, match="cannot be found") as caught:
+        judged(there.judge(monkeypatch, base_url="https://no-such-host.invalid/v1"))
+    assert "judge.base_url" in caught.value.hint
 
 
 def test_no_quota_left_is_not_waited_for(monkeypatch: Patch) -> None:
@@ -195,7 +208,9 @@ def test_secrets_never_reach_the_model(monkeypatch: Patch) -> None:
     leaky = Evidence(
         DIFF + f"+{secret}\n", (secret,), (CheckResult("env", 0, secret),), f"I saw {secret} \ud800"
     )
-    task = replace(TASK, text=secret, title=secret, criteria=(Criterion("FR-001", secret),))
+    task = replace(
+        TASK, text=f"Do {secret}", title=f"A {secret}", criteria=(Criterion("FR-001", f"Has {secret}"),)
+    )
     with endpoint(LlmEntry(reply=reply({"FR-001": QUOTES["FR-001"]}))) as there:
         assert judged(there.judge(monkeypatch), task, leaky).result is Result.PASS
         (body,) = there.bodies()
@@ -302,10 +317,11 @@ import litellm
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
 from tests.services import make_services
-from tests.judges.endpoint import EVIDENCE, GOOD, TASK
+from tests.judges.endpoint import GOOD
+from tests.judges.test_llm import judged
 litellm.ANSWER = GOOD
 judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), make_services())
-verdict = asyncio.run(judge.judge(TASK, EVIDENCE))
+verdict = judged(judge)
 print(json.dumps([verdict.result, judge.check(), [c["model"] for c in litellm.calls]]))
 """
 
@@ -329,6 +345,7 @@ import asyncio
 from pathlib import Path
 from segue.domain.errors import ToolMissing
 from segue.domain.evidence import Evidence
+from segue.domain.patience import outlast
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings

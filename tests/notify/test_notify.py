@@ -153,7 +153,7 @@ def test_problems_are_sentences_without_the_address() -> None:
     gone = send(
         settings(webhook={"url": hook.url, "timeout": 3, "attempts": 2}), Notification("parked", "t", "x")
     )
-    assert gone == ["webhook: the server could not be reached (ConnectError)."]
+    assert gone == ["webhook: the server could not be reached (Connection refused)."]
     options = settings(webhook={"url": hook.url, "secret_env": "NO_SUCH_VARIABLE_HERE"})
     (problem,) = send(options, Notification("parked", "t", "x"))
     assert "NO_SUCH_VARIABLE_HERE" in problem

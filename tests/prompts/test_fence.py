@@ -76,10 +76,10 @@ def test_nothing_untrusted_stands_outside_the_fences(
 ) -> None:
     mark = "☠"
     task = Task("1", mark + title, mark + text)
-    prompt = execute_prompt(task, mark + context, feedback=mark + feedback, plan=mark, base=mark)
+    prompt = execute_prompt(task, mark + context, feedback=mark + feedback, plan=mark, earlier=mark)
     code = code_of(prompt)
     rest = prompt.text
-    for label in ("task", "context", "plan", "feedback", "base"):
+    for label in ("task", "context", "plan", "feedback", "earlier"):
         assert mark in inside(prompt.text, label, code)
         rest = rest.replace(fence(label, inside(prompt.text, label, code), code), "")
     assert mark not in rest
@@ -97,11 +97,13 @@ def test_parts_that_were_not_given_leave_no_trace() -> None:
     assert "feedback" not in bare
     assert "<<<context" not in bare
     assert "1: Say hello" in bare
-    full = execute_prompt(Task("1", "T", "x"), "c", "p", "missing: a test", "main", nonce="a").text
-    assert [label for label in ("task", "context", "plan", "feedback", "base") if f"<<<{label} " in full] == [
+    full = execute_prompt(Task("1", "T", "x"), "c", "p", "missing: a test", "a", earlier="b").text
+    assert [
+        label for label in ("task", "context", "plan", "feedback", "earlier") if f"<<<{label} " in full
+    ] == [
         "task",
         "context",
         "plan",
         "feedback",
-        "base",
+        "earlier",
     ]

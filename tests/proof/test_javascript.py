@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from segue.domain.proof import CheckState, Seal
 from tests.proof.packages import node_modules

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.state import (
@@ -97,7 +98,7 @@ def test_what_was_saved_is_loaded_unedited(
     with tempfile.TemporaryDirectory() as folder:
         save(Path(folder) / "s.json", state)
         again = loaded(Path(folder) / "s.json")
-    assert repr(again) == repr(state)
+    assert repr(replace(again, origin=None)) == repr(state)
     assert again.completed == others | {str(index) for index in indices}
     assert not again.edited
 

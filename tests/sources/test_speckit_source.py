@@ -18,7 +18,7 @@ from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.restore import CorruptState
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import CONTEXT_BYTES
+from segue.sources.speckit.context import MOST_BYTES
 from segue.sources.speckit.source import SpecKit
 from tests.sources.speckit_files import SPEC, TASKS, feature, speckit
 
@@ -464,7 +464,9 @@ def test_a_feature_without_spec_is_carried_by_its_tasks(tmp_path: Path) -> None:
     source = speckit(tmp_path)
     assert criteria(source, "T004") == ["task"]
     assert "There is no spec.md" in notices(source)
-    assert source.context(task(source, "T004")).startswith("# Task T004\n\nT004 [US1] Lend a book")
+    assert source.context(task(source, "T004")).startswith(
+        "# Where the task belongs\n\nFeature folder: specs"
+    )
 
 
 def test_the_stamp_tells_changes_of_others(tmp_path: Path) -> None:
@@ -514,39 +516,13 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 # Context
 
 
-def test_the_context_of_a_task(tmp_path: Path) -> None:
-    feature(tmp_path)
-    memory = tmp_path / ".specify" / "memory"
-    memory.mkdir(parents=True)
-    (memory / "constitution.md").write_text("# Our rules\n\nTest first.\n")
-    source = speckit(tmp_path)
-    text = source.context(task(source, "T004"))
-    order = [
-        "# Task T004\n\nT004 [US1] Lend a book",
-        "# User story US1\n\n### User Story 1 - Borrow a book",
-        "1. **Given** a book on the shelf",
-        "# Requirements quoted by the task\n\nFR-002: System MUST lend",
-        "SC-001: Lending takes",
-        "# Plan: summary",
-        "# Plan: technical context",
-        "# Plan: structure",
-        "# Edge cases",
-        "# Constitution\n\n# Our rules",
-    ]
-    places = [text.index(part) for part in order]
-    assert places == sorted(places)
-    assert "User Story 2" not in text
-    assert "FR-003" not in text
-    assert "Left out" not in text
-
-
 def test_a_template_nobody_filled_in_is_no_constitution(tmp_path: Path) -> None:
     feature(tmp_path)
     memory = tmp_path / ".specify" / "memory"
     memory.mkdir(parents=True)
     (memory / "constitution.md").write_text("# [PROJECT_NAME] Constitution\n")
     source = speckit(tmp_path)
-    assert "Constitution" not in source.context(task(source, "T004"))
+    assert "# Constitution" not in source.context(task(source, "T004"))
 
 
 def test_a_task_without_story_gets_all_requirements(tmp_path: Path) -> None:
@@ -558,12 +534,12 @@ def test_a_task_without_story_gets_all_requirements(tmp_path: Path) -> None:
 
 
 def test_the_context_leaves_out_whole_sections(tmp_path: Path) -> None:
-    long = "é" * (CONTEXT_BYTES // 2)
-    plan = f"## Summary\nShort.\n## Technical Context\n{long}\n## Project Structure\nsrc/\n"
+    long = "é" * (MOST_BYTES // 2)
+    plan = f"## Summary\nShort.\n## Technical Context\n{long}\n"
     feature(tmp_path, plan=plan)
     source = speckit(tmp_path)
     text = source.context(task(source, "T004"))
-    assert len(text.encode()) <= CONTEXT_BYTES
+    assert len(text.encode()) <= MOST_BYTES
     assert "éé" not in text
-    assert "# Plan: structure" in text
-    assert text.endswith("# Left out for want of room\n\nPlan: technical context")
+    assert "# Plan: summary\n\nShort." in text
+    assert "\n- Plan: technical context: see specs/001-lending/plan.md\n" in text

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from segue.domain.events import AgentOutput, PromptSent
 from segue.domain.run import RunState

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from segue.domain.events import AgentOutput, AgentText, AgentTool, NoticeGiven, PromptSent, Recorded
 from segue.domain.results import StepResult

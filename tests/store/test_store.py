@@ -25,6 +25,28 @@ from segue.store.database import open_database
 from segue.store.migrate import VERSION, migrate, scripts
 from tests.store.driving import SPEC, Given, driven, giving
 
+KILLED_WRITER = """
+import os, signal, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA cache_size = 1")
+database.execute("CREATE TABLE kept (text)")
+database.execute("BEGIN")
+for _ in range(200):
+    database.execute("INSERT INTO kept VALUES (?)", ["lost" * 1000])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_reading_heals_a_database_whose_maker_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "segue.db"
+    subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
+    assert path.with_name("segue.db-journal").stat().st_size > 0, "there is something to roll back"
+    with connect(path, read_only=True) as store:
+        assert store.runs() == []
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM kept").fetchone() == (0,)
+    with connect(path) as store:
+        store.create("key", SPEC)
+
 
 def test_reading_what_does_not_exist_finds_nothing_and_makes_nothing(tmp_path: Path, postgres: str) -> None:
     for address in (str(tmp_path / "no" / "segue.db"), postgres):

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from segue.domain.job import Limits
 from segue.system.identity import start_time

@@ -6,13 +6,15 @@ import errno
 import multiprocessing
 import os
 import resource
+import signal
 import stat
 from pathlib import Path
 
 import pytest
 
 from segue.domain.errors import SegueError
-from segue.system.files import exclusive, private_folder, write_atomic, write_error
+from segue.system.files import clear_temporary, exclusive, private_folder, write_atomic, write_error
+from segue.system.process.table import start_time
 
 
 def names(folder: Path) -> list[str]:
@@ -71,6 +73,26 @@ def test_a_file_made_read_only_is_respected(tmp_path: Path) -> None:
     with pytest.raises(SegueError, match="Permission denied"):
         write_atomic(file, b"new")
     assert file.read_bytes() == b"old"
+
+
+def begin_to_write(folder: Path) -> None:
+    os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    write_atomic(folder / "state.json", b"new")
+
+
+def test_what_a_killed_process_began_to_write_is_cleared(tmp_path: Path) -> None:
+    """In a repository it would be committed as an agent's work."""
+    mine = multiprocessing.get_context("fork").Process(target=begin_to_write, args=(tmp_path,))
+    mine.start()
+    mine.join()
+    mine.close()
+    assert len(names(tmp_path)) == 1
+    start = start_time(os.getpid())
+    living, foreign = tmp_path / f".segue-{os.getpid()}-{start}-x.tmp", tmp_path / ".segue-notes-of-mine.tmp"
+    living.touch()
+    foreign.touch()
+    clear_temporary(tmp_path)
+    assert names(tmp_path) == sorted([living.name, foreign.name])
 
 
 @pytest.mark.parametrize("place", ["gone/state.json", "file/state.json", "."])

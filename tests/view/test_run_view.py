@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import (

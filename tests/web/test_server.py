@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from segue.domain.events import AgentEnded, AgentText, AgentTool, NoticeGiven, PromptSent
 from segue.domain.outcome import Usage

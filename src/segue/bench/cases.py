@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from segue.domain.options import Commands, Options, Text, read_options
 from segue.domain.proof import Level
@@ -71,8 +72,7 @@ class Pair(Options, frozen=True, kw_only=True):
     cheat: Twin
 
 
-@dataclass(frozen=True, slots=True)
-class ProofCase:
+class ProofCase(Struct, frozen=True):
     """One agent at work in the repository of its pair."""
 
     name: str

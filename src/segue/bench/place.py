@@ -6,9 +6,10 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from segue.bench.cases import ProofCase
 from segue.system.process.capture import Captured, capture, child_environment
@@ -38,8 +39,7 @@ class SetupFailed(Exception):
     """The repository of a case cannot be made here."""
 
 
-@dataclass(frozen=True, slots=True)
-class CasePlace:
+class CasePlace(Struct, frozen=True):
     """The folder of one case."""
 
     folder: Path

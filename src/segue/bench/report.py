@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.bench.cases import ProofCase
 from segue.domain.proof import Level
@@ -14,8 +16,7 @@ REFUSED_MAX = 0.02
 """The share of honest work that may be refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEnding:
+class TaskEnding(Struct, frozen=True):
     """How a task ended, as `segue status` shows it."""
 
     key: str
@@ -45,8 +46,7 @@ class TaskEnding:
         return self.is_done and (self.level is None or self.level.rank >= level.rank)
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a case ended."""
 
     case: ProofCase
@@ -96,8 +96,7 @@ class Ending:
         return (*open_, *weak, *again, *ended)
 
 
-@dataclass(frozen=True, slots=True)
-class ProofReport:
+class ProofReport(Struct, frozen=True):
     """The outcome of the bench."""
 
     endings: tuple[Ending, ...]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.config.bridge import AllowedRepo
 from segue.domain.repository import canonical
 
 
-@dataclass(frozen=True, slots=True)
-class RepoTarget:
+class RepoTarget(Struct, frozen=True):
     """An allowed repository: its address for cloud agents, its folder for agents on this machine."""
 
     repository: str | None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
 
 
-@dataclass(frozen=True, slots=True)
-class Clone:
+class Clone(Struct, frozen=True):
     """A clone of one of the user's folders, in which one subagent works on one branch."""
 
     source: Path

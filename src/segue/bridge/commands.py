@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """The name of an action: never a path, an option or a second line."""
@@ -16,8 +18,7 @@ ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 
 
-@dataclass(frozen=True, slots=True)
-class Subagent:
+class Subagent(Struct, frozen=True):
     """Launch an agent on another repository."""
 
     repo: str
@@ -30,34 +31,31 @@ class Subagent:
     """True if the follow-up waits for its end; None: as configured."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalAction:
+class LocalAction(Struct, frozen=True):
     """Run one of the relay's actions on the user's machine."""
 
     action: str
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Remind:
     """Send a message at a given time."""
 
     when: datetime
     message: str
-    said: str = field(default="", compare=False)
+    said: str = dataclasses.field(default="", compare=False)
     """The time as the agent wrote it: `in 30m`, read again later, is still the same reminder."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookResult:
+class WebhookResult(Struct, frozen=True):
     """Confirm a result of a subagent, or ask for its full text."""
 
     agent_id: str
     status: str
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(Struct, frozen=True):
     """A command added by a package, with its payload."""
 
     keyword: str

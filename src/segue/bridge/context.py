@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from segue.config.bridge import BridgeSettings
 from segue.domain.budget import Budget
@@ -19,8 +20,7 @@ from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationContext:
+class ConversationContext(Struct, frozen=True):
     """The parts of one conversation."""
 
     app: App

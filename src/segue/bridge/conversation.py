@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
+from msgspec import Struct, field
 
 from segue.bridge.commands import AgentCommand, Remind, Subagent, serialise
 from segue.bridge.context import ConversationContext, notify_people
@@ -44,8 +44,7 @@ _HISTORY_CHARS = 64 * 1024
 _ENDED = (StepState.DONE, StepState.FAILED)
 
 
-@dataclass(slots=True)
-class Conversation:
+class Conversation(Struct):
     """One conversation in progress."""
 
     context: ConversationContext

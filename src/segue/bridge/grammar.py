@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
+
+from msgspec import Struct
 
 from segue.bridge.commands import (
     ACTION,
@@ -41,8 +42,7 @@ _WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]{0,199}", re.ASCII)
 _BOOLEAN = {"true": True, "yes": True, "false": False, "no": False}
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedLine:
+class SkippedLine(Struct, frozen=True):
     """A line that looks like a command but is not executed."""
 
     line: int
@@ -50,8 +50,7 @@ class SkippedLine:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedReply:
+class ParsedReply(Struct, frozen=True):
     """The commands and skipped lines of a reply, in order."""
 
     commands: tuple[AgentCommand, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from segue.bridge.context import ConversationContext
 from segue.domain.events import AgentStarted, AgentText, Event

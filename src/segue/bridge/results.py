@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from segue.bridge.steps import CommandOutput, MessageOutput, ReminderInput, ReplyOutput, SayOutput
 from segue.domain.results import read_as
@@ -18,8 +19,7 @@ _QUIET = ("set", "heard")
 _SKIPS_TOLD = 20
 
 
-@dataclass(frozen=True, slots=True)
-class NewsItem:
+class NewsItem(Struct, frozen=True):
     """Something the agent has not been told yet."""
 
     id: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -46,8 +46,7 @@ class MessageBody(msgspec.Struct, frozen=True):
     repo: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BridgeRoutes:
+class BridgeRoutes(Struct, frozen=True):
     """The request handlers."""
 
     app: App

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.bridge.context import ConversationContext, conversation_budget
 from segue.bridge.conversation import Conversation
@@ -25,8 +26,7 @@ from segue.system.process.processes import Processes
 from segue.view.run import FOLDED, RunView
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationResult:
+class ConversationResult(Struct, frozen=True):
     """How a session of a conversation ended."""
 
     run: str

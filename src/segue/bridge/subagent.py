@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from segue.bridge.allowed import RepoTarget, find_target
 from segue.bridge.clone import Clone

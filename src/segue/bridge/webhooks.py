@@ -11,9 +11,10 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from segue.agents.cursor_cloud.agent import KEY, CursorCloudOptions
 from segue.agents.cursor_cloud.api import parse_status
@@ -41,8 +42,7 @@ _LISTENING = (RunState.RUNNING, RunState.PARKED, RunState.DONE)
 """Conversations that are woken at once; a stopped one gets the message when it is resumed."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookDelivery:
+class WebhookDelivery(Struct, frozen=True):
     """The parts of one webhook that matter."""
 
     id: str

@@ -16,6 +16,7 @@ EXIT_CODES: dict[int, str] = {
     4: "credentials are missing or were rejected",
     5: "a required program was not found",
     6: "another process is using the repository or the run",
+    7: "parked: a service that the run needs is away; the state is saved and `segue resume` continues",
     124: "the time limit of the whole run was reached",
     130: "interrupted (Ctrl-C, `segue stop`); the state is saved and the resume command is printed",
 }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from segue.cli.terminal.output import Printer
 
@@ -22,8 +22,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 PORT = click.IntRange(0, 65535)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSettings:
+class CommandSettings(Struct, frozen=True):
     """What the command line says about the settings."""
 
     repo: Path | None

@@ -10,6 +10,7 @@ from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.ports import Store
 from segue.runtime.app import App
 from segue.view.data import task_data
+from segue.view.load import is_lost
 from segue.view.load import state_of as state_of
 from segue.view.run import RunView
 
@@ -62,6 +63,7 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
     return {
         "id": run.id,
         "state": state_of(run),
+        "lost": is_lost(run),
         "flow": run.spec.flow,
         "agent": run.spec.agent,
         "model": run.spec.model,
@@ -72,5 +74,9 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
         "updated": run.updated,
         "wake": run.wake,
         "note": run.note,
+        "waiting": [
+            {"service": wait.service, "reason": wait.reason, "since": since, "until": wait.until}
+            for since, wait in view.waits.values()
+        ],
         "tasks": [task_data(view, task) for task in view.tasks.values()],
     }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
@@ -58,8 +59,7 @@ _NOT_STORED = {"database_url", "notify.webhook.url", "repo", "source"}
 """Not stored with the run: secrets, and what the run knows itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """One place settings come from."""
 
     origin: str
@@ -67,8 +67,7 @@ class Layer:
     base: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSettings:
+class LoadedSettings(Struct, frozen=True):
     """The settings, and for each value where it came from."""
 
     settings: Settings

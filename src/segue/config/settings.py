@@ -79,6 +79,9 @@ class LimitSettings(Options, frozen=True):
     `build`."""
     replans: NonNegative = 10
     """How often a plan made by an agent may be revised in one run."""
+    patience: NonNegativeFloat = 600
+    """Seconds to wait for a service that is away (a cloud agent's API, a judge, Postgres) before the run
+    is parked."""
     launches: Count | None = None
     """Launches per run."""
     tokens: Count | None = None
@@ -95,7 +98,8 @@ class LimitSettings(Options, frozen=True):
         from segue.domain.job import Limits
 
         return Limits(
-            self.phase_timeout, self.idle_timeout, self.kill_grace, self.output_bytes, self.kept_bytes
+            *(self.phase_timeout, self.idle_timeout, self.kill_grace, self.output_bytes, self.kept_bytes),
+            self.patience,
         )
 
     def budget(self) -> "Budget":
@@ -189,8 +193,8 @@ class GcSettings(Options, frozen=True):
 class StoreSettings(Options, frozen=True):
     """How runs deal with their database."""
 
-    patience: NonNegativeFloat = 300
-    """Seconds a run continues while Postgres is unreachable; events are buffered."""
+    patience: NonNegativeFloat | None = None
+    """Seconds a run continues while Postgres is away; events are buffered. `limits.patience` if unset."""
 
 
 class ModelAlias(Options, frozen=True):

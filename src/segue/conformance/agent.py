@@ -13,9 +13,11 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from segue.conformance.trial import check_promises, describe_repository, expect_ready, git
 from segue.domain.events import AgentEnded, AgentStarted, Event, event_data
@@ -55,8 +57,7 @@ def check_agent(
     check_promises("agent", begin, _PROMISES)
 
 
-@dataclass(frozen=True, slots=True)
-class _AgentTrial:
+class _AgentTrial(Struct, frozen=True):
     """The agents and the job that every check uses."""
 
     agent: Agent

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from segue.conformance.trial import check_promises, describe_repository, expect, expect_ready
 from segue.domain.criterion import Criterion
-from segue.domain.errors import JudgeFailed
+from segue.domain.errors import JudgeFailed, Unavailable
 from segue.domain.evidence import Evidence
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
@@ -58,8 +60,7 @@ def check_judge(make: MakeJudge, fails: MakeJudge | None = None) -> None:
     check_promises("judge", begin, (_declares, _concludes, _judges_whole_tasks, _leaves_no_trace, _fails))
 
 
-@dataclass(frozen=True, slots=True)
-class _JudgeTrial:
+class _JudgeTrial(Struct, frozen=True):
     judge: Judge
     failing: Judge | None
     repo: Path
@@ -98,13 +99,13 @@ async def _leaves_no_trace(trial: _JudgeTrial) -> None:
 
 
 async def _fails(trial: _JudgeTrial) -> None:
-    """Without an answer it raises JudgeFailed with a message, and concludes nothing."""
+    """Without an answer it raises JudgeFailed or Unavailable with a message, and concludes nothing."""
     if trial.failing is None:
         return
     try:
         verdict = await trial.failing.judge(TASK, _EVIDENCE[0])
-    except JudgeFailed as error:
-        expect(bool(error.message.strip()), "the message is empty")
+    except (JudgeFailed, Unavailable) as error:
+        expect(bool(str(error).strip()), "the message is empty")
     except Exception as error:
         raise AssertionError(f"it raised {type(error).__name__}: {error}") from error
     else:
@@ -127,4 +128,4 @@ def _check_verdict(verdict: Verdict) -> None:
     unmet = [entry.key for entry in verdict.criteria if not entry.met]
     expect(not unmet or verdict.result is not Result.PASS, f"it passes although these are not met: {unmet}")
     expect(bool(verdict.reason.strip()), "the reason is empty")
-    json.dumps(asdict(verdict))
+    json.dumps(to_builtins(verdict))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.conformance.trial import expect, report_broken
 from segue.domain.notification import KINDS, Notification, NotifyError
@@ -31,8 +32,7 @@ def check_notifier(
     report_broken("notifier", (_declares, _sends, _sends_little, _fails), lambda promise: promise(trial))
 
 
-@dataclass(frozen=True, slots=True)
-class _NotifierTrial:
+class _NotifierTrial(Struct, frozen=True):
     make: Callable[[], Notifier]
     received: Callable[[], str] | None
     fails: Callable[[], Notifier] | None

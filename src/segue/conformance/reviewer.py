@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from segue.conformance.trial import check_promises, describe_repository, expect, expect_ready, git
 from segue.domain.finding import DismissReason, Finding, Review, Severity
@@ -35,8 +36,7 @@ def check_reviewer(
     check_promises("reviewer", begin, _PROMISES)
 
 
-@dataclass(frozen=True, slots=True)
-class _ReviewTrial:
+class _ReviewTrial(Struct, frozen=True):
     """The reviewers, a throwaway repository, and the texts to put into it."""
 
     reviewer: Reviewer

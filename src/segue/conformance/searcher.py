@@ -7,7 +7,8 @@ def test_my_searcher() -> None:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.conformance.trial import check_promises, expect
 from segue.domain.errors import SearchFailed
@@ -31,8 +32,7 @@ def check_searcher(make: MakeSearcher, query: str, fails: MakeSearcher | None = 
     check_promises("searcher", begin, (_finds, _takes_any_query, _fails))
 
 
-@dataclass(frozen=True, slots=True)
-class _SearchTrial:
+class _SearchTrial(Struct, frozen=True):
     searcher: Searcher
     failing: Searcher | None
     query: str

@@ -8,8 +8,9 @@ def test_my_source(tmp_path: Path) -> None:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from segue.conformance.trial import expect
 from segue.domain.errors import SegueError

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 CONTESTED = "contested"
 """The key of the question whether a task asks for tests to be changed as they were."""
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
+class Criterion(Struct, frozen=True):
     """One thing that must be true; `key` is its name for people (`US1/AC2`, `FR-003`, `task`)."""
 
     key: str
@@ -18,8 +17,7 @@ class Criterion:
     """Whether it is about a whole story, and judged by everything that changed since the story began."""
 
 
-@dataclass(frozen=True, slots=True)
-class CriterionVerdict:
+class CriterionVerdict(Struct, frozen=True):
     """Whether a criterion is met, with a quote from the evidence."""
 
     key: str

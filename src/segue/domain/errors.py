@@ -6,12 +6,15 @@ SegueError                    1   unexpected
 ├── WorkspaceError            2   the repository is not fit to start in
 ├── NeedsHuman                3   a task stopped the run
 ├── CredentialsError          4   a key is missing or was rejected
+├── ServiceAway               7   a service was away for too long; the run is parked
 ├── ToolMissing               5   a program that is needed cannot be found
 ├── Locked                    6   another run holds the lock
 ├── JudgeFailed               3   the judge gave no usable answer
 ├── SearchFailed              1   a search service gave no answer
 ├── StoreError                1   the database cannot be used
-│   └── LeaseLost             6   somebody else drives this run now
+│   ├── LeaseLost             6   somebody else drives this run now
+│   ├── StoreDenied           4   the database rejects the user or the password
+│   └── StoreAway             7   the database was away for too long; the run is parked
 ├── TimeLimit               124   the run's own time limit
 └── Interrupted             130   Ctrl-C or `segue stop`; the state is saved
 """
@@ -65,6 +68,20 @@ class CredentialsError(SegueError):
     exit_code = 4
 
 
+class ServiceAway(SegueError):
+    """A service that a run needs was away for too long: the run is parked, and `resume` continues it."""
+
+    exit_code = 7
+
+
+class Unavailable(Exception):
+    """A service cannot answer now but may later: it is waited for, for as long as `limits.patience` says."""
+
+    def __init__(self, service: str, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{service}: {reason}")
+        self.service, self.reason, self.retry_after = service, reason, retry_after
+
+
 class ToolMissing(SegueError):
     """A program that is needed cannot be found."""
 
@@ -99,6 +116,18 @@ class LeaseLost(StoreError):
     """Another process took the run over; this one must stop at once."""
 
     exit_code = 6
+
+
+class StoreDenied(StoreError):
+    """The database rejects the user or the password."""
+
+    exit_code = 4
+
+
+class StoreAway(StoreError):
+    """The database was away for too long; `resume` continues the run."""
+
+    exit_code = 7
 
 
 class TimeLimit(SegueError):

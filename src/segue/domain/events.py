@@ -60,6 +60,25 @@ class RunParked(Event, frozen=True):
     """Seconds since the epoch."""
 
 
+class WaitBegan(Event, frozen=True):
+    """A service is away and is waited for."""
+
+    type: ClassVar[str] = "wait.began"
+    service: str
+    reason: str
+    until: float
+    """When the run is parked if it is still away, in seconds since the epoch."""
+
+
+class WaitEnded(Event, frozen=True):
+    """A service that was waited for is back."""
+
+    type: ClassVar[str] = "wait.ended"
+    service: str
+    seconds: float
+    """How long it was waited for."""
+
+
 class RunEnded(Event, frozen=True):
     """A process ends its work on a run."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class FailureKind(StrEnum):
@@ -33,8 +34,7 @@ class FailureKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why an attempt failed: for people a sentence, for programs a kind."""
 
     kind: FailureKind

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 
 class Severity(StrEnum):
@@ -30,8 +31,7 @@ class DismissReason(StrEnum):
     OUT_OF_SCOPE = "out_of_scope"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing a reviewer reports."""
 
     id: str
@@ -54,8 +54,7 @@ class Finding:
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """What one round of a reviewer said: findings, or why it failed."""
 
     findings: tuple[Finding, ...] = ()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from segue.domain.task import Completion, Task, TaskStatus
 
 
-@dataclass(frozen=True, slots=True)
-class SourceHistory:
+class SourceHistory(Struct, frozen=True):
     """The last word of the journal about each task of a source, from all runs of the source."""
 
     runs: tuple[str, ...] = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from segue.domain.prompt import Prompt
 
@@ -18,8 +19,7 @@ class Mode(StrEnum):
     ASK = "ask"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What one launch may use. Seconds and bytes."""
 
     wall: float = 1800.0
@@ -27,10 +27,11 @@ class Limits:
     grace: float = 3.0
     output_bytes: int = 2 * 1024**3
     kept_bytes: int = 1024**2
+    patience: float = 0.0
+    """How long to wait for a service that is away; 0: that is a failure of the launch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One launch of an agent. Running a job again with the same token adopts the first launch."""
 
     token: str

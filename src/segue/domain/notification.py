@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 NotificationKind = Literal["reminder", "needs_human", "run_finished", "parked", "test"]
 KINDS: tuple[NotificationKind, ...] = get_args(NotificationKind)
 """What people are notified about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """A message to a person. Title and text may come from an agent; what a notifier gets is harmless."""
 
     kind: NotificationKind

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, get_args
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from segue.domain.argv import split
 
@@ -159,8 +158,7 @@ def _decode(kind: type[Any], value: Any) -> Any:
     raise ValueError("expected text")
 
 
-@dataclass(frozen=True, slots=True)
-class OptionField:
+class OptionField(Struct, frozen=True):
     """One option of a table, as people are told about it."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from segue.domain.criterion import Criterion
 from segue.domain.json_text import the_object
@@ -32,8 +33,7 @@ class MalformedPlan(Exception):
     """The plan cannot be used; the text says what is wrong, so that its author can fix it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(Struct, frozen=True):
     """A step as it was written down: `after` names steps by their ids."""
 
     id: str

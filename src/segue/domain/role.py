@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Role(StrEnum):
@@ -18,8 +19,7 @@ class Role(StrEnum):
     RESEARCH = "research"
 
 
-@dataclass(frozen=True, slots=True)
-class AgentChoice:
+class AgentChoice(Struct, frozen=True):
     """An agent by name, with the model it should use; None: its own default."""
 
     agent: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
 from typing import Any
+
+from msgspec import Struct, field
 
 
 class RunState(StrEnum):
@@ -50,8 +51,7 @@ TASK_RUNS = (RunKind.PLAN, RunKind.FEATURE, RunKind.BUILD, RunKind.TASKS, RunKin
 """The kinds that `segue run` makes: `resume`, `status last` and reports mean these."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSpec:
+class RunSpec(Struct, frozen=True):
     """What was asked for: enough to run it again from another process."""
 
     source_kind: str
@@ -79,8 +79,7 @@ class RunSpec:
     """The phases of its flow when it began; empty in runs of version 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One row of `orchestrator_runs`."""
 
     id: str
@@ -100,8 +99,7 @@ class Run:
         return self.spec.repo if self.spec.worktree is None else str(PurePath(self.spec.worktree) / self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One row of `orchestrator_steps`: one attempt at one phase of one task."""
 
     run: str

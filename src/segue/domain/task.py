@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
 from segue.domain.verdict import Verdict
@@ -34,8 +36,7 @@ class TaskKind(StrEnum):
     """A person must do or decide it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One piece of work."""
 
     key: str
@@ -76,24 +77,21 @@ def without_secrets(task: Task, redact: Callable[[str], str]) -> Task:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """Something in the source that a person should know about."""
 
     line: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskList:
+class TaskList(Struct, frozen=True):
     """The tasks of a source in the order in which they are run, and the notices."""
 
     tasks: tuple[Task, ...]
     notices: tuple[Notice, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """What is written back to the source when a task ends."""
 
     status: TaskStatus

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.criterion import CriterionVerdict
 
@@ -29,8 +31,7 @@ class Action(StrEnum):
     STOP = "STOP"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What is concluded about an attempt, with the reason."""
 
     result: Result

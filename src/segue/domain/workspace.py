@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -23,8 +25,7 @@ class Snapshot:
     """Files of a merge that was never finished."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkChanges:
+class WorkChanges(Struct, frozen=True):
     """What differs between two snapshots, and what of it must not be committed."""
 
     files: tuple[str, ...] = ()

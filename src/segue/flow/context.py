@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from msgspec import Struct, field
 
 from segue.domain.events import Event
 from segue.domain.evidence import Evidence
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from segue.flow.phase import Flow
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What the flow may and must do."""
 
     commit: Literal["task", "phase", "never"] = "task"
@@ -49,8 +49,7 @@ Triage = Callable[[Sequence[Finding]], tuple[list[Finding], list[tuple[Finding, 
 """Parts findings into those to address and those dismissed by the user's patterns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewing:
+class Reviewing(Struct, frozen=True):
     """Who reviews, and what follows from the findings."""
 
     reviewer: Reviewer
@@ -64,8 +63,7 @@ RunCommand = Callable[[Sequence[str], Path], Awaitable[tuple[int | None, str]]]
 """Runs a command in a folder: its exit code (None: it could not be run) and its output."""
 
 
-@dataclass(frozen=True, slots=True)
-class Examination:
+class Examination(Struct, frozen=True):
     """What was found out about a whole project."""
 
     check: CheckResult
@@ -104,8 +102,7 @@ class TryMutants(Protocol):
         """Return how many were tried and how many the commands noticed; None: there was nothing to try."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checking:
+class Checking(Struct, frozen=True):
     """The commands whose failure keeps a task from being done."""
 
     commands: tuple[tuple[str, ...], ...]
@@ -162,8 +159,7 @@ Raises UnusableAnswer.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Judging:
+class Judging(Struct, frozen=True):
     """Who decides whether a task is done."""
 
     judges: tuple[Judge | None, ...]
@@ -174,8 +170,7 @@ class Judging:
     """Whether they can say if a task asks for a changed test; the checks themselves cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Building:
+class Building(Struct, frozen=True):
     """What only the flow that builds from one prompt uses."""
 
     outline: Outline
@@ -189,8 +184,7 @@ class Building:
     """How often the plan may be reconsidered in one run."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Struct, frozen=True):
     """The filled sockets of one run."""
 
     flow: Flow
@@ -208,6 +202,8 @@ class RunContext:
     judging: Judging | None = None
     building: Building | None = None
     testing: Testing | None = None
+    earlier: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The files that tasks changed in earlier runs of the source, by task."""
 
     @property
     def cloud(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.events import NoticeGiven

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.domain.events import FinalCommandRun
 from segue.domain.results import FinalOutput, StepResult
@@ -12,16 +13,14 @@ from segue.ports import Journal, StepFacts
 _KEPT = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class FinalCommand:
+class FinalCommand(Struct, frozen=True):
     """One command of the final review or audit."""
 
     label: str
     argv: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FinalReport:
+class FinalReport(Struct, frozen=True):
     """What one of them printed."""
 
     label: str

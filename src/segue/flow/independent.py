@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
 from segue.domain.evidence import Evidence

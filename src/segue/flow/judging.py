@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.errors import Unfinished, UnusableAnswer
-from segue.domain.events import VerdictGiven
+from segue.domain.events import Event, VerdictGiven
 from segue.domain.evidence import Evidence
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
+from segue.domain.patience import outlast
 from segue.domain.results import JudgeOutput, LaunchInput, LaunchOutput, StepResult, read_as, to_json
 from segue.domain.role import Role
 from segue.domain.task import Task
@@ -71,8 +72,12 @@ async def _ask_judge(
     number = state.launched[phase.name] = state.next_number(phase.name)
     key = f"{state.folder}/{phase.name}/{number}"
 
+    async def emit(event: Event) -> None:
+        await context.emit(event, key)
+
     async def work(_token: str) -> StepResult[JudgeOutput]:
-        verdict = without_secrets(await judge.judge(task, evidence), context.redact)
+        found = await outlast(lambda: judge.judge(task, evidence), context.launcher.limits.patience, emit)
+        verdict = without_secrets(found, context.redact)
         await context.emit(VerdictGiven.of(task.key, verdict, evidence.checks), key)
         passed = verdict.result is Result.PASS
         return StepResult(passed, JudgeOutput(verdict=verdict, checks=evidence.checks))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.budget import Budget
-from segue.domain.errors import NeedsHuman
 from segue.domain.events import (
     AgentEnded,
     AgentReplaced,
@@ -33,6 +33,8 @@ from segue.domain.run import StepState
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result
 from segue.flow.errors import ErrorRecorder
+from segue.flow.refusals import OverBudget as OverBudget
+from segue.flow.refusals import deny
 from segue.ports import Agent, Journal, StepFacts
 from segue.view.run import RunView
 
@@ -50,8 +52,7 @@ _REST = 900.0
 """Seconds for which an agent is passed over when it did not say until when it cannot work."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenAgent:
+class ChosenAgent(Struct, frozen=True):
     """An agent in a role, with the model it should use."""
 
     agent: Agent
@@ -85,24 +86,11 @@ async def run_agent(agent: Agent, job: Job, emit: Emit) -> Outcome:
     return outcome
 
 
-class OverBudget(NeedsHuman):
-    """A cap forbids one more launch; `reason` says which."""
-
-    def __init__(self, reason: str, work: str, run: str) -> None:
-        super().__init__(
-            f"{work} was not started: {reason}.",
-            kept="Everything done so far is kept.",
-            hint=f"Raise the limit, then continue with: segue resume {run}",
-        )
-        self.reason = reason
-
-
 Conclude = Callable[[Outcome], Awaitable[LaunchOutput]]
 """Turns an outcome into what the step stores, in the light of the evidence; the launcher adds the rest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchRequest:
+class LaunchRequest(Struct, frozen=True, kw_only=True):
     """One attempt at one piece of work."""
 
     key: str
@@ -131,8 +119,7 @@ class LaunchRequest:
     """Sees every event of the agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(Struct, frozen=True):
     """One attempt: its number, who makes it, and what was wrong with the last one."""
 
     number: int
@@ -140,8 +127,7 @@ class Try:
     feedback: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class Series(Struct, frozen=True, kw_only=True):
     """The attempts at one phase of one task: who makes them, and what their steps are called."""
 
     chain: AgentChain
@@ -179,8 +165,7 @@ class Guard(Protocol):
         """Compare; what was touched is put back and named, and fails the attempt where that is due."""
 
 
-@dataclass(slots=True)
-class Launcher:
+class Launcher(Struct):
     """Launches the agents of one run, within its budget."""
 
     journal: Journal
@@ -193,6 +178,8 @@ class Launcher:
     """Watches over what agents must not touch; None where they have no work tree."""
     resting: dict[str, float] = field(default_factory=dict)
     """Agents that cannot work, and until when: the others take over."""
+    _hurried: set[str] = field(default_factory=set)
+    """Launches that need not wait for a service that is away, because another agent can take over."""
     _admitted: set[str] = field(default_factory=set)
     """Launches within the budget that the view does not count yet: several may begin at once."""
 
@@ -237,6 +224,8 @@ class Launcher:
         while True:
             by = self._next_agent(series, number)
             recorded = self.journal.state(series.key(number)) is StepState.FAILED
+            if self._able([other for other in series.chain if other is not by]) is not None:
+                self._hurried.add(series.key(number))
             result = await make(Try(number, by, feedback))
             failure = result.output.failure
             if failure is None:
@@ -251,6 +240,8 @@ class Launcher:
                     feedback = failure.message
                 case "again" if failure.kind is not FailureKind.LOST or (lost := lost + 1) <= _MOST_LOST:
                     pass
+                case _ if failure.kind is FailureKind.AUTH:
+                    raise deny(series.task, by.name, failure, self.journal.run.id)
                 case _:
                     return number, result
             number += 1
@@ -261,6 +252,10 @@ class Launcher:
         """Return what follows a failed attempt: who takes over, until when to wait, or what to do."""
         failure = output.failure
         assert failure is not None
+        if recorded and failure.kind is FailureKind.AUTH:
+            after = self._begun_by(series, number + 1)
+            if after is None or after is by:
+                return "again"  # somebody may have logged in since
         if failure.kind in _UNABLE:
             self._rest(by, failure)
             # Who waited before a crash waits on: what was decided then is not decided again.
@@ -332,7 +327,7 @@ class Launcher:
             session=request.session,
             base=request.base,
             web=request.web,
-            limits=self.limits,
+            limits=replace(self.limits, patience=0.0) if request.key in self._hurried else self.limits,
             labels={**labels, "attempt": str(request.attempt)},
         )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from segue.domain.errors import UsageError
 from segue.domain.role import Role
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 RunPhase = Callable[["RunContext", "TaskState"], Awaitable["PhaseEnd"]]
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(Struct, frozen=True):
     """One kind of step in the life of a task."""
 
     name: str
@@ -35,8 +35,7 @@ class Phase:
     """The phases in which it happens."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """A list of phases that every task of a run goes through."""
 
     name: str

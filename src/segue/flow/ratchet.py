@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from segue.domain.kinds.commands import commands_in
 from segue.domain.kinds.recognise import with_kind
@@ -27,8 +27,7 @@ _MOST_AT_ONCE = 3
 """How many are run again after one task; the others wait for the end of the story, phase or run."""
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierProof:
+class EarlierProof(Struct, frozen=True):
     """Something that an earlier task has shown and that can be run again."""
 
     task: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from segue.domain.proof import CheckResult, IndependentTests, Proof
 from segue.domain.results import LaunchOutput
@@ -12,8 +12,7 @@ from segue.domain.workspace import Snapshot
 from segue.flow.launch import ChosenAgent
 
 
-@dataclass(slots=True)
-class TaskState:
+class TaskState(Struct):
     """One task on its way."""
 
     task: Task
@@ -87,8 +86,7 @@ class TaskState:
         self.summary = output.text
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseEnd:
+class PhaseEnd(Struct, frozen=True):
     """How a phase ended."""
 
     ok: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.domain.errors import Unfinished
+from segue.domain.errors import CredentialsError, Unfinished
 from segue.domain.events import StateImported, TaskEnded, TaskMarked, TaskStarted
 from segue.domain.results import EndOutput, SnapshotOutput, StepResult
 from segue.domain.run import StepState
@@ -28,10 +28,11 @@ async def run_task(context: RunContext, task: Task) -> EndOutput:
     state = await _start(context, task)
     try:
         ended = await _run_phases(context, state)
-    except Unfinished as error:
+    except (Unfinished, CredentialsError) as error:
         # Only what failed is done again on resume, so the end of the task is not recorded.
         attempts = context.view.tasks[task.key].attempts
-        await context.emit(TaskEnded(task.key, done=False, reason=error.reason, attempts=attempts))
+        reason = error.reason if isinstance(error, Unfinished) else error.message
+        await context.emit(TaskEnded(task.key, done=False, reason=reason, attempts=attempts))
         raise
     ending = EndOutput(
         done=ended.ok,

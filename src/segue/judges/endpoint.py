@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
+from segue.domain.errors import Unavailable
 from segue.judges.options import JudgeSettings
-from segue.judges.trouble import JudgeUnavailable, trouble
+from segue.judges.trouble import SERVICE, failed, trouble
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
 
 ModelMessage = dict[str, str]
 """One turn of the conversation: `role` and `content`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelQuestion:
+class ModelQuestion(Struct, frozen=True):
     """A question to a model, and the form of its answer if the endpoint supports one."""
 
     messages: tuple[ModelMessage, ...]
@@ -36,7 +37,7 @@ _SERVER_ERROR = 500
 async def ask_endpoint(
     options: JudgeSettings, key: str, question: ModelQuestion, clean: Callable[[str], str]
 ) -> str:
-    """Return the model's answer; raises JudgeUnavailable, QuestionRefused, CredentialsError or JudgeFailed.
+    """Return the model's answer; raises Unavailable, QuestionRefused, CredentialsError or JudgeFailed.
 
     `clean` removes secrets from the endpoint's messages: some quote the key they reject.
     """
@@ -46,7 +47,9 @@ async def ask_endpoint(
         async with HttpClient(options.base_url, headers, policy) as http:
             answer = await http.request("POST", "/chat/completions", body=question.body(options.model))
     except HttpError as error:
-        raise JudgeUnavailable(str(error)) from None
+        if error.unknown_host:
+            raise failed(f"The judge's endpoint cannot be found: {error}.", "Check judge.base_url") from None
+        raise Unavailable(SERVICE, str(error)) from None
     return _read(answer, clean)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.domain.errors import CredentialsError, UnusableAnswer
 from segue.domain.evidence import Evidence
@@ -18,7 +18,7 @@ from segue.domain.verdict import Verdict
 from segue.judges.answer import JudgeAnswer, read_answer, schema_of
 from segue.judges.endpoint import ModelMessage, ModelQuestion, ask_endpoint
 from segue.judges.options import JudgeSettings
-from segue.judges.trouble import KEPT, QuestionRefused, ask_patiently, failed
+from segue.judges.trouble import KEPT, QuestionRefused, failed
 from segue.judges.vendors import INSTALL, MISSING, PREFIX, ask_vendor, is_installed
 from segue.judges.verdict import verdict_of
 from segue.ports import Problem
@@ -92,9 +92,9 @@ class LlmJudge:
             schema = {"name": "verdict", "strict": True, "schema": schema_of(keys, chooses)}
             form = {"type": "json_schema", "json_schema": schema}
             with contextlib.suppress(QuestionRefused):
-                return await self._patiently(ModelQuestion(messages, form))
+                return await self._call(ModelQuestion(messages, form))
         try:
-            answer = await self._patiently(ModelQuestion(messages))
+            answer = await self._call(ModelQuestion(messages))
         except QuestionRefused as error:
             raise failed(
                 f"The judge's endpoint refused the question ({error}).",
@@ -102,9 +102,6 @@ class LlmJudge:
             ) from None
         self._structured = False
         return answer
-
-    async def _patiently(self, question: ModelQuestion) -> str:
-        return await ask_patiently(lambda: self._call(question), self._options.max_wait)
 
     async def _call(self, question: ModelQuestion) -> str:
         if self._options.model.startswith(PREFIX):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from segue.domain.options import NonNegativeFloat, Options, Seconds, Text, WebAddress
+from segue.domain.options import Options, Seconds, Text, WebAddress
 
 
 class JudgeSettings(Options, frozen=True):
@@ -18,8 +18,6 @@ class JudgeSettings(Options, frozen=True):
     """The environment variable with the key; empty if the endpoint needs none."""
     timeout: Seconds = 120
     """Seconds one answer of the model may take."""
-    max_wait: NonNegativeFloat = 600
-    """Seconds to wait out rate limits and outages, per question."""
     max_evidence_bytes: Annotated[int, Meta(ge=1000)] = 200_000
     """Bytes of evidence to show the model; the largest files are left out."""
     structured: bool = True

@@ -7,10 +7,10 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
-from segue.domain.errors import ToolMissing
+from segue.domain.errors import ToolMissing, Unavailable
 from segue.judges.endpoint import ModelQuestion
 from segue.judges.options import JudgeSettings
-from segue.judges.trouble import JudgeUnavailable, trouble
+from segue.judges.trouble import SERVICE, trouble
 
 PREFIX = "litellm/"
 INSTALL = "pip install 'segue[litellm]'"
@@ -25,7 +25,7 @@ def is_installed() -> bool:
 
 
 async def ask_vendor(options: JudgeSettings, question: ModelQuestion, clean: Callable[[str], str]) -> str:
-    """Return the model's answer; raises JudgeUnavailable, QuestionRefused or another SegueError."""
+    """Return the model's answer; raises Unavailable, QuestionRefused or another SegueError."""
     if not is_installed():
         raise ToolMissing(MISSING, hint=INSTALL)
     litellm: Any = importlib.import_module("litellm")
@@ -43,4 +43,4 @@ def _translate(error: Exception, clean: Callable[[str], str]) -> Exception:
     """Translate an error: LiteLLM maps every vendor's to OpenAI's status; one without never arrived."""
     status = getattr(error, "status_code", None)
     words = clean(f"{type(error).__name__}: {error}"[:_KEPT])
-    return trouble(status, words) if isinstance(status, int) else JudgeUnavailable(words)
+    return trouble(status, words) if isinstance(status, int) else Unavailable(SERVICE, words)

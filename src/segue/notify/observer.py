@@ -9,7 +9,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
 from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded, TaskStarted
@@ -26,8 +28,7 @@ _TOPIC = "notification"
 _SENT = "SELECT 1 AS one FROM orchestrator_signals WHERE run_id = ? AND id = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(Struct, frozen=True):
     """A notification of a run that may have been sent by an earlier session."""
 
     run: str
@@ -169,6 +170,9 @@ def _report_parked(run: str, event: RunParked, titles: Mapping[str, str]) -> _Du
 def _report_run(run: str, seq: int, event: RunEnded) -> _Due:
     if event.state == RunState.NEEDS_HUMAN:
         message = Notification("needs_human", f"Run {run} needs a human", event.note)
+    elif event.state == RunState.PARKED:
+        text = f"{event.note}\nContinue: segue resume {run}"
+        message = Notification("parked", f"Run {run} is parked", text)
     else:
         text = event.note or f"Details: segue status {run}"
         message = Notification("run_finished", f"Run {run}: {event.state}", text)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from segue.domain.notification import KINDS, Notification, NotificationKind, NotifyError
 from segue.domain.plain import plain, plain_lines

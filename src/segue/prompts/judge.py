@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import unified_diff
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
@@ -15,7 +15,7 @@ from segue.domain.evidence import Evidence
 from segue.domain.prompt import Prompt
 from segue.domain.proof import CheckResult, Contested
 from segue.domain.task import Task
-from segue.prompts.assemble import assemble, task_text
+from segue.prompts.assemble import WHOLE_TASK, assemble, criterion_text, task_text
 
 MAX_BYTES = 200_000
 """How much evidence to show a judge."""
@@ -61,14 +61,13 @@ _AGAIN = """\
 Your answer cannot be used; the complaint markers below say why. Judge again, and answer with one JSON \
 object in the requested form, with one entry for every criterion, and nothing else."""
 
-_WHOLE_TASK = "Everything that the task asks for is done."
 _NOT_RUN = "it did not finish"
 _MOST_FILES = 1000
 
 
 def criteria_of(task: Task) -> tuple[Criterion, ...]:
     """Return the criteria to judge: the task as a whole if it names none."""
-    return task.criteria or (Criterion("task", _WHOLE_TASK),)
+    return task.criteria or (Criterion("task", WHOLE_TASK),)
 
 
 def judge_prompt(
@@ -86,7 +85,7 @@ def judge_prompt(
     shown, left_out = limit_evidence(evidence, max_bytes)
     blocks = {
         "task": task_text(task),
-        "criteria": "\n".join(_describe_criterion(criterion) for criterion in criteria_of(task)),
+        "criteria": "\n".join(_describe_criterion(criterion, task) for criterion in criteria_of(task)),
         "diff": shown.diff if shown.diff.strip() else "(nothing has changed)",
         "checks": _list_checks(shown.checks),
         "files": _list_files(shown.files),
@@ -112,8 +111,9 @@ def quotable(evidence: Evidence, max_bytes: int = MAX_BYTES) -> str:
     return f"{shown.diff}\n{_list_checks(shown.checks)}"
 
 
-def _describe_criterion(criterion: Criterion) -> str:
-    return json.dumps({"key": criterion.key, "criterion": criterion.text}, ensure_ascii=False)
+def _describe_criterion(criterion: Criterion, task: Task) -> str:
+    said = {"key": criterion.key, "criterion": criterion_text(criterion, task)}
+    return json.dumps(said, ensure_ascii=False)
 
 
 def _list_checks(checks: Sequence[CheckResult]) -> str:

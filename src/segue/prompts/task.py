@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from segue.domain.finding import Finding
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Verdict
-from segue.prompts.assemble import assemble, house_rules, task_text
+from segue.prompts.assemble import assemble, criterion_text, house_rules, task_text
 
 _PLAN = """\
 You are in a git repository, in the current working directory. Write a plan for the task between the task \
@@ -86,11 +86,15 @@ task; your answer goes to the agent that continues with it.
 - Write at most one page."""
 
 _MAX_FINDINGS = 100
+_MOST_EARLIER = 10
+_MOST_FILES = 8
 
 
-def plan_prompt(task: Task, context: str, feedback: str | None = None, nonce: str | None = None) -> Prompt:
+def plan_prompt(
+    task: Task, context: str, feedback: str | None = None, nonce: str | None = None, earlier: str = ""
+) -> Prompt:
     """Ask for a plan of one task."""
-    blocks = {"task": task_text(task), "context": context, "feedback": feedback}
+    blocks = {"task": task_text(task), "context": context, "earlier": earlier, "feedback": feedback}
     return assemble(_PLAN, blocks, nonce)
 
 
@@ -99,12 +103,18 @@ def execute_prompt(
     context: str,
     plan: str | None = None,
     feedback: str | None = None,
-    base: str | None = None,
     nonce: str | None = None,
     cloud: bool = False,
+    earlier: str = "",
 ) -> Prompt:
-    """Ask to complete one task and to leave the commit to Segue."""
-    blocks = {"task": task_text(task), "context": context, "plan": plan, "feedback": feedback, "base": base}
+    """Ask to complete one task and to leave the commit to Segue; `earlier` is what other tasks changed."""
+    blocks = {
+        "task": task_text(task),
+        "context": context,
+        "earlier": earlier,
+        "plan": plan,
+        "feedback": feedback,
+    }
     instructions = _EXECUTE.format(rules=house_rules(cloud), kind=_kind_rules(task)) + (
         _WITH_PLAN if plan else ""
     )
@@ -154,6 +164,20 @@ def research_prompt(
     return assemble(_RESEARCH, blocks, nonce)
 
 
+def list_earlier(files: Mapping[str, Sequence[str]], but: str) -> str:
+    """List what the last tasks changed, except for one of them."""
+    tasks = [key for key in files if key != but]
+    lines = [f"- {key}: {_shorten(files[key])}" for key in tasks[-_MOST_EARLIER:]]
+    if len(tasks) > _MOST_EARLIER:
+        lines.insert(0, f"({len(tasks) - _MOST_EARLIER} tasks before these are done too)")
+    return "\n".join(lines)
+
+
+def _shorten(files: Sequence[str]) -> str:
+    more = len(files) - _MOST_FILES
+    return ", ".join(files[:_MOST_FILES]) + (f" and {more} more" if more > 0 else "")
+
+
 def try_prompt(text: str) -> Prompt:
     """Pass on the user's own words: `segue agent try` shows what an agent does with exactly these."""
     return Prompt(text)
@@ -166,7 +190,7 @@ def _kind_rules(task: Task) -> str:
 
 def _compare(task: Task, verdict: Verdict) -> str:
     """List every criterion with its state, the unmet ones first."""
-    texts = {criterion.key: criterion.text for criterion in task.criteria}
+    texts = {criterion.key: criterion_text(criterion, task) for criterion in task.criteria}
     lines = []
     for found in sorted(verdict.criteria, key=lambda criterion: criterion.met):
         state = "met" if found.met else "NOT MET"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from segue.domain.prompt import Prompt
 from segue.domain.task import Task
-from segue.prompts.assemble import assemble, task_text
+from segue.prompts.assemble import assemble, criterion_text, task_text
 
 _WRITE_TESTS = """\
 You are in a git repository, in the current working directory, as it was before the task between the task \
@@ -34,7 +34,7 @@ def independent_prompt(
     """Ask for tests of a task, by its text and criteria alone."""
     blocks = {
         "task": task_text(task),
-        "criteria": "\n".join(f"- {criterion.text}" for criterion in task.criteria),
+        "criteria": "\n".join(f"- {criterion_text(criterion, task)}" for criterion in task.criteria),
         "interface": interface,
         "commands": "\n".join(commands),
         "context": context,

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from segue.domain.prompt import Prompt
 
@@ -28,8 +29,7 @@ class Speaker(StrEnum):
     ASSISTANT = "ASSISTANT"
 
 
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
+class ChatMessage(Struct, frozen=True):
     """One message of a conversation."""
 
     role: Speaker

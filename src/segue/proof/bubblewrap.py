@@ -7,9 +7,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from segue.domain.proof import Seal
 from segue.system.process.capture import Captured, probe
@@ -29,8 +30,7 @@ _NAMESPACES = (
 _PROBE = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Mounts:
+class Mounts(Struct, frozen=True):
     """What a check sees instead of the user's files."""
 
     root: Path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from segue.proof.merge import merge_control
 from segue.proof.paths import Classifier, PathKind
@@ -20,8 +21,7 @@ class Control(StrEnum):
     HEAD = "head"
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """What a tree is made of."""
 
     code: str
@@ -31,8 +31,7 @@ class Recipe:
     control: Control = Control.BASE
 
 
-@dataclass(frozen=True, slots=True)
-class Composed:
+class Composed(Struct, frozen=True):
     """The files of a tree before it is written."""
 
     entries: Mapping[str, TreeEntry]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList, TaskStatus
@@ -15,8 +16,7 @@ from segue.system.files import private_folder, write_atomic
 _LARGEST = 64 * 1024**2
 
 
-@dataclass(frozen=True, slots=True)
-class ContractFile:
+class ContractFile(Struct, frozen=True):
     """A file that says what is to be done, or what counts as done."""
 
     path: Path

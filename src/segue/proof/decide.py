@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from segue.domain.proof import CheckState
 from segue.domain.task import TaskKind
@@ -34,8 +34,7 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
         return len(self.report.tests) if self.report else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Struct, frozen=True):
     """What a check said on the trees that it ran on."""
 
     base: Observed
@@ -62,8 +61,7 @@ class Runs:
     """Tests of earlier test-first tasks, which may fail."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What the runs say."""
 
     state: CheckState

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested
 from segue.domain.task import TaskKind
@@ -29,8 +30,7 @@ Redact = Callable[[str], str]
 """Removes secrets from a text that is kept."""
 
 
-@dataclass(slots=True)
-class SealedCheck:
+class SealedCheck(Struct):
     """One check of one task."""
 
     argv: tuple[str, ...]

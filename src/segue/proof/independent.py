@@ -6,8 +6,9 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.proof.inputs import is_dependency
 from segue.proof.interface import describe_interface
@@ -20,8 +21,7 @@ _MOST_FILES = 100
 _TEST_FILE = re.compile(r"(test_)?(.+\.pyi?|.+(?:[._-](?:test|spec))\.[cm]?[jt]sx?|.+_test\.\w+)")
 
 
-@dataclass(frozen=True, slots=True)
-class KeptTests:
+class KeptTests(Struct, frozen=True):
     """Tests that were written, as git keeps them."""
 
     commit: str

@@ -9,8 +9,10 @@ import ast
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.proof.compose import Composed
 from segue.proof.runners import Ended
@@ -20,8 +22,7 @@ _PATIENCE = (10.0, 5.0)
 """A mutant has run too long after this many seconds, and as many times as long as the original took."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
+class Mutant(Struct, frozen=True):
     """A changed file with one small change."""
 
     path: str
@@ -74,8 +75,7 @@ def make_mutants(files: Mapping[str, tuple[str, str]], most: int) -> list[Mutant
     return [mutant for mutant in made if mutant is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
+class _Site(Struct, frozen=True):
     """A node, by its number in the walk of its module, and what can be done to it."""
 
     number: int

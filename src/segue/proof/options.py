@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class SealOptions:
+class SealOptions(Struct, frozen=True):
     """How checks are sealed."""
 
     control_files: tuple[str, ...] = ()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, Struct, field
 
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
@@ -128,8 +127,7 @@ DEFAULT_MODEL = "default"
 """`claude-cli/default` uses the setting `model`; if that is unset, the agent chooses."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelTarget:
+class ModelTarget(Struct, frozen=True):
     """The agent, profile or LiteLLM model behind a name."""
 
     kind: SpanKind
@@ -139,8 +137,7 @@ class ModelTarget:
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """The user's aliases and profiles, validated."""
 
     profiles: Mapping[str, Profile]

@@ -12,8 +12,9 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.events import Event
 from segue.domain.failure import FailureKind
@@ -37,8 +38,7 @@ from segue.system.redact import Redactor
 _OWNER = "owner.json"
 
 
-@dataclass(frozen=True, slots=True)
-class CallFolder:
+class CallFolder(Struct, frozen=True):
     """`path` is for the supervisor, `work` for the agents' workspaces.
 
     Workspaces are among the temporary files, because agents also read the folders above their own.

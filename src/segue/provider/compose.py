@@ -7,8 +7,9 @@ import importlib
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from segue.prompts.composite import choose_text, criticise_text, is_satisfied, read_choice, revise_text
 from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
@@ -21,8 +22,7 @@ from segue.provider.trace import Span, Trace
 Messages = Sequence[ChatMessage]
 
 
-@dataclass(frozen=True, slots=True)
-class Composer:
+class Composer(Struct, frozen=True):
     """Answers one call; every model it asks becomes a span of the trace."""
 
     catalogue: Catalogue

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.prompts.transcript import ChatMessage, Speaker
 from segue.provider.catalogue import COMPOSITE, PROVIDERS
@@ -26,8 +27,7 @@ _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+=,\[\]-]{0,199}")
 _DEFAULT_TIMEOUT = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCall:
+class ModelCall(Struct, frozen=True):
     """One call of a model."""
 
     model: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from segue.provider.request import ModelCall
 
@@ -19,8 +20,7 @@ LOGGED = "segue_trace"
 _CHUNK_CHARS = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class ModelAnswer:
+class ModelAnswer(Struct, frozen=True):
     """The answer of a model."""
 
     text: str

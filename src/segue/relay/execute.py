@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct
 
 from segue.domain.argv import fill
 from segue.domain.job import Limits
@@ -61,8 +62,7 @@ def make_command(action: ActionSettings, argv: list[str]) -> Command:
     return Command(tuple(argv), Path(action.cwd).expanduser(), env, b"", limits)
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedAction:
+class FinishedAction(Struct, frozen=True):
     """How an action ended, and the end of its output."""
 
     exit: Exit

@@ -10,11 +10,11 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from segue.domain.errors import SegueError
 from segue.domain.job import Limits
@@ -36,8 +36,7 @@ _SETTLE_SECONDS = 10
 _STOPPED = {"error": "the caller disconnected, so the action was stopped", "code": "ended"}
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The reply to a caller."""
 
     status: int
@@ -54,8 +53,7 @@ class CallRefused(Exception):
         self.reply = Reply(status, {"error": error, "code": code}, headers)
 
 
-@dataclass(frozen=True, slots=True)
-class ActionRequest:
+class ActionRequest(Struct, frozen=True):
     """A call as the caller sent it."""
 
     action: str
@@ -64,8 +62,7 @@ class ActionRequest:
     caller: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedCall:
+class AcceptedCall(Struct, frozen=True):
     """A call that passed its checks."""
 
     record: CallRecord

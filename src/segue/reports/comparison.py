@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.flow.phases import PHASES
 from segue.reports.formatting import format_cell
@@ -22,8 +24,7 @@ MEASURES = ("launches", "seconds", "tokens", "cost_usd", "bash_calls", "reads_be
 _COUNTED = ("done", "failed", "needs_human")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """The runs of one agent and model on one source."""
 
     source: str
@@ -57,8 +58,7 @@ def report_comparison(dataset: Dataset) -> DatasetReport:
     return DatasetReport("compare", "Comparison", len(counted), tables, (*_describe(tables[1]), *notes))
 
 
-@dataclass(frozen=True, slots=True)
-class RunDetails:
+class RunDetails(Struct, frozen=True):
     """What is known of the runs besides their own rows."""
 
     incomplete: set[str]

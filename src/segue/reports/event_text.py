@@ -106,6 +106,8 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     ),
     e.RunResumed: lambda v: f"run resumed: {v.source} with {v.agent}",
     e.RunParked: _describe_parked,
+    e.WaitBegan: lambda v: f"waiting for {v.service} until {format_instant(v.until)}: {v.reason}",
+    e.WaitEnded: lambda v: f"{v.service} is back after {format_duration(v.seconds)}",
     e.RunEnded: lambda v: f"run ended: {v.state}",
     e.StateImported: lambda v: f"state imported: {v.text}",
     e.NoticeGiven: lambda v: f"line {v.line}: {v.text}" if v.line is not None else v.text,

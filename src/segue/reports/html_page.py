@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.reports.charts import draw_cell, find_scale
 from segue.reports.formatting import format_cell, format_heading
@@ -26,8 +27,7 @@ _MOST_TEXT = 600
 _MOST_SOURCE = 120
 
 
-@dataclass(frozen=True, slots=True)
-class PageCell:
+class PageCell(Struct, frozen=True):
     """A cell as the page shows it."""
 
     label: str

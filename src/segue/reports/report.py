@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.reports.statistics import Difference, Mean, Proportion
 from segue.reports.timeline import Timeline
 
 
-@dataclass(frozen=True, slots=True)
-class RunIds:
+class RunIds(Struct, frozen=True):
     """The runs in which something was seen, newest first."""
 
     ids: tuple[str, ...]
@@ -23,8 +23,7 @@ class RunIds:
 Cell = str | int | float | Proportion | Mean | Difference | RunIds | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportTable:
+class ReportTable(Struct, frozen=True):
     """Rows with named columns, the most important row first."""
 
     name: str
@@ -43,8 +42,7 @@ class ReportTable:
         return [{name: cell_to_json(cell) for name, cell in row.items()} for row in self.records()]
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetReport:
+class DatasetReport(Struct, frozen=True):
     """The answer to one question about the dataset."""
 
     name: str

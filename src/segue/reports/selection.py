@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, RunKind
@@ -26,8 +27,7 @@ _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 Rows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Filters for runs: those that work on tasks, if nothing else is asked for."""
 
     since: int | None = None

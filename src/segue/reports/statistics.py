@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 from typing import Any
+
+from msgspec import Struct
 
 from segue.reports.t_distribution import t_quantile
 
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class Proportion:
+class Proportion(Struct, frozen=True):
     """How often something happened, with its Wilson interval; no value without trials."""
 
     hits: int
@@ -42,8 +42,7 @@ class Proportion:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(Struct, frozen=True):
     """A mean with its t-interval; no interval for fewer than two values."""
 
     n: int
@@ -56,8 +55,7 @@ class Mean:
         return {"n": self.n, "mean": _round(self.value), "low": _round(self.low), "high": _round(self.high)}
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """The difference of two values, with its interval."""
 
     value: float

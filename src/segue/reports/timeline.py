@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from segue.domain.run import Run
 from segue.ports import Store
@@ -16,8 +17,7 @@ HIDDEN = ("base", "end", "commit")
 """Steps too short to show."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One step, in seconds since the start of the run."""
 
     phase: str
@@ -38,8 +38,7 @@ class Bar:
         return self.end - self.begin
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """The steps of one task, or those of the run as a whole."""
 
     task: str
@@ -50,8 +49,7 @@ class Lane:
     """The state of the task; empty for the run as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """One run over time."""
 
     run: str

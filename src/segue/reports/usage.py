@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from segue.domain.outcome import Usage
 from segue.reports.selection import Dataset
 
 
-@dataclass(slots=True)
-class UsageRow:
+class UsageRow(Struct):
     """What one run used."""
 
     launches: int = 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
@@ -18,8 +19,7 @@ PLACEHOLDERS = ("base", "head", "repo", "task")
 _TAIL_CHARS = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """How a tool ended and what it printed; `broken` says why it did not finish on its own."""
 
     exit_code: int
@@ -38,8 +38,7 @@ class ToolResult:
         return self.broken or f"{program} failed with exit code {self.exit_code}: {words or 'no output'}"
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewTool:
+class ReviewTool(Struct, frozen=True):
     """Runs the programs of a reviewer: the place, environment and time limit."""
 
     repo: Path

@@ -3,7 +3,8 @@
 import fnmatch
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.domain.finding import DismissReason, Finding, Severity
 from segue.domain.options import OptionError, Options, Text
@@ -27,8 +28,7 @@ class DismissRule(Options, frozen=True):
             raise OptionError("pattern", f"{self.pattern!r} is not a regular expression: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Triage:
+class Triage(Struct, frozen=True):
     """The findings to address, and the dismissed ones with the reason."""
 
     kept: tuple[Finding, ...]

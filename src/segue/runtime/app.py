@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.config.load import LoadedSettings, load
 from segue.domain.errors import ToolMissing
@@ -22,8 +25,7 @@ if TYPE_CHECKING:
     from segue.system.services import Services
 
 
-@dataclass(frozen=True, slots=True)
-class App:
+class App(Struct, frozen=True):
     """The settings of one command, and the places that follow from them."""
 
     loaded: LoadedSettings
@@ -31,6 +33,8 @@ class App:
     """The folder the user is in or points to; not yet checked to be a repository."""
     config: Path | None = None
     """The configuration file the user named."""
+    tell: Callable[[str], None] | None = None
+    """Is told that the database is waited for; without it, only runs at work wait for theirs."""
 
     @classmethod
     def load(
@@ -85,8 +89,9 @@ class App:
         if not read_only:
             make_own_folder(self.state_dir)
             _make_private(self.database())
-        patience = self.loaded.settings.store.patience
-        return connect(self.database(), read_only, spools=self.state_dir / "runs", patience=patience)
+        settings = self.loaded.settings
+        patience = settings.limits.patience if settings.store.patience is None else settings.store.patience
+        return connect(self.database(), read_only, self.state_dir / "runs", patience, self.tell)
 
     def run_folder(self, run_id: str) -> Path:
         """Return the private folder where the supervisor of a run keeps what its agents print."""

@@ -8,7 +8,9 @@ import shutil
 import sqlite3
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from segue.domain.errors import SegueError
 from segue.domain.proof import Seal
@@ -22,8 +24,7 @@ from segue.system.process.processes import Processes
 from segue.system.services import Services
 
 
-@dataclass(frozen=True, slots=True)
-class AgentReport:
+class AgentReport(Struct, frozen=True):
     """One agent on this machine: location, version, login, capabilities and problems."""
 
     name: str
@@ -43,8 +44,7 @@ class AgentReport:
         return " · ".join(filter(None, known)) or "ready"
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
+class HealthCheck(Struct, frozen=True):
     """The result of checking one thing that a run needs."""
 
     what: str

@@ -8,12 +8,11 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from segue.config.load import environment_of
 from segue.domain.errors import UsageError
@@ -56,8 +55,7 @@ class Experiment(Options, frozen=True):
     """Settings of every run, as in segue.toml."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """One prompt with one agent, once."""
 
     prompt: str
@@ -71,8 +69,7 @@ class Trial:
         return f"{self.repo.parent.parent.name} · {self.repo.parent.name} · {self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class TrialResult:
+class TrialResult(Struct, frozen=True):
     """How a trial ended."""
 
     trial: Trial

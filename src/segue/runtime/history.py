@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from segue.domain.events import Committed, PlanRevised, Recorded, StateImported, TaskMarked
 from segue.domain.history import SourceHistory

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.role import Role
@@ -28,7 +30,8 @@ from segue.runtime.wiring import (
     make_judging,
     make_reviewing,
 )
-from segue.system.files import exclusive, private_folder
+from segue.system import identity
+from segue.system.files import clear_temporary, exclusive, private_folder
 from segue.system.git.repository import Repository, new_repository
 from segue.system.git.worktree import Worktree, branch_of, no_commit, unmerged
 from segue.system.lock import RepoLock
@@ -40,8 +43,7 @@ _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The filled sockets that a run needs before it has a row of its own."""
 
     services: Services
@@ -56,8 +58,7 @@ class Parts:
         return self.agents[Role.EXECUTE][0].agent.can.cloud
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRun:
+class OpenRun(Struct, frozen=True):
     """A run that may start: everything a user could have got wrong has been checked."""
 
     plan: RunPlan
@@ -71,7 +72,7 @@ class OpenRun:
     warning: str = ""
     tree: Worktree | None = None
     """The run's own work tree, if it has one."""
-    past: Past = field(default_factory=Past)
+    past: Past = Past()
     """What was known about the source before."""
 
     @property
@@ -94,11 +95,10 @@ async def open_run(
     kind: str | None = None,
     *,
     restart: bool = False,
-    tell: Callable[[str], object] = str,
 ) -> AsyncIterator[OpenRun | None]:
     """Check everything, lock the repository, find or create the run; None when there is nothing to do.
 
-    With `restart` all tasks are pending again. `tell` gets what a run would report if there were one.
+    With `restart` all tasks are pending again.
     """
     home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
@@ -111,8 +111,8 @@ async def open_run(
         past = await settle_start(app, known, home, source, last, restart)
     plan = plan_run(app, source, only, start)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
-        if past.restored:
-            tell(past.restored)
+        if past.restored and app.tell is not None:
+            app.tell(past.restored)
         yield None
         return
     parts, warnings = await build_parts(plan, home)
@@ -138,6 +138,7 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
     with _locked(repo, run.id) as lock:
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*warnings, words)))
+        await repo.recover(run.created / 1000)
         yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree, past)
 
 
@@ -150,6 +151,18 @@ async def _find_home(app: App, source: Source) -> Repository:
     except WorkspaceError:
         source.look()
         raise
+
+
+async def finish_end(app: App, run: Run) -> None:
+    """Finish what a killed process still had to do for a run that is done: tidy up after git."""
+    if run.owner is None or not identity.is_dead(run.owner.split("#")[0]):
+        return
+    with contextlib.suppress(WorkspaceError):
+        home = await Repository.open(Path(run.spec.repo))
+        await home.recover(run.created / 1000)
+        tree = Worktree.of(home, run)
+        if tree is not None and app.loaded.settings.worktree_end == "merge":
+            await tree.forget()
 
 
 def _refuse_changed_settings(app: App, run: Run) -> None:
@@ -244,6 +257,8 @@ async def _open_in_place(
                 check_clean(await home.snapshot(), plan.app.loaded.settings.allow_dirty)
             run = store.create(plan.source.key, spec)
             lock.sign(run.id)
+        else:
+            await home.recover(run.created / 1000)
         yield OpenRun(plan, parts, run, spec, home, lock, fresh)
 
 
@@ -261,6 +276,7 @@ async def _open_apart(
             run = run or store.create(source.key, spec)
             tree, repo, said = await _enter(store, home, run, source)
             lock = held.enter_context(_locked(repo, run.id))
+            await repo.recover(run.created / 1000)
         exclude_state_files(home, source, repo)
         spec = replace(spec, worktree=run.spec.worktree, onto=run.spec.onto)
         yield OpenRun(plan, parts, run, spec, repo, lock, fresh, said, tree=tree)
@@ -285,6 +301,8 @@ def exclude_state_files(home: Repository, source: Source, place: Repository | No
     """
     if source.own_files:
         home.keep_out(list(source.own_files))
+        for folder in {path.parent for path in source.own_files}:
+            clear_temporary(folder)
     if place is not None:
         place.own = home.own
 

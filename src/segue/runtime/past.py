@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from segue.domain.errors import Locked, UsageError
 from segue.domain.history import SourceHistory
@@ -24,8 +25,7 @@ class CommitsMissing(UsageError):
     """The journal names commits that the repository does not contain; the user must choose."""
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """What is known about a source when a run of it starts."""
 
     history: SourceHistory = field(default_factory=SourceHistory)

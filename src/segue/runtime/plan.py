@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.budget import Budget
 from segue.domain.errors import UsageError
@@ -31,8 +32,7 @@ class PlanChanged(UsageError):
     """Completed tasks of the source were rewritten; the user must choose."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlan:
+class RunPlan(Struct, frozen=True):
     """What a run is to do and with whom, before anything is opened."""
 
     app: App

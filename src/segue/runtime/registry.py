@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, UsageError
 
@@ -59,8 +60,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
 """Socket → name → where the class is. Other packages use the entry-point group `segue.SOCKET`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(Struct, frozen=True):
     """One variant of a socket, and where it comes from."""
 
     socket: str

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.config.load import environment_of
 from segue.config.settings import FinalSettings
-from segue.domain.errors import Interrupted, JudgeFailed, LeaseLost, Locked, NeedsHuman, SegueError, TimeLimit
+from segue.domain.errors import (
+    CredentialsError,
+    Interrupted,
+    JudgeFailed,
+    LeaseLost,
+    Locked,
+    NeedsHuman,
+    SegueError,
+    ServiceAway,
+    StoreAway,
+    TimeLimit,
+)
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.run import Run, RunState
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
+from segue.flow.earlier import read_earlier
 from segue.flow.final import FinalCommand, FinalReport, run_final_commands
 from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
@@ -36,8 +49,7 @@ from segue.view.run import FOLDED, RunView
 _STOP_TIMEOUT = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEnd:
+class SessionEnd(Struct, frozen=True):
     """How a session ended."""
 
     run: str
@@ -203,6 +215,7 @@ class _Session:
             judging=parts.judging,
             building=parts.building,
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
+            earlier=read_earlier(self._store, opened.run.source_key, but=opened.run.id),
         )
 
     async def _announce(self, guard: LaunchGuard) -> None:
@@ -274,8 +287,10 @@ def state_after(error: SegueError | None) -> RunState:
     """Return the state of a run that an error has ended, or nothing."""
     if error is None:
         return RunState.DONE
-    if isinstance(error, NeedsHuman):
+    if isinstance(error, NeedsHuman | CredentialsError):
         return RunState.NEEDS_HUMAN
+    if isinstance(error, ServiceAway | StoreAway):
+        return RunState.PARKED
     return RunState.STOPPED if isinstance(error, Interrupted | TimeLimit | JudgeFailed) else RunState.FAILED
 
 

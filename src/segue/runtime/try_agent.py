@@ -10,9 +10,10 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec import Struct
 
 from segue.domain.errors import Interrupted, SegueError, UsageError, WorkspaceError
 from segue.domain.events import Event
@@ -46,8 +47,7 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AgentTrial:
+class AgentTrial(Struct, frozen=True):
     """What to try, and where."""
 
     agent: str
@@ -72,8 +72,7 @@ class AgentTrial:
         return self.folder / "stderr"
 
 
-@dataclass(frozen=True, slots=True)
-class AgentTrialResult:
+class AgentTrialResult(Struct, frozen=True):
     """How a trial ended."""
 
     outcome: Outcome

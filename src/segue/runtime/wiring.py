@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from segue.config.load import LoadedSettings
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError

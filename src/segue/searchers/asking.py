@@ -7,8 +7,9 @@ import html
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from segue.domain.errors import CredentialsError, SearchFailed
 from segue.ports import Hit
@@ -29,8 +30,7 @@ _SAID = 300
 _SERVER_ERROR = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """The address, headers and options of one service."""
 
     name: str

@@ -6,10 +6,11 @@ import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct, field
+from msgspec.structs import asdict
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -33,8 +34,7 @@ _HEADERS = (
 """Headers that are logged. Never the key."""
 
 
-@dataclass(slots=True)
-class LoggedRequest:
+class LoggedRequest(Struct):
     """One request. `status` is 0 until it is answered, and stays 0 if the connection was cut."""
 
     n: int
@@ -50,8 +50,7 @@ class LoggedRequest:
     """When it came in, in seconds since the epoch."""
 
 
-@dataclass(slots=True)
-class RequestLog:
+class RequestLog(Struct):
     """All requests, oldest first."""
 
     requests: list[LoggedRequest] = field(default_factory=list)

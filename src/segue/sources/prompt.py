@@ -6,9 +6,11 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
@@ -36,8 +38,7 @@ def pair_key(goal: str, repo: Path) -> str:
     return "prompt-" + hashlib.sha256(pair.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(Struct, frozen=True):
     steps: tuple[Task, ...]
     revisions: tuple[dict[str, Any], ...]
     """The plans as they were before each revision."""
@@ -237,5 +238,5 @@ def _step(document: Any) -> Task:
 
 
 def _document(step: Task) -> dict[str, Any]:
-    document = asdict(step)
+    document = to_builtins(step)
     return {name: document[name] for name in _STORED}

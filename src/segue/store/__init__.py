@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,19 @@ if TYPE_CHECKING:
 
 
 def connect(
-    address: str | Path, read_only: bool = False, spools: Path | None = None, patience: float = 0.0
+    address: str | Path,
+    read_only: bool = False,
+    spools: Path | None = None,
+    patience: float = 0.0,
+    tell: Callable[[str], None] | None = None,
 ) -> SqlStore:
     """Open the store at a `postgres://` URL or in an SQLite file, which is created and migrated if need be.
 
     With `read_only` nothing is created or changed: a database that does not exist yet has no runs.
     With a folder `spools`, runs continue for `patience` seconds without their Postgres database: writes are
-    buffered there, and replayed when the database is back or the run is opened again.
+    buffered there, and replayed when the database is back or the run is opened again. With `tell`, which is
+    called when that happens, connecting waits as long for a database that is away.
     """
     from segue.store.store import SqlStore
 
-    return SqlStore(address, read_only=read_only, spools=spools, patience=patience)
+    return SqlStore(address, read_only=read_only, spools=spools, patience=patience, tell=tell)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from segue.domain.errors import StoreError
+from segue.domain.errors import StoreAway, StoreError
 from segue.store.address import is_postgres, sqlite_path
 from segue.store.encoding import escape, unescape
 
@@ -22,8 +24,41 @@ RETRY_PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0)
 """Seconds between attempts to reconnect: in total less than a lease lasts."""
 
 
+_FIRST_PAUSES = (0.1, 0.3)
+_NAP = 0.5
+
+
 class Disconnected(StoreError):
     """The connection broke: the transaction may or may not have been committed."""
+
+
+class LongWait:
+    """The pauses of a command that waits for its database, and says so."""
+
+    def __init__(self, seconds: float, tell: Callable[[str], None]) -> None:
+        self._seconds, self._tell = seconds, tell
+        self._told = False
+
+    def __iter__(self) -> Iterator[float]:
+        deadline = time.monotonic() + self._seconds
+        self._told = False
+        for pause in itertools.chain(_FIRST_PAUSES, itertools.repeat(_NAP)):
+            if time.monotonic() > deadline:
+                return
+            yield pause
+
+    def say(self, error: Disconnected) -> None:
+        """Say once what is waited for; raises KeyboardInterrupt when nobody wants to wait any more."""
+        import asyncio
+
+        with contextlib.suppress(RuntimeError):  # there is no event loop, which would take Ctrl-C for itself
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise KeyboardInterrupt
+        if not self._told:
+            until = time.strftime("%H:%M:%S", time.localtime(time.time() + self._seconds))
+            self._tell(f"Waiting for the database until {until}: {error.message}")
+        self._told = True
 
 
 class Executes(Protocol):
@@ -38,7 +73,7 @@ class Database(Protocol):
 
     poll_seconds: float
     """How often it makes sense to poll the version."""
-    pauses: Sequence[float]
+    pauses: Sequence[float] | LongWait
     """Seconds between attempts after the connection broke."""
 
     def execute(self, sql: str, *values: object) -> list[Row]:
@@ -116,14 +151,26 @@ def look(database: Database, sql: str, values: Sequence[object]) -> tuple[list[s
 
 
 def _persist(database: Database, attempt: Callable[[bool], T]) -> T:
+    return persist(database.pauses, attempt)
+
+
+def persist(pauses: Sequence[float] | LongWait, attempt: Callable[[bool], T]) -> T:
+    """Repeat an attempt after each of the pauses, until the database can be reached."""
     again = False
-    for pause in database.pauses:
+    for pause in pauses:
         try:
             return attempt(again)
-        except Disconnected:
+        except Disconnected as error:
             again = True
+            if isinstance(pauses, LongWait):
+                pauses.say(error)
             time.sleep(pause)
-    return attempt(True)
+    try:
+        return attempt(True)
+    except Disconnected as error:
+        if isinstance(pauses, LongWait):
+            raise StoreAway(error.message, kept=error.kept, hint=error.hint) from error
+        raise
 
 
 def escape_values(values: Sequence[object]) -> Row:

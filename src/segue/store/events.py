@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from segue.domain.errors import StoreError
 from segue.domain.events import Event, PromptSent, Recorded, event_data
@@ -26,8 +27,7 @@ FULL_EVENTS = 20_000
 FULL_BYTES = 16 * 1024**2
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """What the next transaction writes."""
 
     rows: list[Row] = field(default_factory=list)

@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from segue.domain.errors import LeaseLost, StoreError
 from segue.domain.events import Event, Recorded, StepAdopted, StepEnded, StepStarted

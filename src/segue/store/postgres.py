@@ -10,9 +10,9 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from segue.domain.errors import StoreError
+from segue.domain.errors import StoreDenied, StoreError
 from segue.store.address import for_driver, is_pooled, masked
-from segue.store.database import RETRY_PAUSES, Disconnected, Row, escape_values, unescape_row
+from segue.store.database import RETRY_PAUSES, Disconnected, LongWait, Row, escape_values, unescape_row
 from segue.store.migrate import in_postgres
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Postgres:
     """One connection to a Postgres database, which reconnects when it breaks."""
 
     poll_seconds = 0.25
-    pauses: Sequence[float] = RETRY_PAUSES
+    pauses: Sequence[float] | LongWait = RETRY_PAUSES
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -177,7 +177,7 @@ class Postgres:
                 **{**_OPTIONS, **given}, autocommit=True, prepare_threshold=None
             )
         except self._psycopg.OperationalError as error:
-            raise Disconnected(
+            raise _kind(str(error))(
                 f"The database {shown} cannot be reached: {_first_line(error)}",
                 kept=_KEPT,
                 hint="Check the address, user and password in --database-url or SEGUE_DATABASE_URL. "
@@ -197,6 +197,19 @@ class Postgres:
             )
             message = f"The database {masked(self._url)} failed: {_first_line(error)}"
             raise kind(message, kept=_KEPT) from error
+
+
+_DENIED = ("authentication failed", "no pg_hba.conf entry", "no password supplied", "user not found")
+_PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots", "max clients")
+
+
+def _kind(said: str) -> type[StoreError]:
+    """Return which error a failed connection is: only some of them may go away by themselves."""
+    if any(words in said for words in _DENIED) or ("FATAL" in said and "role" in said):
+        return StoreDenied
+    unknown = "Name or service not known" in said or "nodename nor servname" in said
+    final = unknown or ("FATAL" in said and not any(words in said for words in _PASSING))
+    return StoreError if final else Disconnected
 
 
 def _driver() -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from segue.domain.errors import Locked, StoreError, UsageError
 from segue.domain.events import PromptSent
@@ -20,8 +21,7 @@ _KEYS = {"runs": "id", "steps": "run_id, key, gen", "events": "run_id, seq"}
 _KEYS |= {"signals": "run_id, id", "prompts": "digest"}
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
+class Pushed(Struct, frozen=True):
     """What a push added to the other database for one run."""
 
     run: str
@@ -53,8 +53,7 @@ def push_run(source: Database, target: Database, run_id: str) -> Pushed:
             transact(target, lambda _again: release(target, run_id, owner))
 
 
-@dataclass(frozen=True, slots=True)
-class _Push:
+class _Push(Struct, frozen=True):
     """The push of one run."""
 
     source: Database

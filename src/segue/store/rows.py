@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import asdict, fields
 from typing import Any
+
+from msgspec.structs import asdict, fields
 
 from segue.domain.events import Recorded, read_event
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from segue.domain.errors import StoreError
+from segue.domain.errors import StoreAway, StoreDenied, StoreError
+from segue.domain.events import WaitBegan, WaitEnded
 from segue.store.changes import Changes
 from segue.store.claim import HEARTBEAT_SECONDS, renew
 from segue.store.database import Database, Disconnected, transact
@@ -92,18 +93,31 @@ class StoreRuntime:
 
     async def _recover(self) -> None:
         """While the database is away: look for it, replay the buffers, and finally give up."""
+        told = False
         while True:
             await asyncio.sleep(PROBE_SECONDS)
+            wait, waited = self.outage.wait, self.outage.waited
+            if wait is not None and not told:
+                told = await self._tell(wait)
             if self.outage.is_away and await self.loop.run_in_executor(None, self._is_reachable):
                 for owner, failure in (await self.writer.run(self._replay_all)).items():
                     self.journals[owner].stop(failure)
+            if told and not self.outage.is_away:
+                told = not await self._tell(waited)
             if self.outage.is_overdue and self._failure is None:
                 self._give_up()
+
+    async def _tell(self, event: WaitBegan | WaitEnded) -> bool:
+        for journal in list(self.journals.values()):
+            with suppress(StoreError):  # it is closed, or has failed
+                await journal.emit(event)
+        return True
 
     def _is_reachable(self) -> bool:
         try:
             self._connect().close()
-        except StoreError:
+        except StoreError as error:
+            self.outage.failure = error if self.outage.is_away else None
             return False
         return True
 
@@ -123,8 +137,10 @@ class StoreRuntime:
     def _give_up(self) -> None:
         for journal in list(self.journals.values()):
             run, where = journal.run.id, journal.spool_path
-            self._failure = StoreError(
-                f"The database could not be reached for too long; run {run} was stopped.",
+            kind = StoreDenied if isinstance(self.outage.failure, StoreDenied) else StoreAway
+            reason = f": {self.outage.failure.message}" if self.outage.failure else "."
+            self._failure = kind(
+                f"The database was away for too long; run {run} is parked{reason}",
                 kept=f"Everything since then is buffered in {where}.",
                 hint=f"When the database is back: segue resume {run}   To store it only: segue db push",
             )

@@ -6,10 +6,12 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from segue.domain.errors import StoreError
 from segue.store.claim import fence
@@ -33,8 +35,7 @@ class StatementRecorder:
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class SpoolEntry:
+class SpoolEntry(Struct, frozen=True):
     """The writes of one transaction."""
 
     n: int
@@ -62,7 +63,7 @@ class Spool:
             lines.append({"spool": uuid.uuid4().hex, "run": self.run_id})
         self._count += 1
         entry = SpoolEntry(self._count, after, events, prompts, statements)
-        self._append([*lines, {name: getattr(entry, name) for name in SpoolEntry.__slots__}])
+        self._append([*lines, asdict(entry)])
 
     def release(self, owner: str) -> None:
         """Record that the run is no longer driven, although the database still says so."""

@@ -7,14 +7,14 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.errors import StoreError
-from segue.store.database import RETRY_PAUSES, Row, escape_values, unescape_row
+from segue.store.database import RETRY_PAUSES, LongWait, Row, escape_values, unescape_row
 from segue.store.migrate import words
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Sqlite:
     """One connection to an SQLite file; path `None` is a database in memory."""
 
     poll_seconds = 0.05
-    pauses: Sequence[float] = RETRY_PAUSES
+    pauses: Sequence[float] | LongWait = RETRY_PAUSES
 
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
         if sqlite3.sqlite_version_info < FLOOR:
@@ -210,10 +210,23 @@ def _read_connection(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         connection.close()
-        if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
+        writable = os.access(path.parent, os.W_OK)
+        if writable and path.with_name(f"{path.name}-journal").exists():
+            return _heal(path, name)
+        if writable or path.with_name(f"{path.name}-wal").exists():
             raise
         return _raw_connection(f"{name}&immutable=1")
     return connection
+
+
+def _heal(path: Path, name: str) -> sqlite3.Connection:
+    """Let SQLite roll back what a process was doing to the file when it was killed, then open for reading.
+
+    Who only reads may not do that. While the process lives, SQLite waits for it.
+    """
+    with closing(_raw_connection(str(path))) as writer:
+        writer.execute("SELECT 1 FROM sqlite_master").fetchone()
+    return _raw_connection(name)
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:

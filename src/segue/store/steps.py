@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.domain.run import Step
 from segue.store.database import Database, Executes, ask
@@ -47,8 +48,7 @@ def _folders(key: str) -> list[str]:
     return ["", *(key[: place + 1] for place, letter in enumerate(key) if letter == "/")]
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """What a journal knows when it is opened."""
 
     steps: StepIndex

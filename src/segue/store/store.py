@@ -5,20 +5,31 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from segue.domain.errors import Locked, StoreError, UsageError
+from segue.domain.errors import Locked, StoreAway, StoreError, UsageError
 from segue.domain.events import Event, Recorded
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step
 from segue.ports import Journal, Observer
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.claim import claim, new_owner, release
-from segue.store.database import Database, Row, ask, look, open_database, transact
+from segue.store.database import (
+    RETRY_PAUSES,
+    Database,
+    Disconnected,
+    LongWait,
+    Row,
+    ask,
+    look,
+    open_database,
+    persist,
+    transact,
+)
 from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
 
 if TYPE_CHECKING:
@@ -34,15 +45,24 @@ class SqlStore:
     """A store on SQLite or Postgres. Made by `segue.store.connect`."""
 
     def __init__(
-        self, address: str | Path, read_only: bool = False, spools: Path | None = None, patience: float = 0.0
+        self,
+        address: str | Path,
+        read_only: bool = False,
+        spools: Path | None = None,
+        patience: float = 0.0,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
         self._address = address
+        self._long = LongWait(patience, tell) if tell and is_postgres(address) and patience > 0 else None
         self._spools = spools if is_postgres(address) and patience > 0 else None
         self._patience = patience if self._spools else 0.0
         self._read_only = read_only
         self._keeper: StoreRuntime | None = None
         self._lock = threading.Lock()
-        self._database = self._readable() if read_only else self._writable()
+        self._database = persist(
+            self._long or (), lambda _again: self._readable() if read_only else self._writable()
+        )
+        self._database.pauses = self._long or self._database.pauses
         self._seen: int | None = None
 
     @property
@@ -92,7 +112,7 @@ class SqlStore:
             return load(database, run_id)
 
         try:
-            loaded = await keeper.writer.run(enter)
+            loaded = await self._until_reachable(lambda: keeper.writer.run(enter))
             run = self.run(run_id)
         except BaseException as error:
             if not isinstance(error, Locked | UsageError):  # the claim may have gone through
@@ -103,6 +123,8 @@ class SqlStore:
             await self._leave(keeper)
             raise
         assert run is not None
+        if self._long:
+            self._database.pauses = RETRY_PAUSES  # a run at work must not be blocked
         journal = SqlJournal(keeper, run, owner, loaded, observers, spool)
         keeper.journals[owner] = journal
         return journal
@@ -312,9 +334,28 @@ class SqlStore:
             self._keeper = None
         if self._keeper is None:
             again = partial(open_database, self._address)
-            self._keeper = StoreRuntime(open_database(self._address), again, self._patience)
+            database = persist(self._long or (), lambda _again: open_database(self._address))
+            self._keeper = StoreRuntime(database, again, self._patience)
         self._keeper.users += 1
         return self._keeper
+
+    async def _until_reachable(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Repeat an attempt that does no harm when it is repeated, while the database is away."""
+        import asyncio
+
+        for pause in self._long or ():
+            try:
+                return await attempt()
+            except Disconnected as error:
+                assert self._long is not None
+                self._long.say(error)
+                await asyncio.sleep(pause)
+        try:
+            return await attempt()
+        except Disconnected as error:
+            if self._long is None:
+                raise
+            raise StoreAway(error.message, kept=error.kept, hint=error.hint) from error
 
     async def _leave(self, keeper: StoreRuntime) -> None:
         keeper.users -= 1

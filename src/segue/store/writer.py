@@ -8,11 +8,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from segue.domain.errors import StoreDenied, StoreError
+from segue.domain.events import WaitBegan, WaitEnded
 from segue.store.claim import LEASE_MS
 from segue.store.database import Database, Disconnected, transact
 
 T = TypeVar("T")
 
+SERVICE = "the database"
 QUICK_PAUSES = (0.1, 0.5)
 """Where writes can be buffered, reconnecting is given up after about the time of a server's restart."""
 
@@ -45,6 +48,8 @@ class Outage:
         self._database = database
         self._patience = patience
         self._since: float | None = None
+        self.failure: StoreError | None = None
+        """Why the database cannot be reached."""
         if self.is_buffering:
             database.pauses = QUICK_PAUSES
 
@@ -61,7 +66,10 @@ class Outage:
     @property
     def is_overdue(self) -> bool:
         """True if the database has been away for longer than allowed."""
-        return self._since is not None and time.time() - self._since > self._patience
+        if self._since is None:
+            return False
+        denied = isinstance(self.failure, StoreDenied)  # waiting does not change that
+        return denied or time.monotonic() - self._since > self._patience
 
     @property
     def lease_ms(self) -> int:
@@ -77,11 +85,25 @@ class Outage:
             return None
         try:
             return work()
-        except Disconnected:
+        except (Disconnected, StoreDenied) as error:
             if not self.is_buffering:
                 raise
-            self._since = time.time()
+            self._since, self.failure = time.monotonic(), error
             return None
+
+    @property
+    def wait(self) -> WaitBegan | None:
+        """What people are told while the database is away."""
+        if self._since is None or self.failure is None:
+            return None
+        left = self._since + self._patience - time.monotonic()
+        return WaitBegan(SERVICE, self.failure.message, time.time() + left)
+
+    @property
+    def waited(self) -> WaitEnded:
+        """What people are told when it is back."""
+        passed = time.monotonic() - self._since if self._since is not None else 0.0
+        return WaitEnded(SERVICE, round(passed, 3))
 
     def write(self, work: Callable[[bool], None], keep: Callable[[], None]) -> None:
         """Do the work in a transaction; while the database is away, keep what it would have written."""
@@ -95,4 +117,4 @@ class Outage:
 
     def end(self) -> None:
         """Record that the database is back and all buffers are replayed."""
-        self._since = None
+        self._since = self.failure = None

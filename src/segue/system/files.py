@@ -12,12 +12,14 @@ from pathlib import Path
 
 from segue.domain.errors import SegueError
 from segue.system.process.notes import replace
+from segue.system.process.table import start_time
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
+_TEMPORARY = ".segue-"
 _FULL = "The disk or the quota is full: free some space, then run the same command again."
 _READ_ONLY = "This place is read-only: choose another folder or make it writable."
 _DENIED = "Check who owns the file and its folder, and that you may write to both."
@@ -39,6 +41,14 @@ def write_atomic(path: Path, data: bytes) -> None:
         _sync_folder(target.parent)
     except OSError as error:
         raise write_error(error, path) from error
+
+
+def clear_temporary(folder: Path) -> None:
+    """Delete what processes that were killed have begun to write into the folder."""
+    for path in folder.glob(f"{_TEMPORARY}*-*-*.tmp"):
+        pid, start = path.name.removeprefix(_TEMPORARY).split("-")[:2]
+        if pid.isdecimal() and start_time(int(pid)) != start:
+            path.unlink(missing_ok=True)
 
 
 def private_folder(path: Path) -> Path:
@@ -80,7 +90,8 @@ def _replace(target: Path, data: bytes) -> None:
     # A rename needs rights on the folder only; a file that its owner made read-only must not change.
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
-    handle, name = tempfile.mkstemp(prefix=".segue-", suffix=".tmp", dir=target.parent)
+    prefix = f"{_TEMPORARY}{os.getpid()}-{start_time(os.getpid())}-"
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLine:
+class OutputLine(Struct, frozen=True):
     """One line of text; `cut` is the number of bytes dropped beyond the cap."""
 
     text: str

@@ -11,16 +11,16 @@ import asyncio
 import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from segue.domain.errors import Locked, WorkspaceError
 from segue.system import identity
 
 
-@dataclass(slots=True)
-class RepoLock:
+class RepoLock(Struct):
     """The lock of one repository; `held` is true once this process has it."""
 
     path: Path

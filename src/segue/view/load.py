@@ -20,9 +20,14 @@ def load_view(store: Store, run: Run) -> RunView:
 
 def state_of(run: Run) -> RunState:
     """Return the state a run is really in: one whose process is gone does not run."""
-    if run.state in (RunState.RUNNING, RunState.PARKED) and _is_abandoned(run):
-        return RunState.STOPPED
-    return run.state
+    return RunState.STOPPED if is_lost(run) else run.state
+
+
+def is_lost(run: Run) -> bool:
+    """Return whether the process of a run is gone without having said how the run ended."""
+    if run.state is RunState.PARKED and run.wake is None and run.owner is None:
+        return False  # until a service is back that was away for too long
+    return run.state in (RunState.RUNNING, RunState.PARKED) and _is_abandoned(run)
 
 
 def _is_abandoned(run: Run) -> bool:

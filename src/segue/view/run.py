@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.domain.events import (
     AgentEnded,
@@ -29,6 +30,8 @@ from segue.domain.events import (
     TaskMarked,
     TaskStarted,
     VerdictGiven,
+    WaitBegan,
+    WaitEnded,
 )
 from segue.domain.outcome import Usage
 from segue.domain.proof import Level, Proof
@@ -40,8 +43,7 @@ from segue.view.levels import describe_proof, is_pass
 _UNDER_WAY = ("running", "parked", "stopped")
 
 
-@dataclass(slots=True)
-class TaskView:
+class TaskView(Struct):
     """One task of a run, or with an empty key the planning before the first one."""
 
     key: str
@@ -89,8 +91,7 @@ class TaskView:
         return describe_proof(self.proof)
 
 
-@dataclass(slots=True)
-class RunView:
+class RunView(Struct):
     """A run as seen from its events; `apply` takes them one by one, in order."""
 
     tasks: dict[str, TaskView] = field(default_factory=dict)
@@ -110,6 +111,8 @@ class RunView:
     """The branch of the last task that was done: the next one builds on it."""
     repeatable: set[str] = field(default_factory=set)
     """Tasks that are done and have something of their own to run again: scenarios, or commands to verify."""
+    waits: dict[str, tuple[int, WaitBegan]] = field(default_factory=dict)
+    """The services that are waited for now, and since when in milliseconds since the epoch."""
     active: TaskView | None = None
     _clock: int | None = None
     _steps: dict[str, _StepView] = field(default_factory=dict)
@@ -190,11 +193,18 @@ class RunView:
         self.active = None
         self._clock = at.ts
 
-    def _ended(self, _event: RunEnded, at: Recorded) -> None:
+    def _ended(self, event: RunEnded, at: Recorded) -> None:
         self._tick(at.ts)
         if self.active is not None and self.active.state in _UNDER_WAY:
-            self.active.state = "stopped"
+            self.active.state = "parked" if event.state == RunState.PARKED else "stopped"
+        self.waits.clear()
         self._clock = None
+
+    def _wait_began(self, event: WaitBegan, at: Recorded) -> None:
+        self.waits[event.service] = (at.ts, event)
+
+    def _wait_ended(self, event: WaitEnded, _at: Recorded) -> None:
+        self.waits.pop(event.service, None)
 
     def _parked(self, event: RunParked, at: Recorded) -> None:
         self._tick(at.ts)
@@ -338,8 +348,7 @@ class RunView:
         self._tick(at.ts)
 
 
-@dataclass(slots=True)
-class _StepView:
+class _StepView(Struct):
     phase: str
     agent: str
     launched: bool = False
@@ -377,6 +386,8 @@ _FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
     RunResumed: RunView._session,
     RunEnded: RunView._ended,
     RunParked: RunView._parked,
+    WaitBegan: RunView._wait_began,
+    WaitEnded: RunView._wait_ended,
     TaskStarted: RunView._task_started,
     TaskMarked: RunView._task_marked,
     StateImported: RunView._imported,

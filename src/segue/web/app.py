@@ -6,9 +6,9 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -51,8 +51,7 @@ async def serve_pages(app: App, host: str, port: int) -> AsyncIterator[Callable[
             await asyncio.to_thread(web.close)
 
 
-@dataclass(frozen=True, slots=True)
-class WebApp:
+class WebApp(Struct, frozen=True):
     """The ASGI app, with the keys that let people in."""
 
     asgi: AsgiApp

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from segue.runtime.app import App
 from segue.runtime.doctor import examine
@@ -30,7 +31,7 @@ def _examine(app: App) -> Data:
     at, findings = int(time.time() * 1000), asyncio.run(examine(app))
     redact = app.redactor().text
     found: list[dict[str, Any]] = [
-        {**asdict(one), "detail": redact(one.detail), "fix": redact(one.fix)} for one in findings
+        {**to_builtins(one), "detail": redact(one.detail), "fix": redact(one.fix)} for one in findings
     ]
     return {
         "title": "Doctor",

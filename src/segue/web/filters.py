@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import Struct
 
 from segue.domain.plain import clean, plain
 from segue.domain.proof import Level
@@ -59,8 +59,7 @@ MEDIA_TYPES = {
 """The files under `static/`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(Struct, frozen=True):
     """One static file."""
 
     body: bytes

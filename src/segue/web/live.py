@@ -9,8 +9,9 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.domain.errors import SegueError
 from segue.domain.events import Recorded
@@ -36,8 +37,7 @@ _WATCH = 1.0
 _LONGEST = 300
 
 
-@dataclass(frozen=True, slots=True)
-class StreamMessage:
+class StreamMessage(Struct, frozen=True):
     """One message of the stream."""
 
     kind: str
@@ -46,8 +46,7 @@ class StreamMessage:
     id: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class Listener:
+class Listener(Struct, eq=False):
     """One open page."""
 
     loop: asyncio.AbstractEventLoop

@@ -6,9 +6,10 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -142,7 +143,7 @@ def to_json(value: Any) -> Any:
     """Convert a value of a page that JSON does not know."""
     if hasattr(value, "to_json"):
         return value.to_json()
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+    return asdict(value) if isinstance(value, Struct) else str(value)
 
 
 def render_template(template: str, **values: Any) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from segue.flow.phases.verify import VERIFY
 from segue.reports.formatting import format_percent
@@ -19,8 +20,7 @@ MOST_RUNS = 6
 """Runs listed in a cell; the rest is counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One cell."""
 
     cell: PageCell

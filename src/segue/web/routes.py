@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from segue.domain.run import Run
 from segue.ports import Store
@@ -38,8 +39,7 @@ MODULES = (
 """The modules with pages, in the order of the menu."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(Struct, frozen=True):
     """A request for a page, with a store that is open for reading only."""
 
     app: App
@@ -68,8 +68,7 @@ class PageRequest:
         return min(self.number("page", 1) or 1, pages), pages
 
 
-@dataclass(frozen=True, slots=True)
-class PageRoute:
+class PageRoute(Struct, frozen=True):
     """A page: its address, its query and its template."""
 
     path: str
@@ -87,16 +86,14 @@ class PageRoute:
     """True if the parts marked `data-live` are fetched again when the store has changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionResult:
+class ActionResult(Struct, frozen=True):
     """What an action did, as a sentence, and where to look now."""
 
     said: str
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class ActionRoute:
+class ActionRoute(Struct, frozen=True):
     """Something a page can do: a POST."""
 
     path: str

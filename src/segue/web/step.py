@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
+from msgspec import to_builtins
 
 from segue.domain.events import Recorded
 from segue.domain.failure import Failure
@@ -156,14 +156,14 @@ def _describe_verdict(
         return None
     listed = read_source(request.app, run)[0] if verdict.criteria and task else []
     texts = {one.key: one.text for found in listed if found.key == task for one in found.criteria}
-    criteria = [{**asdict(one), "text": texts.get(one.key, "")} for one in verdict.criteria]
-    return {**asdict(verdict), "criteria": criteria}
+    criteria = [{**to_builtins(one), "text": texts.get(one.key, "")} for one in verdict.criteria]
+    return {**to_builtins(verdict), "criteria": criteria}
 
 
 def _describe_failure(failure: Failure | str | None) -> dict[str, Any] | None:
     if isinstance(failure, str):
         return {"kind": "failed", "message": failure} if failure else None
-    return asdict(failure) if failure is not None else None
+    return to_builtins(failure) if failure is not None else None
 
 
 def _find_step(request: PageRequest) -> tuple[Run, dict[str, Any]]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from segue import __version__
 from segue.agents.acp.lines import AcpLines
@@ -173,8 +172,7 @@ class AcpAgent:
         return find_key(self._profile.login_env, self._passed())
 
 
-@dataclass(frozen=True, slots=True)
-class AcpKind:
+class AcpKind(Struct, frozen=True):
     """Takes the place of an agent's class: makes an AcpAgent with a profile."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.agents.local.values import as_list, as_table, as_text, clip, shrink
 
@@ -28,8 +29,7 @@ _NEW_CONTENT = ("content", "contents", "file_text", "fileText")
 _OLD_CONTENT = ("old_string", "oldString", "old_str", "patch", "diff", "edits")
 
 
-@dataclass(slots=True)
-class AcpToolCall:
+class AcpToolCall(Struct):
     """What is known about one call so far; updates add to it in any order."""
 
     id: str

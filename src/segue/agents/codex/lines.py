@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage

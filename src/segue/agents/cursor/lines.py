@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, count_usage
@@ -35,8 +36,7 @@ _STATUSES = ("success", "failure", "rejected", "error", "spawnError")
 _SUFFIX = "ToolCall"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True):
     """One use of a tool; `status` and `result` are known once it has ended."""
 
     name: str

@@ -30,6 +30,8 @@ from segue.system.http.client import LOOPBACK, HttpPolicy
 from segue.system.services import Services
 
 KEY = "CURSOR_API_KEY"
+_ATTEMPTS = 4
+"""How often a request is sent before people are told that the API is waited for."""
 
 
 class CursorCloudOptions(Options, frozen=True):
@@ -90,9 +92,12 @@ class CursorCloudAgent:
             streams=current and options.stream,
             reports_usage=current,
             reports_cost=current,
+            marks_prompt=not current,
         )
         self._options, self._services = options, services
-        policy = HttpPolicy(options.max_connections, options.max_streams, pause=options.retry_pause)
+        policy = HttpPolicy(
+            options.max_connections, options.max_streams, pause=options.retry_pause, attempts=_ATTEMPTS
+        )
         streams = options.max_streams if options.stream else 0
         self._connection = SharedConnection(options.base_url, options.api_version, streams, policy)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 TURN = "turn-"
 """The names of v0's runs begin with this, because they have no ids of their own."""
@@ -50,8 +51,7 @@ def parse_status(word: object) -> Status:
     return _WORDS.get(word.strip().upper(), Status.UNKNOWN) if isinstance(word, str) else Status.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class RunRef:
+class RunRef(Struct, frozen=True):
     """One run of one agent; as text it is the session."""
 
     agent: str
@@ -72,8 +72,7 @@ class RunRef:
         return cls(agent, run)
 
 
-@dataclass(frozen=True, slots=True)
-class CloudRequest:
+class CloudRequest(Struct, frozen=True):
     """What to launch."""
 
     token: str
@@ -89,8 +88,7 @@ class CloudRequest:
     auto_create_pr: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A branch that was pushed. Its name may be missing; the repository has no scheme."""
 
     repository: str
@@ -98,8 +96,7 @@ class Branch:
     pr: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSnapshot:
+class RunSnapshot(Struct, frozen=True):
     """What is known about a run at one moment."""
 
     status: Status

@@ -7,28 +7,39 @@ import base64
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue import __version__
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot, Status
 from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudApi, CloudV0
-from segue.agents.cursor_cloud.errors import BY_US, HANG, TIMEOUT, CloudError, judge_end, judge_refusal
+from segue.agents.cursor_cloud.errors import (
+    BY_US,
+    HANG,
+    SERVICE,
+    TIMEOUT,
+    CloudError,
+    judge_end,
+    judge_refusal,
+)
 from segue.agents.cursor_cloud.reading import StreamReader
 from segue.agents.cursor_cloud.watch import Pace, RunStarter, RunWatch, StartedRun, loop_time
 from segue.agents.local.launch import count_usage
+from segue.domain.errors import ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome
+from segue.domain.patience import Wait
 from segue.domain.repository import same_repository
 from segue.system.http.client import HttpClient, HttpPolicy
 from segue.system.redact import Redactor
 
 
-@dataclass(slots=True)
-class Connection:
+class Connection(Struct):
     """An open connection."""
 
     api: CloudApi
@@ -104,8 +115,7 @@ _LOOK_SECONDS = 5.0
 _NOTE = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class CloudRun:
+class CloudRun(Struct, frozen=True):
     """One job in the cloud."""
 
     connection: Connection
@@ -127,7 +137,12 @@ class CloudRun:
         used: AgentUsage | None = None
         over = False
         try:
-            started = await starter.start(self.job.session)
+            async for item in self._start(starter):
+                if isinstance(item, StartedRun):
+                    started = item
+                else:
+                    yield item
+            assert started is not None
             ref = started.ref
             yield AgentStarted("cursor-cloud", ref.agent, ref.run, ref.url, started.adopted)
             watch = await self._make_watch(started, reader, deadline)
@@ -138,6 +153,9 @@ class CloudRun:
             over = True
             outcome = self._outcome(started, watch.snapshot, reader, failure, used)
             outcome = replace(outcome, duration=outcome.duration or time.monotonic() - began)
+        except ServiceAway:
+            over = True  # the agent may be at work: `resume` finds it again by its token
+            raise
         except CloudError as error:
             over = not error.unsure
             refusal = judge_refusal(error, late=loop_time() >= deadline)
@@ -149,6 +167,30 @@ class CloudRun:
             yield used
         yield outcome
 
+    async def _start(self, starter: RunStarter) -> AsyncGenerator[Event | StartedRun, None]:
+        """Yield the run at last; while the service is away, wait for it and try again.
+
+        Trying again never starts a second agent: it has the same id, or is looked for before.
+        """
+        wait: Wait | None = None
+        while True:
+            try:
+                started = await starter.start(self.job.session)
+            except CloudError as error:
+                safe = self.connection.api.mints_ids or not error.unsure
+                if not error.away or not safe or not self.job.limits.patience:
+                    raise
+                new, wait = wait is None, wait or Wait(SERVICE, error.message, self.job.limits.patience)
+                pause = wait.pause(error.message)
+                if new:
+                    yield wait.began
+                await asyncio.sleep(pause)
+            else:
+                if wait is not None:
+                    yield wait.ended
+                yield started
+                return
+
     async def _make_watch(self, started: StartedRun, reader: StreamReader, deadline: float) -> RunWatch:
         limits = self.job.limits
         if started.adopted:
@@ -156,7 +198,7 @@ class CloudRun:
             deadline = max(
                 deadline - await self._read_age(started.ref, deadline), loop_time() + _LOOK_SECONDS
             )
-        pace = Pace(deadline, limits.idle, self.poll, self.pause)
+        pace = Pace(deadline, limits.idle, self.poll, self.pause, limits.patience)
         return RunWatch(self.connection.api, started.ref, reader, pace, self.connection.slots)
 
     async def _read_age(self, ref: RunRef, deadline: float) -> float:

@@ -41,6 +41,7 @@ class CloudError(Exception):
         status: int = 0,
         retry_after: float | None = None,
         sent: bool = True,
+        unknown_host: bool = False,
     ) -> None:
         super().__init__(f"{message} ({code})")
         self.code = code
@@ -48,6 +49,7 @@ class CloudError(Exception):
         self.status = status
         self.retry_after = retry_after
         self.sent = sent
+        self.unknown_host = unknown_host
 
     @property
     def denied(self) -> bool:
@@ -63,6 +65,11 @@ class CloudError(Exception):
     def limited(self) -> bool:
         """True if there were too many requests."""
         return self.status == 429 or self.code == "rate_limit_exceeded"
+
+    @property
+    def away(self) -> bool:
+        """True if the service does not work now but may later."""
+        return self.status >= 500 or (self.code == UNREACHABLE and not self.unknown_host)
 
     @property
     def unsure(self) -> bool:
@@ -94,7 +101,9 @@ def read_stream_error(data: Any) -> CloudError:
 
 def make_unreachable(error: HttpError) -> CloudError:
     """Return the error for a request without an answer."""
-    return CloudError(UNREACHABLE, f"no answer from the API: {error}", sent=error.sent)
+    return CloudError(
+        UNREACHABLE, f"no answer from the API: {error}", sent=error.sent, unknown_host=error.unknown_host
+    )
 
 
 def make_bad_answer(answer: HttpResponse, what: str) -> CloudError:
@@ -114,6 +123,7 @@ def _read_error(body: Any) -> tuple[str, str]:
     return as_text(found.get("code")), f"{message} See {help_url}" if help_url else message
 
 
+SERVICE = "Cursor's API"
 TIMEOUT = Failure(
     FailureKind.TIMEOUT, "the cloud agent did not finish within its time limit and was cancelled"
 )
@@ -169,6 +179,8 @@ def judge_refusal(error: CloudError, late: bool) -> Failure:
         return Failure(
             FailureKind.TIMEOUT, f"the cloud agent was busy with something else all the time: {said}"
         )
+    if error.unknown_host:
+        return Failure(FailureKind.NOT_STARTED, f"Cursor's API was not found; check base_url: {said}")
     if late:
         return Failure(FailureKind.TIMEOUT, f"the time limit passed while asking Cursor's API: {said}")
     if error.status >= 500 or error.code == UNREACHABLE:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from segue.system.lines import LineFramer
 
 MAX_EVENT = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class SseFrame:
+class SseFrame(Struct, frozen=True):
     """One server-sent event; `cut` if it was too large and its data was dropped."""
 
     id: str

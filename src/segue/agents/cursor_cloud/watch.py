@@ -6,16 +6,28 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.agents.cursor_cloud.api import CloudRequest, RunRef, RunSnapshot
 from segue.agents.cursor_cloud.client import CloudV1
 from segue.agents.cursor_cloud.client_v0 import CloudApi
-from segue.agents.cursor_cloud.errors import HANG, LOST, TIMEOUT, CloudError, judge_refusal, read_stream_error
+from segue.agents.cursor_cloud.errors import (
+    HANG,
+    LOST,
+    SERVICE,
+    TIMEOUT,
+    UNREACHABLE,
+    CloudError,
+    judge_refusal,
+    read_stream_error,
+)
 from segue.agents.cursor_cloud.reading import StreamReader, parse_data
 from segue.agents.cursor_cloud.sse import Freshness, Resume, SseFrame
 from segue.domain.events import Event
 from segue.domain.failure import Failure
+from segue.domain.patience import Wait
 from segue.domain.repository import same_repository
 
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
@@ -25,16 +37,14 @@ _SEARCHES = (0.0, 1.0, 3.0)
 _SENDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class StartedRun:
+class StartedRun(Struct, frozen=True):
     """The run that does the job; `adopted` if an earlier attempt had started it."""
 
     ref: RunRef
     adopted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarter:
+class RunStarter(Struct, frozen=True):
     """Starts runs for one request."""
 
     api: CloudApi
@@ -144,8 +154,7 @@ _MISSING = 2
 _DRAIN_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """When to poll, and when to give up."""
 
     deadline: float
@@ -153,6 +162,8 @@ class Pace:
     poll: float
     pause: float
     """The unit of the ladder, in seconds."""
+    patience: float = 0.0
+    """How long the API may be away before watching is given up; 0: until the deadline."""
 
 
 class RunWatch:
@@ -174,13 +185,15 @@ class RunWatch:
         self._broken = 0
         self._missing = 0
         self._drain_until: float | None = None
+        self._wait: Wait | None = None
         self.snapshot: RunSnapshot | None = None
         self.failure: Failure | None = None
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Yield everything that is seen until the end."""
         while True:
-            await self._poll()
+            for event in await self._poll():
+                yield event
             for event in self._reader.read_status(self.snapshot.word) if self.snapshot else []:
                 yield event
             if not self._may_stream():
@@ -202,18 +215,33 @@ class RunWatch:
         except CloudError:
             return
 
-    async def _poll(self) -> None:
+    async def _poll(self) -> list[Event]:
+        """Look at the run; return what there is to say about waiting for the API."""
         self._looked_at = loop_time()
         try:
             self.snapshot = await self._api.get(self._ref, self._pace.deadline)
             self._missing = 0
         except CloudError as error:
+            if error.code == UNREACHABLE or error.away:
+                return self._wait_for_api(error.message)
             # Once may be too early for a run that was just created.
             self._missing += error.gone
             if self._missing >= _MISSING:
                 self.failure = LOST
             elif error.denied or error.limited:
                 self.failure = judge_refusal(error, late=False)
+        back, self._wait = self._wait, None
+        return [back.ended] if back else []
+
+    def _wait_for_api(self, reason: str) -> list[Event]:
+        """Note that the API is away; raises ServiceAway when it has been so for too long."""
+        if not self._pace.patience or loop_time() >= self._pace.deadline:
+            return []
+        if self._wait is None:
+            self._wait = Wait(SERVICE, reason, self._pace.patience)
+            return [self._wait.began]
+        self._wait.pause(reason)
+        return []
 
     def _is_over(self) -> bool:
         if self.snapshot is not None and self.snapshot.status.is_terminal:
@@ -257,7 +285,8 @@ class RunWatch:
                     for event in self._take(frame):
                         yield event
                     if self._drain_until is None and loop_time() >= self._looked_at + silence:
-                        await self._poll()
+                        for event in await self._poll():
+                            yield event
                     if self._reader.is_finished or self._is_over():
                         return
         except CloudError as error:

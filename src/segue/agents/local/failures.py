@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader
@@ -19,8 +21,7 @@ Sentences = Mapping[FailureKind, Mapping[str, str]]
 """By the kind of failure: regular expressions for lines, each with what it means in words for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailureTable:
+class FailureTable(Struct, frozen=True):
     """What one vendor's agent prints when it fails."""
 
     title: str

@@ -12,9 +12,11 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.agents.local.output import OutputStream
 from segue.agents.local.values import TEXT_CHARS
@@ -30,8 +32,7 @@ _AFTER_RESULT = frozenset({"ended", "wall", "idle", "lost"})
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessEnd:
+class ProcessEnd(Struct, frozen=True):
     """How the program ended, and the last things it printed."""
 
     exit: Exit

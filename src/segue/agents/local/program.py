@@ -6,8 +6,9 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from segue.agents.local.launch import make_command
 from segue.domain.errors import CredentialsError, ToolMissing
@@ -23,16 +24,14 @@ SIM_PREFIX = "SEGUE_SIM_"
 _PROBE_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(Struct, frozen=True):
     """What an agent found out about its program here: `check` and `installation` both answer from it."""
 
     installation: Installation = field(default_factory=Installation)
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LoginProbe:
+class LoginProbe(Struct, frozen=True):
     """How to ask a program whether it is logged in, and the answers that mean no and yes."""
 
     arguments: tuple[str, ...]
@@ -44,8 +43,7 @@ class LoginProbe:
         return False if re.search(self.no, answer) else True if re.search(self.yes, answer) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A program that has to be installed, and how to tell it from others of the same name."""
 
     agent: str

@@ -6,8 +6,9 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import SegueError
 from segue.domain.run import Run, RunState
@@ -23,8 +24,7 @@ _SCRATCH = {"worktrees": re.compile(r"tmp[a-z0-9_]{8}"), "scratch": re.compile(r
 """Temporary folders that remain when Segue is killed: parent folder → name pattern."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """Which leftovers may be deleted."""
 
     root: Path
@@ -45,8 +45,7 @@ class Rule:
         return run.owner is None or identity.is_dead(run.owner.split("#")[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(Struct, frozen=True):
     """Something old enough to delete, with the reason if it is kept anyway."""
 
     kind: str

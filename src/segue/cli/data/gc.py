@@ -62,7 +62,7 @@ def gc(
 
 
 async def _collect(app: App, rule: Rule, output: Printer, dry_run: bool) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from segue.cli.data.garbage import find_leftovers
     from segue.domain.errors import SegueError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from segue.cli.terminal.output import Printer, error_text
 from segue.domain.errors import SegueError, UsageError
@@ -18,8 +19,7 @@ from segue.store.spool import spools_in
 from segue.store.store import SqlStore
 
 
-@dataclass(slots=True)
-class PushReport:
+class PushReport(Struct):
     """The result for each run."""
 
     replayed: list[str] = field(default_factory=list)

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from segue.cli.terminal.output import Printer
 from segue.domain.kinds.recognise import with_kinds
-from segue.domain.task import Task, TaskKind
+from segue.domain.role import Role
+from segue.domain.task import Task, TaskKind, without_secrets
+from segue.flow.earlier import read_earlier
 from segue.flow.phase import Flow
-from segue.ports import Outline
+from segue.ports import Capabilities, Outline, Source
+from segue.prompts.task import execute_prompt, list_earlier, plan_prompt
 from segue.runtime.app import App
-from segue.runtime.plan import NO_TASKS, find_flow, kind_rules, pending_tasks, select_tasks
+from segue.runtime.plan import (
+    NO_TASKS,
+    agent_text,
+    choose_agents,
+    find_flow,
+    kind_rules,
+    pending_tasks,
+    select_tasks,
+)
+from segue.runtime.wiring import make_agent
+from segue.system.process.processes import Processes
+
+_NONCE = "dry-run"
 
 
 def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Printer) -> int:
-    """Print every prompt that is known before the first answer."""
+    """Print every prompt that is known before the first answer, as the chosen agent would get it."""
     source = app.source(named, app.repo)
     flow = find_flow(app, source)
     if source.outline is not None and not source.outline.is_planned():
@@ -26,19 +42,56 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
         output.warn(f"{source.address}:{notice.line}: {notice.text}")
     tasks = pending_tasks(listing, select_tasks(listing, only, start))
     redact = app.redactor().text
+    can, earlier = _capabilities(app), _earlier(app, source)
+    before: list[str] = []
     for task in tasks:
         facts = {"type": "prompt", "task": task.key, "kind": task.kind}
         heading = f"──── task {task.key}: {task.title} · {task.kind}"
         if task.kind is TaskKind.HUMAN:
             _print_human(facts, heading, output)
             continue
-        for phase, prompt in _prompts(task, source.context(task), flow):
+        shown = without_secrets(task, redact)
+        changed = _describe_earlier(redact(list_earlier(earlier, task.key)), before)
+        for phase, prompt in _prompts(shown, redact(source.context(task)), flow, can.cloud, changed):
             if output.json:
-                output.record({**facts, "phase": phase, "prompt": redact(prompt)})
+                output.record({**facts, "phase": phase, "prompt": prompt})
             else:
-                output.text(f"{heading} · {phase} ────\n{redact(prompt)}\n")
-    output.note(f"{len(tasks)} tasks; nothing was launched." if tasks else NO_TASKS)
+                output.text(f"{heading} · {phase} ────\n{prompt}\n")
+        before.append(task.key)
+    output.note(f"{len(tasks)} tasks; nothing was launched.{_caveats(can)}" if tasks else NO_TASKS)
     return 0
+
+
+def _capabilities(app: App) -> Capabilities:
+    """Return what the agent can do that would be launched; if none was chosen, a local one is assumed."""
+    settings = app.loaded.settings
+    if not (settings.agent or settings.roles.execute):
+        return Capabilities()
+    name = choose_agents(app, Role.EXECUTE, agent_text(app))[0].agent
+    return make_agent(name, app.loaded, app.services(Processes())).can
+
+
+def _earlier(app: App, source: Source) -> dict[str, tuple[str, ...]]:
+    """Return what earlier runs changed; without a database there were none."""
+    database = app.database()
+    if "://" not in database and not Path(database).exists():
+        return {}
+    with app.store(read_only=True) as store:
+        return read_earlier(store, source.key)
+
+
+def _describe_earlier(known: str, before: Sequence[str]) -> str:
+    """Return what is known to have changed, and for which tasks it is not known yet."""
+    names = f"{before[0]} to {before[-1]}" if len(before) > 2 else " and ".join(before)
+    return "\n".join(filter(None, (known, f"(here: what {names} changed)" if before else "")))
+
+
+def _caveats(can: Capabilities) -> str:
+    """Say what is only known at launch."""
+    mark = " The agent's service adds a last line to find the launch again." if can.marks_prompt else ""
+    return (
+        f" What is in parentheses is known at launch, and the code of the markers is new for each one.{mark}"
+    )
 
 
 def _print_human(facts: Mapping[str, object], heading: str, output: Printer) -> None:
@@ -53,7 +106,7 @@ def _print_outline(app: App, outline: Outline, output: Printer) -> int:
     """Print the prompt that asks for a plan: before there is one, no other is known."""
     from segue.prompts.outline import outline_prompt
 
-    prompt = app.redactor().text(outline_prompt(outline.goal, nonce="dry-run").text)
+    prompt = app.redactor().text(outline_prompt(outline.goal, nonce=_NONCE).text)
     if output.json:
         output.record({"type": "prompt", "task": None, "phase": "outline", "prompt": prompt})
     else:
@@ -62,12 +115,11 @@ def _print_outline(app: App, outline: Outline, output: Printer) -> int:
     return 0
 
 
-def _prompts(task: Task, context: str, flow: Flow) -> Iterator[tuple[str, str]]:
+def _prompts(task: Task, context: str, flow: Flow, cloud: bool, earlier: str) -> Iterator[tuple[str, str]]:
     """Yield phase and prompt, with a placeholder where an answer would go."""
-    from segue.prompts.task import execute_prompt, plan_prompt
-
     plan = None
     if flow.has("plan"):
-        yield "plan", plan_prompt(task, context, nonce="dry-run").text
+        yield "plan", plan_prompt(task, context, nonce=_NONCE, earlier=earlier).text
         plan = "(the plan that the plan phase makes)"
-    yield "execute", execute_prompt(task, context, plan=plan, nonce="dry-run").text
+    prompt = execute_prompt(task, context, plan=plan, nonce=_NONCE, cloud=cloud, earlier=earlier)
+    yield "execute", prompt.text

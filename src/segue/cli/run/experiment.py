@@ -44,9 +44,9 @@ def experiment(
       limits.claude = 1
     """
     import asyncio
-    from dataclasses import replace
 
     import msgspec
+    from msgspec.structs import replace
 
     from segue.runtime import experiment as lab
 

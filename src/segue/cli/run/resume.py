@@ -23,14 +23,16 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     """
     import asyncio
 
+    from msgspec.structs import replace
+
     from segue.cli.run.session import show_session
     from segue.cli.runs import find_run
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
     from segue.proof.guard import settle_settings
-    from segue.runtime.open import reopen_run
+    from segue.runtime.open import finish_end, reopen_run
 
-    app = settings.load()
+    app = replace(settings.load(), tell=output.warn)
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id, unfinished=True)
         ended = run or find_run(store, app, "last")
@@ -40,6 +42,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
             hint="Start one: segue run SOURCE   Continue one of another repository: segue resume RUN",
         )
     if run is None:
+        asyncio.run(finish_end(settings.load_for(ended), ended))
         if output.json:
             output.record({"type": "done", "run": None, "state": "done", "exit_code": 0})
         output.text("Nothing to resume: every run is done.")
@@ -57,7 +60,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     settled = settle_settings(app.guard_folder(run.id))
     if settled:
         output.warn(settled)
-    app = settings.load_for(run)
+    app = replace(settings.load_for(run), tell=output.warn)
 
     async def proceed() -> int:
         async with reopen_run(app, run) as opened:

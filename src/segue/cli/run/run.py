@@ -107,6 +107,8 @@ def run(
     """
     import asyncio
 
+    from msgspec.structs import replace
+
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
     from segue.runtime.base import NotPushed
@@ -121,7 +123,11 @@ def run(
     page = _page_options(serve or stay, stay, detach)
     while True:
         begin = session.start(
-            *(app, source, only, start, output), restart=restart, detach=detach, verbose=verbose, page=page
+            *(replace(app, tell=output.warn), source, only, start, output),
+            restart=restart,
+            detach=detach,
+            verbose=verbose,
+            page=page,
         )
         try:
             return asyncio.run(begin)

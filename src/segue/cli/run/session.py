@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 
 import click
+from msgspec import Struct
 
 from segue.cli.run.summary import summarise
 from segue.cli.terminal.display import observer
@@ -27,8 +27,7 @@ from segue.runtime.wiring import make_notifiers
 from segue.view.run import FOLDED, RunView
 
 
-@dataclass(frozen=True, slots=True)
-class PageOptions:
+class PageOptions(Struct, frozen=True):
     """Whether to serve the page during the run, and to keep it after the run ended."""
 
     serve: bool = False
@@ -51,7 +50,7 @@ async def start(
     page: PageOptions = NO_PAGE,
 ) -> int:
     """Run a source and return the exit code."""
-    async with open_run(app, named, tuple(only), start, restart=restart, tell=output.warn) as opened:
+    async with open_run(app, named, tuple(only), start, restart=restart) as opened:
         if opened is None:
             if output.json:
                 output.record(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from segue.cli.runs import run_data
 from segue.cli.terminal.output import Printer, clean, error_text
@@ -48,7 +49,7 @@ def _ending_data(ended: SessionEnd) -> dict[str, Any]:
         names = ("label", "command", "exit_code", "output")
         data["final"] = [{name: getattr(report, name) for name in names} for report in ended.final]
     if ended.worktree:
-        data["worktree"] = asdict(ended.worktree)
+        data["worktree"] = to_builtins(ended.worktree)
     if ended.error:
         error = ended.error
         data["error"] = {"message": error.message, "kept": error.kept, "hint": error.hint}

@@ -34,13 +34,13 @@ def list_(settings: CommandSettings, output: Printer) -> None:
       segue agent list
       segue agent list --json
     """
-    from dataclasses import asdict
+    from msgspec import to_builtins
 
     from segue.runtime.doctor import agent_reports
 
     reports = agent_reports(settings.load())
     if output.json:
-        output.data([asdict(report) for report in reports])
+        output.data([to_builtins(report) for report in reports])
         return
     here = [
         (r.name, "ready" if r.ready else "not ready", r.version or "–", r.login or "–", _end(r.program))

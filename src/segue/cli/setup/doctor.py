@@ -22,14 +22,15 @@ def doctor(settings: CommandSettings, output: Printer) -> int:
       segue doctor --json
     """
     import asyncio
-    from dataclasses import asdict
+
+    from msgspec import to_builtins
 
     from segue.runtime.doctor import examine
 
     checks = asyncio.run(examine(settings.load()))
     bad = [check for check in checks if not check.ok and check.needed]
     if output.json:
-        output.data([asdict(check) for check in checks])
+        output.data([to_builtins(check) for check in checks])
     else:
         rows = []
         for check in checks:

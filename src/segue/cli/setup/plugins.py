@@ -21,13 +21,13 @@ def plugins(output: Printer) -> None:
       segue plugins
       segue plugins --json
     """
-    from dataclasses import asdict
+    from msgspec import to_builtins
 
     from segue.runtime.registry import installed
 
     found = installed()
     if output.json:
-        output.data([asdict(plugin) for plugin in found])
+        output.data([to_builtins(plugin) for plugin in found])
         return
     columns = ["socket", "name", "package", "version", "where"]
     output.table(columns, [[getattr(plugin, name) for name in columns] for plugin in found])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from segue.cli.options import FOLDER, CommandSettings, options
 from segue.cli.terminal.output import Printer, clean
@@ -132,12 +132,12 @@ def _data(trial: AgentTrial, result: AgentTrialResult, seen: list[Event], keep: 
         "mode": trial.mode.value,
         "model": outcome.model,
         "ok": result.failure is None,
-        "failure": asdict(result.failure) if result.failure else None,
+        "failure": to_builtins(result.failure) if result.failure else None,
         "exit_code": result.exit_code,
         "agent_exit_code": outcome.exit_code,
         "text": outcome.text,
         "diff": result.diff,
-        "usage": asdict(outcome.usage) if outcome.usage else None,
+        "usage": to_builtins(outcome.usage) if outcome.usage else None,
         "session": outcome.session,
         "duration": round(outcome.duration, 3),
         "events": [{"type": event.type, "data": event_data(event)} for event in seen],

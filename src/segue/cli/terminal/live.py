@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+
 from segue.cli.terminal.output import one_line
-from segue.cli.terminal.progress import Progress
+from segue.cli.terminal.progress import Progress, describe_waits
 from segue.cli.terminal.table import GAP, STYLES, fit_columns
 from segue.cli.terminal.task_table import format_cost
 from segue.domain.events import Recorded
@@ -42,8 +43,7 @@ _DROPPED = ("tokens", "cost", "title", "phase", "last activity")
 """Which columns a narrow terminal loses first; the totals stay in the caption."""
 
 
-@dataclass(slots=True)
-class LiveTable:
+class LiveTable(Struct):
     """Shows the run on stderr; disappears when it ends, so that the summary takes its place."""
 
     progress: Progress
@@ -124,6 +124,8 @@ class LiveTable:
         for at, text in self.progress.news:
             stamp = time.strftime("%H:%M:%S", time.localtime(at))
             lines.append(Text(one_line(f"{stamp} {text}", width), style="dim"))
+        waits = describe_waits(self.progress.view, time.time())
+        lines += [Text(one_line(words, width), style="yellow") for words in waits]
         lines.append(Text(one_line(f"run {self.run} · {self._states()} · Ctrl-C stops and saves", width)))
         lines.append(Text(one_line(self._used_so_far(), width)))
         return lines

@@ -26,16 +26,18 @@ from segue.domain.events import (
     Recorded,
     RunParked,
     StateImported,
+    WaitBegan,
+    WaitEnded,
 )
 from segue.ports import Observer
 
-_WARNINGS = (StateImported, NoticeGiven, RunParked)
+_WARNINGS = (StateImported, NoticeGiven, RunParked, WaitBegan, WaitEnded)
 _SILENT = (AgentOutput, AgentRaw, AgentText, AgentTool)
 _FIELDS = (
     *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted"),
     *("duration", "ok", "ms", "commit", "state", "note", "text", "line", "until", "done", "reason"),
     *("attempts", "findings", "dismissed", "failure", "round", "remaining", "source", "repo", "flow"),
-    *("command", "bytes"),
+    *("command", "bytes", "service", "seconds"),
 )
 """The fields a record may contain; all others are left out of the log."""
 

@@ -7,11 +7,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from segue.cli.terminal.table import draw, print_wrapped
 from segue.domain.errors import SegueError
@@ -50,8 +50,7 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if is_interactive(sys.stdout) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Printer:
+class Printer(Struct, frozen=True):
     """Prints a command's results for people or, with `json`, for programs."""
 
     json: bool = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from segue.domain.budget import Budget
 from segue.domain.events import (
@@ -17,12 +18,15 @@ from segue.domain.events import (
     RunParked,
     SearchDone,
     StateImported,
+    WaitEnded,
 )
-from segue.reports.event_text import describe_event
+from segue.reports.event_text import describe_event, format_instant
+from segue.view.amounts import format_duration
 from segue.view.run import RunView, TaskView
 
 _NEWS: tuple[type[Event], ...] = (
     RunParked,
+    WaitEnded,
     AgentReplaced,
     SearchDone,
     DiagnosticRun,
@@ -34,8 +38,7 @@ _NEWS: tuple[type[Event], ...] = (
 _LAST_NEWS = 3
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """A run as its display sees it; `take` is called for each event."""
 
     view: RunView
@@ -64,6 +67,14 @@ class Progress:
     def counts(self) -> str:
         """Return the fallbacks, searches and plans so far, in words."""
         return " · ".join(_counts(self.view))
+
+
+def describe_waits(view: RunView, now: float) -> Iterator[str]:
+    """Say what is waited for, since when, and for how long at most."""
+    for since, wait in view.waits.values():
+        passed = format_duration(max(0.0, now - since / 1000))
+        until = format_instant(wait.until)
+        yield f"Waiting for {wait.service} since {passed}, until {until}: {wait.reason}"
 
 
 def _counts(view: RunView) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _MOST = 20
 _LONGEST = 1000
@@ -51,8 +52,7 @@ _ASKS_TO_RUN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCommands:
+class FoundCommands(Struct, frozen=True):
     """The commands in a text, and those that are left out because they need a shell or reach too far."""
 
     commands: tuple[tuple[str, ...], ...] = ()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.domain.verdict import Action, Verdict
 from segue.flow.context import Building, RunContext
 from segue.flow.state import PhaseEnd, TaskState
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """A verdict that is not PROCEED, and everything around it."""
 
     context: RunContext
@@ -25,8 +25,7 @@ class Round:
         return self.verdict.request or self.verdict.reason
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(Struct, frozen=True):
     """What an action brings: notes for the next attempt, or the end of the phase."""
 
     notes: str = ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Collection
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.domain.criterion import CONTESTED, Criterion, CriterionVerdict
 from segue.domain.events import CheckRun, NoticeGiven, VerdictGiven

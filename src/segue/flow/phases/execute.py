@@ -8,6 +8,7 @@ from segue.domain.role import Role
 from segue.domain.task import TaskKind
 from segue.flow.commit import commit_phase
 from segue.flow.context import RunContext
+from segue.flow.earlier import describe_earlier
 from segue.flow.evidence import changes_since, start_of
 from segue.flow.launch import Attempt, LaunchRequest, Series, Try
 from segue.flow.phase import Phase
@@ -21,7 +22,8 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
 
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
         about = context.redact(context.source.context(task))
-        prompt = execute_prompt(task, about, state.plan, now.feedback, cloud=context.cloud)
+        earlier = describe_earlier(context, task.key)
+        prompt = execute_prompt(task, about, state.plan, now.feedback, cloud=context.cloud, earlier=earlier)
         request = LaunchRequest(
             key=f"{state.folder}/{EXECUTE.name}/{now.number}",
             phase=EXECUTE.name,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import NoticeGiven, PlanRevised
@@ -107,8 +109,7 @@ def _has_rest(context: RunContext, task: Task) -> bool:
     return any(step.status is TaskStatus.PENDING and step.key != task.key for step in steps)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True):
     """What an agent is asked to plan, and the steps it may keep."""
 
     task: str

@@ -8,6 +8,7 @@ from segue.domain.outcome import Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.role import Role
 from segue.flow.context import RunContext
+from segue.flow.earlier import describe_earlier
 from segue.flow.evidence import start_of, undo_edits, verdict_after
 from segue.flow.launch import LaunchRequest, Try
 from segue.flow.phase import Phase
@@ -32,11 +33,12 @@ async def plan(context: RunContext, state: TaskState) -> PhaseEnd:
         return LaunchOutput(verdict=verdict_after(failure), failure=failure)
 
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
+        about = context.redact(context.source.context(task))
         request = LaunchRequest(
             key=f"{state.folder}/{PLAN.name}/{now.number}",
             phase=PLAN.name,
             attempt=now.number,
-            prompt=plan_prompt(task, context.redact(context.source.context(task)), now.feedback),
+            prompt=plan_prompt(task, about, now.feedback, earlier=describe_earlier(context, task.key)),
             mode=Mode.PLAN,
             by=now.by,
             workspace=context.workspace.root,

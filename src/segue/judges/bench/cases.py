@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from segue.domain.criterion import Criterion
 from segue.domain.diff import by_file
@@ -16,8 +16,7 @@ from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One piece of work to be judged."""
 
     name: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.domain.verdict import Result
 from segue.judges.bench.cases import Case
@@ -16,8 +17,7 @@ _Z = 1.959963984540054
 """Standard deviations that hold 95 % of a normal distribution."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCase:
+class JudgedCase(Struct, frozen=True):
     """The judge's answer for a case: a result, or why there is none."""
 
     case: Case
@@ -30,8 +30,7 @@ class JudgedCase:
         return self.result is not Result.PASS
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRate:
+class CaseRate(Struct, frozen=True):
     """So many of so many, and the Wilson interval of 95 %."""
 
     count: int
@@ -53,8 +52,7 @@ class CaseRate:
         return max(0.0, centre - spread), min(1.0, centre + spread)
 
 
-@dataclass(frozen=True, slots=True)
-class BenchReport:
+class BenchReport(Struct, frozen=True):
     """The outcome of a bench."""
 
     judged: tuple[JudgedCase, ...]

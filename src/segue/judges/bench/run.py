@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from segue.domain.errors import JudgeFailed
+from segue.domain.errors import JudgeFailed, ServiceAway
+from segue.domain.events import Event
+from segue.domain.patience import outlast
 from segue.judges.bench.cases import Case, cases
 from segue.judges.bench.report import BenchReport, JudgedCase
 from segue.ports import Judge
@@ -17,13 +19,14 @@ async def run_bench(
     concurrency: int = 4,
     progress: Callable[[JudgedCase], None] | None = None,
     chosen: Sequence[Case] | None = None,
+    patience: float = 0.0,
 ) -> BenchReport:
     """Let the judge decide all cases; its own failures are errors, anything else ends the bench."""
     turns = asyncio.Semaphore(concurrency)
 
     async def decide(case: Case) -> JudgedCase:
         async with turns:
-            judged = await _decide(judge, case)
+            judged = await _decide(judge, case, patience)
         if progress is not None:
             progress(judged)
         return judged
@@ -39,9 +42,12 @@ async def run_bench(
     return BenchReport(tuple(task.result() for task in waiting))
 
 
-async def _decide(judge: Judge, case: Case) -> JudgedCase:
+async def _decide(judge: Judge, case: Case, patience: float) -> JudgedCase:
+    async def say_nothing(_event: Event) -> None:
+        pass
+
     try:
-        verdict = await judge.judge(case.task, case.evidence)
-    except JudgeFailed as error:
+        verdict = await outlast(lambda: judge.judge(case.task, case.evidence), patience, say_nothing)
+    except (JudgeFailed, ServiceAway) as error:
         return JudgedCase(case, None, error.message)
     return JudgedCase(case, verdict.result, verdict.reason)

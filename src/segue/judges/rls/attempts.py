@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from msgspec import Struct
 from psycopg import ClientCursor, Connection, Error, sql
 from psycopg.sql import Composed
 
@@ -24,8 +24,7 @@ _COLUMNS_TRIED = 6
 _DENIED = "42501"
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """The user on whose behalf a statement is tried."""
 
     label: str

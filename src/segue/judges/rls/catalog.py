@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 from psycopg import Connection
 
 from segue.judges.rls.report import RowPolicy
@@ -13,8 +13,7 @@ from segue.judges.rls.report import RowPolicy
 USERS = "auth.users"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column."""
 
     name: str
@@ -31,8 +30,7 @@ class Column:
     generated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignKey:
+class ForeignKey(Struct, frozen=True):
     """Columns that name a row of another table."""
 
     columns: Sequence[str]
@@ -40,8 +38,7 @@ class ForeignKey:
     target_columns: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Struct, frozen=True):
     """A check or a unique constraint."""
 
     name: str
@@ -49,8 +46,7 @@ class Constraint:
     definition: str
 
 
-@dataclass(slots=True)
-class CatalogTable:
+class CatalogTable(Struct):
     """One table of an exposed schema."""
 
     oid: int
@@ -71,8 +67,7 @@ class CatalogTable:
         return f"{self.schema}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogView:
+class CatalogView(Struct, frozen=True):
     """A view, and the tables with row level security that it reads."""
 
     title: str
@@ -85,8 +80,7 @@ class CatalogView:
     guarded: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Definer:
+class Definer(Struct, frozen=True):
     """A function that anybody may call and that runs with its owner's rights."""
 
     title: str

@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from msgspec import Struct
+from msgspec.structs import replace
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 
@@ -105,8 +106,7 @@ class _Work:
         yield Server({"connect_timeout": 10, **parameters}, own=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Examination:
+class _Examination(Struct, frozen=True):
     """The part of the check that runs in the scratch database."""
 
     place: Scratch

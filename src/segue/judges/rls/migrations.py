@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from msgspec import Struct, field
 from psycopg import Connection, Error
 from psycopg.pq import TransactionStatus
 
@@ -29,16 +29,14 @@ _TO_POSTGRES = re.compile(r"\bowner\s+to\s+\"?postgres\"?\s*\Z", re.IGNORECASE)
 _INDEX = re.compile(r"create\s+(?:unique\s+)?index\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(Struct, frozen=True):
     """One file."""
 
     name: str
     statements: tuple[Statement, ...]
 
 
-@dataclass(slots=True)
-class Applied:
+class Applied(Struct):
     """How applying the migrations ended."""
 
     files: list[str] = field(default_factory=list)

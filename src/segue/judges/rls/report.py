@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from segue.domain.proof import CheckResult
 
@@ -22,8 +23,7 @@ class RlsLevel(StrEnum):
     NOTICE = "notice"
 
 
-@dataclass(frozen=True, slots=True)
-class RlsFinding:
+class RlsFinding(Struct, frozen=True):
     """One thing that people should know."""
 
     level: RlsLevel
@@ -32,8 +32,7 @@ class RlsFinding:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class RowPolicy:
+class RowPolicy(Struct, frozen=True):
     """One policy as the catalogue has it."""
 
     name: str
@@ -51,8 +50,7 @@ class RowPolicy:
         return " ".join(whole.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One thing that was tried."""
 
     who: str
@@ -69,8 +67,7 @@ class Attempt:
         return f"{self.who}, {self.what}: {self.sql} → {result} ({self.said})"
 
 
-@dataclass(frozen=True, slots=True)
-class TableReport:
+class TableReport(Struct, frozen=True):
     """One table of an exposed schema."""
 
     schema: str
@@ -91,8 +88,7 @@ class TableReport:
         return f"{self.schema}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class RlsReport:
+class RlsReport(Struct, frozen=True):
     """The whole check."""
 
     tables: tuple[TableReport, ...] = ()
@@ -121,7 +117,7 @@ class RlsReport:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs and for the store."""
-        return {**asdict(self), "passed": self.passed}
+        return {**to_builtins(self), "passed": self.passed}
 
     def as_check(self) -> CheckResult:
         """The report as evidence; the findings stand last, where a cut does not reach them."""

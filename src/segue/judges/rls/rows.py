@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from msgspec import Struct, field
 from psycopg import Connection, Error, sql
 from psycopg.sql import Composed
 
@@ -21,8 +21,7 @@ Row = dict[str, str | None]
 """A row as text, column by column."""
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """One of the two who are played off against each other."""
 
     label: str
@@ -53,8 +52,7 @@ A = User("A", "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
 B = User("B", "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb")
 
 
-@dataclass(slots=True)
-class Filled:
+class Filled(Struct):
     """The rows that were made."""
 
     rows: dict[tuple[str, str], Row] = field(default_factory=dict)

@@ -10,10 +10,10 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from msgspec import Struct, field
 from psycopg import Connection
 from psycopg.abc import Query
 
@@ -35,8 +35,7 @@ _CREATEROLE_SINCE = 160000
 """Before, whoever might make roles might give himself any of them, such as the one that runs programs."""
 
 
-@dataclass(slots=True)
-class Scratch:
+class Scratch(Struct):
     """One scratch database."""
 
     server: Server

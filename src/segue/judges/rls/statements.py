@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _TOKEN = re.compile(
     r"""
@@ -23,8 +24,7 @@ _COMMENT = re.compile(r"/\*|\*/")
 _BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z))+")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One statement without its semicolon."""
 
     text: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from segue.proof.report import Report
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """What is known about a check before it runs."""
 
     argv: tuple[str, ...]
@@ -19,8 +19,7 @@ class Project:
     """The files of the tree, from the root of the repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """The places of one run of a check."""
 
     argv: tuple[str, ...]
@@ -38,8 +37,7 @@ class Stage:
     """The test files of the tree, from its root."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How a run of a check ended."""
 
     exit_code: int | None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from segue.domain.criterion import CONTESTED, CriterionVerdict
 from segue.domain.events import (
@@ -42,14 +42,13 @@ _REVIEW = "SELECT output FROM orchestrator_steps WHERE run_id = ? AND key = ? OR
 _UNDECIDED = {
     "pending": "It has not begun.",
     "running": "It is being worked on.",
-    "parked": "It waits for a usage limit to end.",
+    "parked": "It waits for a usage limit to end, or for a service that is away.",
     "replanned": "A new plan has replaced it.",
 }
 _NOT_RECORDED = "No proof was recorded."
 
 
-@dataclass(slots=True)
-class _Evidence:
+class _Evidence(Struct):
     """What was observed about one task, as far as it still counts."""
 
     agents: dict[str, None] = field(default_factory=dict)

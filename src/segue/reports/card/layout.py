@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from segue.domain.finding import Finding
 from segue.domain.plain import clean
@@ -20,8 +21,7 @@ _SIGNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CardItem:
+class CardItem(Struct, frozen=True):
     """One line of a section, with what belongs to it."""
 
     sign: str
@@ -31,16 +31,14 @@ class CardItem:
     """Words of the evidence, with their lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class CardSection:
+class CardSection(Struct, frozen=True):
     """Items under a heading."""
 
     title: str
     items: tuple[CardItem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CardLayout:
+class CardLayout(Struct, frozen=True):
     """A card as it is shown."""
 
     title: str

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from segue.domain.errors import SegueError
 from segue.domain.finding import DismissReason, Finding, Review

@@ -7,9 +7,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
 
 from segue.reviewers.tool import ToolResult
 from segue.system.files import private_folder, write_atomic
@@ -26,8 +27,7 @@ _IDENTITY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """A review that is open."""
 
     baseline: str
@@ -43,8 +43,7 @@ def read_status(said: ToolResult) -> Session | None:
     return Session(lines["baseline"], int(dismissed) if dismissed.isdecimal() else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
+class Ownership(Struct, frozen=True):
     """Remembers, across restarts, which review Segue has opened in a repository."""
 
     file: Path

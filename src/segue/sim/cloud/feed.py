@@ -7,8 +7,9 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.sim.cloud.remote import Change
 from segue.sim.cloud.requests import CloudRefusal
@@ -18,8 +19,7 @@ _PUBLIC_NAMES = {"shell": "run_terminal_cmd", "read": "read_file", "write": "edi
 TERMINAL = frozenset({"FINISHED", "ERROR", "CANCELLED", "EXPIRED"})
 
 
-@dataclass(frozen=True, slots=True)
-class FeedEvent:
+class FeedEvent(Struct, frozen=True):
     """One event. A reader cannot resume from an event without an id."""
 
     id: str
@@ -37,8 +37,7 @@ def make_event(event: str, data: dict[str, Any], id_: str = "") -> FeedEvent:
     return FeedEvent(id_, event, json.dumps(data, ensure_ascii=False))
 
 
-@dataclass(slots=True)
-class Feed:
+class Feed(Struct):
     """All events of a run so far; readers wait for more."""
 
     run_id: str

@@ -9,10 +9,10 @@ import json
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
+from msgspec import Struct
 
 from segue.sim.cloud.feed import TERMINAL, Feed, say, think, use_tools
 from segue.sim.cloud.objects import NO_USAGE, Checkout, CloudAgentRecord, CloudRunRecord, format_time
@@ -240,8 +240,7 @@ def _add_usage(run: CloudRunRecord) -> None:
     run.cost = entry.cost or {"rawCostCents": tokens / 1000, "chargedCents": tokens / 1000}
 
 
-@dataclass(frozen=True, slots=True)
-class WantedRepository:
+class WantedRepository(Struct, frozen=True):
     """A repository to work in, named by its address or by a pull request."""
 
     request: dict[str, Any]
@@ -253,8 +252,7 @@ class WantedRepository:
     on_current: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CloudLaunchOrder:
+class CloudLaunchOrder(Struct, frozen=True):
     """A launch, in terms that both versions share."""
 
     prompt: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.sim.cloud.feed import TERMINAL, Feed
 from segue.sim.cloud.remote import Remote
@@ -22,8 +23,7 @@ NO_USAGE = {
 }
 
 
-@dataclass(slots=True)
-class Checkout:
+class Checkout(Struct):
     """A repository an agent works in."""
 
     url: str
@@ -47,8 +47,7 @@ class Checkout:
         return found
 
 
-@dataclass(slots=True)
-class CloudRunRecord:
+class CloudRunRecord(Struct):
     """One turn of an agent."""
 
     id: str
@@ -91,8 +90,7 @@ class CloudRunRecord:
         return drop_missing(facts)
 
 
-@dataclass(slots=True)
-class CloudAgentRecord:
+class CloudAgentRecord(Struct):
     """An agent with its requests and results."""
 
     id: str

@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from segue.system.process.capture import Captured, capture, child_environment
 
@@ -24,8 +25,7 @@ class BranchTaken(PushRefused):
     """A branch that should be new exists already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The change a commit makes: files to write and to delete."""
 
     write: Mapping[str, bytes]
@@ -33,8 +33,7 @@ class Change:
     message: str
 
 
-@dataclass(slots=True)
-class Remote:
+class Remote(Struct):
     """A bare repository; pushes to it run one after the other."""
 
     bare: Path
@@ -96,8 +95,7 @@ class Remote:
             return await capture(["git", *args], self.bare, environment, _TIMEOUT, stdin)
 
 
-@dataclass(slots=True)
-class Remotes:
+class Remotes(Struct):
     """The repositories by their addresses; only a few git processes run at once."""
 
     _known: dict[str, Remote] = field(default_factory=dict)

@@ -6,11 +6,11 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct, field
 
 from segue.domain.options import Options
 from segue.sim.cloud.requests import ERROR_KINDS, CloudRefusal, ErrorShape
@@ -204,8 +204,7 @@ SLOW_LISTS: dict[str, tuple[tuple[int, float], ...]] = {
 }
 
 
-@dataclass(slots=True)
-class CloudPlay:
+class CloudPlay(Struct):
     """The entry that a run plays, and the values of the placeholders in its texts."""
 
     entry: CloudEntry
@@ -230,8 +229,7 @@ def pick_play(deck: Deck[CloudEntry], prompt: str, turn: int, launch: int) -> Cl
     return CloudPlay(entry, words | {name: value or "" for name, value in groups.items()})
 
 
-@dataclass(slots=True)
-class CloudFaults:
+class CloudFaults(Struct):
     """The faults of requests, and how many matching requests each has seen."""
 
     faults: list[CloudFault]
@@ -253,8 +251,7 @@ class CloudFaults:
         return chosen
 
 
-@dataclass(slots=True)
-class RateLimiter:
+class RateLimiter(Struct):
     """Rate limits as sliding windows per key."""
 
     clock: Callable[[], float] = time.time

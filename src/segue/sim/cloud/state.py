@@ -6,11 +6,11 @@ import asyncio
 import secrets
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2
+from msgspec import Struct, field
 
 from segue.sim.cloud.objects import Checkout, CloudAgentRecord, CloudRunRecord
 from segue.sim.cloud.remote import Remotes
@@ -20,16 +20,14 @@ from segue.sim.script import Deck
 from segue.sim.services import RequestLog
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(Struct, frozen=True):
     """An artifact that can be downloaded until it expires."""
 
     data: bytes
     expires: float
 
 
-@dataclass(slots=True)
-class Cloud:
+class Cloud(Struct):
     """The state of one simulator, in one event loop."""
 
     script: CloudScript

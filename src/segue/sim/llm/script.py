@@ -6,10 +6,10 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct
 
 from segue.domain.options import Options
 from segue.sim.script import Deck, check_pattern, equals, matches, read_block
@@ -120,8 +120,7 @@ class LlmScript(Options, frozen=True):
     """what `/v1/models` lists"""
 
 
-@dataclass(frozen=True, slots=True)
-class LlmRequest:
+class LlmRequest(Struct, frozen=True):
     """A request, in terms that all APIs share."""
 
     api: LlmApi
@@ -138,8 +137,7 @@ class LlmRequest:
         return self.users[-1] if self.users else ""
 
 
-@dataclass(frozen=True, slots=True)
-class LlmAnswer:
+class LlmAnswer(Struct, frozen=True):
     """An answer, in terms that all APIs share."""
 
     model: str

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import SourceError, UsageError
 from segue.domain.history import SourceHistory
@@ -23,8 +25,7 @@ CONTEXT_BYTES = 8 * 1024
 _KEPT = "Nothing was changed."
 
 
-@dataclass(frozen=True, slots=True)
-class _PlanReading:
+class _PlanReading(Struct, frozen=True):
     """One reading of the plan file, so that an unchanged file is not parsed again."""
 
     data: bytes

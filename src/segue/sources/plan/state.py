@@ -8,13 +8,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count, filterfalse
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
@@ -42,8 +43,7 @@ _OPTIONAL = {
 Signature = tuple[int, int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class PlanState:
+class PlanState(Struct, frozen=True):
     """The progress of a plan."""
 
     plan_path: str
@@ -63,7 +63,7 @@ class PlanState:
     seq: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of others, kept when the file is written again."""
-    origin: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    origin: Mapping[str, Any] | None = None
     """The document as it was read; None for a state that has not been in a file yet."""
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from operator import attrgetter
+
+from msgspec import Struct
 
 from segue.domain.task import Notice, Task
 from segue.sources.strict_text import strict_text
@@ -31,8 +32,7 @@ _LONGEST_KEY = 18
 _LONGEST_TITLE = 80
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedPlan:
+class ParsedPlan(Struct, frozen=True):
     """A plan as it was understood; `lost` are notices about sections that belong to no task."""
 
     tasks: tuple[Task, ...]
@@ -41,8 +41,7 @@ class ParsedPlan:
     preamble: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(Struct, frozen=True):
     """Lines from `start` to before `end`, headed by a task heading; `key` is None if it is no task."""
 
     start: int

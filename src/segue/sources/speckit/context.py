@@ -1,24 +1,41 @@
-"""Context for an agent beside its task: the sections of spec, plan and constitution that fit."""
+"""Context for an agent beside its task: what it must know, and where to read the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.criterion import Criterion
 from segue.domain.task import Task
+from segue.sources.speckit.lines import heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
 
-CONTEXT_BYTES = 48 * 1024
-_LEFT_OUT_ROOM = 400
+MOST_BYTES = 48 * 1024
+"""What a context may have at most; an agent reads the rest in the files themselves."""
+_ROOM = 5 * 1024
+"""Sections that are good to know are added up to this size."""
+_MOST_PRINCIPLE = 280
+_MOST_CONSTITUTION = 1500
+_MOST_HINT = 100
+_MOST_CONTRACTS = 20
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
+_GOVERNANCE = re.compile(
+    r"governance|治理|ガバナンス|거버넌스|gobernanza|governança|gouvernance", re.IGNORECASE
+)
+"""The section about amendments of a constitution, which is no rule for code."""
+_DOCUMENTS = ("spec.md", "plan.md", "data-model.md", "research.md", "quickstart.md")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A titled piece of the context."""
 
     title: str
     text: str
+    file: str = ""
+    """Where to read it when there is no room for it; empty: it is always part of the context."""
 
     @property
     def rendered(self) -> str:
@@ -39,41 +56,116 @@ def criteria(task: Task, spec: Spec, whole_stories: Iterable[str]) -> tuple[Crit
     return (*found, *(scenario for story in stories for scenario in story.scenarios))
 
 
-def sections(task: Task, spec: Spec, plan: Plan, constitution: str) -> list[Section]:
-    """Everything there is to know, the most important first."""
+def sections(
+    task: Task, place: str, phase: str, spec: Spec, plan: Plan, constitution: str, law: str = ""
+) -> list[Section]:
+    """Return everything an agent should know, the most important first.
+
+    `place` is the folder of the feature and `law` the file of the constitution, as the agent names them.
+    """
     stories = _stories(spec, stories_of(task))
     quoted = spec.quoted(task.text)
     # A task that points nowhere in the spec gets all requirements, if there is room for them.
     others = {} if stories or quoted else spec.requirements
+    spec_file, plan_file = f"{place}/spec.md", f"{place}/plan.md"
+    title, *said = phase.splitlines() or [""]
+    phase = "\n".join([title, *_without_repetition(said, stories)])
     every = [
-        Section(f"Task {task.key}", task.text),
-        *(Section(f"User story {story.key}", story.text) for story in stories),
+        Section("Where the task belongs", f"Feature folder: {place}\n{phase}".strip()),
+        *(Section(f"{story.key}: {story.title}", _without_heading(story.text)) for story in stories),
         Section("Requirements quoted by the task", "\n".join(quoted.values())),
-        Section("Plan: summary", plan.summary),
-        Section("Plan: technical context", plan.technical),
-        Section("Plan: structure", plan.structure),
-        Section("Edge cases", spec.edge_cases),
-        Section("Constitution", constitution),
-        Section("Requirements of the feature", "\n".join(others.values())),
+        Section("Clarifications", _without_heading(spec.clarifications), spec_file),
+        Section("Plan: summary", _without_heading(plan.summary), plan_file),
+        Section("Plan: technical context", _without_heading(plan.technical), plan_file),
+        Section("Constitution", shorten_constitution(constitution), law),
+        Section("Requirements of the feature", "\n".join(others.values()), spec_file),
+        Section("Assumptions", _without_heading(spec.assumptions), spec_file),
+        Section("Edge cases", _without_heading(spec.edge_cases), spec_file),
     ]
     return [section for section in every if section.text.strip()]
 
 
-def fitted(found: Iterable[Section], room: int = CONTEXT_BYTES) -> str:
-    """The sections as text; what finds no room is left out whole, and named at the end."""
+def join_sections(found: Iterable[Section], documents: Sequence[str]) -> str:
+    """Return the sections as text, and where to read the rest; what finds no room is named with its file."""
     kept: list[str] = []
     left_out: list[str] = []
-    room -= _LEFT_OUT_ROOM
+    used = 0
     for section in found:
         size = len(section.rendered.encode("utf-8", "surrogatepass")) + 2
-        if size <= room:
-            room -= size
+        if used + size <= (_ROOM if section.file else MOST_BYTES):
+            used += size
             kept.append(section.rendered)
         else:
-            left_out.append(section.title)
-    if left_out:
-        kept.append(f"# Left out for want of room\n\n{', '.join(left_out)}"[:_LEFT_OUT_ROOM])
+            left_out.append(f"- {section.title}: see {section.file or 'the spec'}")
+    rest = [*left_out, *documents]
+    if rest:
+        kept.append("# Read these where the task touches them\n\n" + "\n".join(rest))
     return "\n\n".join(kept)
+
+
+def list_documents(folder: Path, place: str) -> Iterator[str]:
+    """Yield a line for each document of a feature, with the headings that say what is in it."""
+    for name in _DOCUMENTS:
+        if (folder / name).is_file():
+            yield f"- {place}/{name}{_hint(folder / name)}"
+    contracts = sorted(path for path in (folder / "contracts").glob("**/*") if path.is_file())
+    for path in contracts[:_MOST_CONTRACTS]:
+        yield f"- {place}/{path.relative_to(folder).as_posix()}"
+    if len(contracts) > _MOST_CONTRACTS:
+        yield f"- {place}/contracts: {len(contracts) - _MOST_CONTRACTS} more files"
+
+
+def _hint(path: Path) -> str:
+    """Return the second-level headings of a file, as far as they fit."""
+    text = path.read_bytes().decode("utf-8", "replace")
+    heads = [head for line in read_lines(text) if (head := heading(line)) and head.level == 2]
+    names, room = [], _MOST_HINT
+    for name in (re.sub(r"\W*\(?mandatory\)?\W*$", "", plain(head.text)) for head in heads):
+        room -= len(name) + 2
+        if room < 0:
+            names.append("…")
+            break
+        names.append(name)
+    return f": {', '.join(names)}" if names else ""
+
+
+def shorten_constitution(text: str) -> str:
+    """Return a constitution; of a long one, each principle with the beginning of what it says."""
+    if len(text) <= _MOST_CONSTITUTION:
+        return _without_heading(text)
+    lines = read_lines(text)
+    heads = [head for line in lines if (head := heading(line)) and head.level > 1]
+    shortened = []
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        body = lines[head.number : following.number - 1 if following else None]
+        said = " ".join(line.text.strip() for line in body if line.text.strip())
+        if said and not _GOVERNANCE.search(head.text):
+            shortened.append(f"- {plain(head.text)}: {_first_sentences(said)}")
+    return "\n".join(shortened)
+
+
+def _first_sentences(text: str) -> str:
+    kept = ""
+    for sentence in _SENTENCE.split(text.replace("**", "")):
+        if kept and len(kept) + len(sentence) > _MOST_PRINCIPLE:
+            break
+        kept = f"{kept} {sentence}".strip()
+    return kept if len(kept) <= _MOST_PRINCIPLE else f"{kept[:_MOST_PRINCIPLE].rpartition(' ')[0]} …"
+
+
+def _without_heading(text: str) -> str:
+    """Return a section without its own heading, which its title repeats."""
+    first, _, rest = text.partition("\n")
+    return rest.strip("\n") if first.startswith("#") and rest.strip() else text
+
+
+def _without_repetition(lines: Iterable[str], stories: Iterable[Story]) -> Iterator[str]:
+    """Yield what is said about a phase, except for what its stories say anyway."""
+    told = " ".join(" ".join(story.text.split()) for story in stories)
+    for line in lines:
+        said = line.partition(": ")[2].strip(" .")
+        if not said or " ".join(said.split()) not in told:
+            yield line
 
 
 def _stories(spec: Spec, keys: Iterable[str]) -> list[Story]:

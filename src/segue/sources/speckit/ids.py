@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _SUFFIX = (
     r"(?:[A-Za-z][0-9]{0,2}(?![A-Za-z0-9]))?(?:\.[0-9]{1,3}[A-Za-z]?(?![A-Za-z0-9]))*"
@@ -24,8 +25,7 @@ _LEAD = re.compile(r"(?:[\s*:：~`\])–—]|__(?=\s)|[-.,;](?=\s))*")
 _STRUCK = re.compile(r"\W*~~[^~]+~~\s*(?:[(\[*—–-].*)?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A text that begins with an id: the id, the labels around it and the rest."""
 
     id: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
 _CODE_SPAN = re.compile(r"`[^`]*`")
@@ -39,8 +40,7 @@ _BOLD = re.compile(r"\s*(?:[-*+]\s+)?\*\*")
 _LONGEST_TITLE = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line without its end; `block` is the line that opened what hides it, 0 if it is to be read."""
 
     number: int
@@ -56,8 +56,7 @@ class Line:
         return len(text) - len(text.lstrip())
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A heading with its line and its level."""
 
     number: int

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError
 from segue.domain.history import SourceHistory
@@ -18,20 +20,22 @@ from segue.sources.plan.state import Signature, pair_key, set_aside, signature
 from segue.sources.recognise import is_feature
 from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import fitted, sections
+from segue.sources.speckit.context import join_sections, list_documents, sections
 from segue.sources.speckit.find import TASKS, find_feature, project_root
+from segue.sources.speckit.lines import read_lines
+from segue.sources.speckit.phase import describe_phase
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, story_keys
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, parse, refusal, ticked
+from segue.sources.strict_text import strict_text
 from segue.system.files import exclusive, write_atomic
 
 _KEPT = "Nothing was changed."
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class _TasksReading:
+class _TasksReading(Struct, frozen=True):
     """One reading of tasks.md, so that an unchanged file is not parsed again."""
 
     data: bytes
@@ -93,8 +97,8 @@ class SpecKit(Source):
 
     @property
     def documents(self) -> Sequence[Path]:
-        """The folder of the feature: prompts name its plan, its data model and so on."""
-        return (self.folder,)
+        """The folder of the feature, whose plan, data model and so on prompts name, and the constitution."""
+        return (self.folder, self._law())
 
     @property
     def branch_prefix(self) -> str:
@@ -129,10 +133,29 @@ class SpecKit(Source):
         return self._changes
 
     def context(self, task: Task) -> str:
-        """Return story, requirements, plan and constitution around the task, up to 48 KiB of sections."""
-        place = project_root(self.folder, {}) / ".specify" / "memory" / "constitution.md"
-        constitution = _parsed(place, parse_constitution, "")
-        return fitted(sections(task, self._spec(), self._plan(), constitution))
+        """Return what an agent must know around the task, and where it can read the rest."""
+        law = self._law()
+        constitution = _parsed(law, parse_constitution, "")
+        place, rules = self._name(self.folder), self._name(law)
+        found = sections(task, place, self._phase(task), self._spec(), self._plan(), constitution, rules)
+        documents = [*list_documents(self.folder, place), *([f"- {rules}"] if constitution else [])]
+        return join_sections(found, documents)
+
+    def _law(self) -> Path:
+        root = project_root(self.folder, {})
+        return Path(os.path.realpath(root / ".specify" / "memory" / "constitution.md"))
+
+    def _phase(self, task: Task) -> str:
+        reading = self._read()
+        box = next((box for box in reading.parsed.tasks if box.key == task.key), None)
+        if box is None or not box.phase:
+            return ""
+        return describe_phase(read_lines(strict_text(reading.data, TASKS)), box.phase, box.line)
+
+    def _name(self, path: Path) -> str:
+        """Return a path as an agent in the repository names it."""
+        real = Path(os.path.realpath(path))
+        return real.relative_to(self.repo).as_posix() if real.is_relative_to(self.repo) else str(real)
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the end of a task and tick its box, or take a tick of ours back."""

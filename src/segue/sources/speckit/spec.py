@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from segue.domain.criterion import Criterion
 from segue.sources.speckit.lines import (
@@ -38,10 +39,15 @@ _TECHNICAL = re.compile(
     r"|technischer kontext|contesto tecnico|технический",
     re.IGNORECASE,
 )
-_STRUCTURE = re.compile(
-    r"structure|layout|结构|結構|構造|構成|구조|estructura|estrutura|struktur|struttura|структура",
+_CLARIFICATIONS = re.compile(
+    r"clarification|澄清|明確化|明确|명확화|aclaraci|esclarec|clarificación|klärung|klarstellung|chiariment|уточнен",
     re.IGNORECASE,
 )
+_ASSUMPTIONS = re.compile(
+    r"assumption|假设|假設|前提|가정|supuesto|suposiç|premissa|hypothèse|annahme|assunzion|допущен|giả định",
+    re.IGNORECASE,
+)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ID = r"(?:FR|NFR|SC)-?(?:[A-Z]{1,8}-)?[0-9]{1,4}[a-z]?(?![A-Za-z0-9])"
 _DEFINES = re.compile(
     rf"\s*(?:[-*+]\s+|[0-9]{{1,9}}[.)]\s+|#{{2,6}}\s+|\|\s*)?(?:\[.\]\s+)?[*_`\[]*({_ID})[*_`\]]*\s*(?=[:：|.)*–—\s-]|$)"
@@ -51,8 +57,7 @@ _QUOTED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """A user story: its section, and the scenarios by which it is accepted."""
 
     key: str
@@ -64,14 +69,15 @@ class Story:
     """How the story is tried out on its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """A spec.md as it was understood."""
 
     stories: Mapping[str, Story] = field(default_factory=dict)
     requirements: Mapping[str, str] = field(default_factory=dict)
     """By id, in order: FR-001, SC-002 and so on."""
     edge_cases: str = ""
+    clarifications: str = ""
+    assumptions: str = ""
     primary: str | None = None
     """The one story of the old template, which has no numbers: it is every task's story."""
 
@@ -89,13 +95,11 @@ class Spec:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The sections of plan.md that an agent needs."""
 
     summary: str = ""
     technical: str = ""
-    structure: str = ""
 
 
 def parse_spec(data: bytes, name: str = "spec.md") -> Spec:
@@ -107,25 +111,38 @@ def parse_spec(data: bytes, name: str = "spec.md") -> Spec:
     primary = None
     if not stories and (only := _primary(lines, headings)):
         stories, primary = {only.key: only}, only.key
-    return Spec(stories, dict(_requirements(lines)), _text(edge), primary)
+    return Spec(
+        stories,
+        dict(_requirements(lines)),
+        _text(edge),
+        _find_section(lines, headings, _CLARIFICATIONS),
+        _find_section(lines, headings, _ASSUMPTIONS),
+        primary,
+    )
 
 
 def parse_plan(data: bytes, name: str = "plan.md") -> Plan:
-    """Find summary, technical context and structure in plan.md."""
+    """Find summary and technical context in plan.md."""
     lines = read_lines(strict_text(data, name))
     headings = _headings(lines)
 
-    def section(pattern: re.Pattern[str]) -> str:
-        found = (head for head in headings if head.level > 1 and pattern.search(head.text))
-        return next((_text(_section(lines, headings, head)) for head in found), "")
-
-    return Plan(section(_SUMMARY), section(_TECHNICAL), section(_STRUCTURE))
+    return Plan(_find_section(lines, headings, _SUMMARY), _find_section(lines, headings, _TECHNICAL))
 
 
 def parse_constitution(data: bytes, name: str = "constitution.md") -> str:
-    """The text of the constitution; nothing while it is the template nobody has filled in."""
-    text = strict_text(data, name).removeprefix("\ufeff").replace("\r\n", "\n").strip()
+    """The text of the constitution without comments such as its SYNC IMPACT REPORT.
+
+    Nothing while it is the template that nobody has filled in.
+    """
+    text = strict_text(data, name).removeprefix("\ufeff").replace("\r\n", "\n")
+    text = re.sub(r"\n{3,}", "\n\n", _COMMENT.sub("", text)).strip()
     return "" if "[PROJECT_NAME]" in text else text
+
+
+def _find_section(lines: Sequence[Line], headings: Sequence[Heading], pattern: re.Pattern[str]) -> str:
+    """Return the first section below the title whose heading matches."""
+    found = (head for head in headings if head.level > 1 and pattern.search(head.text))
+    return next((_text(_section(lines, headings, head)) for head in found), "")
 
 
 def _headings(lines: Iterable[Line]) -> list[Heading]:
@@ -139,7 +156,7 @@ def _section(lines: Sequence[Line], headings: Sequence[Heading], head: Heading) 
 
 
 def _text(lines: Iterable[Line]) -> str:
-    text = "\n".join(line.text.rstrip() for line in lines)
+    text = _COMMENT.sub("", "\n".join(line.text.rstrip() for line in lines))
     return text.strip("\n").removesuffix("\n---").strip("\n")
 
 

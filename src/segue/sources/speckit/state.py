@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from segue.domain.errors import SourceError
 from segue.domain.history import SourceHistory
@@ -42,8 +44,7 @@ class UnusableState(SourceError):
     """The state file is missing or corrupted although it is needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRecord:
+class TaskRecord(Struct, frozen=True):
     """The record of one task."""
 
     status: str
@@ -70,8 +71,7 @@ class TaskRecord:
         return {**{name: getattr(self, name) for name in _ENTRY}, **self.extra}
 
 
-@dataclass(frozen=True, slots=True)
-class SpecState:
+class SpecState(Struct, frozen=True):
     """The progress of a feature."""
 
     tasks: Mapping[str, TaskRecord] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class SpecState:
     run: str | None = None
     seq: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
-    origin: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    origin: Mapping[str, Any] | None = None
     """The document as it was read; None for a state that has not been in a file yet."""
 
     @property

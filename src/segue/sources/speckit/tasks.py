@@ -6,7 +6,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.errors import SourceError
 from segue.domain.task import Notice, TaskStatus
@@ -46,8 +48,7 @@ _IMPLEMENTATION = re.compile(r"\bimplement", re.IGNORECASE)
 _STATUS = {" ": TaskStatus.PENDING, "x": TaskStatus.DONE, "X": TaskStatus.DONE, "-": TaskStatus.SKIPPED}
 
 
-@dataclass(frozen=True, slots=True)
-class BoxTask:
+class BoxTask(Struct, frozen=True):
     """A task as it is in tasks.md."""
 
     key: str
@@ -76,8 +77,7 @@ class BoxTask:
         return fingerprint(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedTasks:
+class ParsedTasks(Struct, frozen=True):
     """A tasks.md as it was understood; `seen` says what looked like tasks if there are none."""
 
     tasks: tuple[BoxTask, ...]
@@ -92,8 +92,7 @@ class ParsedTasks:
         return b"X" if any(task.mark == "X" for task in self.tasks) else b"x"
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
+class _Box(Struct, frozen=True):
     """A box somewhere in the file, under the headings that stand above it."""
 
     line: Line

@@ -6,8 +6,9 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
@@ -70,8 +71,7 @@ class LocalBranches:
         return await self.repo.snapshot()
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteBranches:
+class RemoteBranches(Struct, frozen=True):
     """Branches that cloud agents push; the user's own work tree is never touched."""
 
     repo: Repository

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.process.capture import Captured, capture, child_environment
@@ -27,8 +28,7 @@ _ENVIRONMENT = {
 _TIMEOUT = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class PathChange:
+class PathChange(Struct, frozen=True):
     """How one path differs between two trees."""
 
     path: str
@@ -48,8 +48,7 @@ class PathChange:
         return self.mode_after == "000000"
 
 
-@dataclass(frozen=True, slots=True)
-class Objects:
+class Objects(Struct, frozen=True):
     """The objects of a repository."""
 
     common_dir: Path

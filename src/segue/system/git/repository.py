@@ -8,14 +8,15 @@ import hashlib
 import os
 import re
 import shutil
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
+from segue.system.git.leftovers import clear_locks, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.process.processes import Captured, capture, child_environment
 
@@ -29,16 +30,15 @@ _MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
-@dataclass(slots=True)
-class Repository:
+class Repository(Struct):
     """One work tree."""
 
     root: Path
     git_dir: Path
     own: tuple[str, ...] = ()
     """Segue's own state files: no evidence, never committed with an agent's work."""
-    _identity: tuple[str, ...] | None = field(default=None, repr=False)
-    _left: Snapshot | None = field(default=None, repr=False)
+    _identity: tuple[str, ...] | None = None
+    _left: Snapshot | None = None
     """What the last launch left, if nothing was done since."""
 
     @classmethod
@@ -164,7 +164,8 @@ class Repository:
 
     async def find_commit(self, base: str, mark: str) -> str | None:
         """Return the commit after `base` whose message contains the mark."""
-        await self._wait_for_git()
+        # A commit that another process began may have outlived it, in a slow hook for example.
+        await wait_for_git(self.root, _TIMEOUT, "commit")
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
@@ -172,21 +173,9 @@ class Repository:
         found = done.out.decode().split()
         return found[0] if found else None
 
-    async def _wait_for_git(self) -> None:
-        """Wait for a commit that another process began and that outlived it, in a slow hook for example."""
-        import psutil
-
-        def is_committing(process: psutil.Process) -> bool:
-            with contextlib.suppress(psutil.Error, OSError):
-                named = process.name() == "git" and "commit" in process.cmdline()
-                return named and Path(process.cwd()) == self.root
-            return False
-
-        deadline = time.monotonic() + _TIMEOUT
-        for process in filter(is_committing, psutil.process_iter()):
-            left = max(0.0, deadline - time.monotonic())
-            with contextlib.suppress(psutil.TimeoutExpired):
-                await asyncio.to_thread(process.wait, left)
+    async def recover(self, since: float) -> None:
+        """Make the repository usable after a kill: remove locks of gits that were killed since then."""
+        await clear_locks(self.root, (self.git_dir, common_dir(self.git_dir)), since, _TIMEOUT)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""

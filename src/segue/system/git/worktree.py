@@ -6,16 +6,21 @@ import asyncio
 import contextlib
 import os
 import re
+import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import Locked, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder
+from segue.system.git.leftovers import wait_for_git
+from segue.system.git.merging import undo_killed_merge
 from segue.system.git.repository import Repository, common_dir
 from segue.system.lock import RepoLock
 
+_PATIENCE = 300.0
 _LOCK_TRIES = 50
 _LOCK_PAUSE = 0.1
 """Another run may be merging at this moment; a run that works there for hours is not waited for."""
@@ -29,8 +34,7 @@ _MADE_AGAIN = re.compile(
 """Ignored files that a tool makes again."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorktreeResult:
+class WorktreeResult(Struct, frozen=True):
     """What happened to a work tree when its run was done."""
 
     words: str
@@ -38,8 +42,7 @@ class WorktreeResult:
     removed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Worktree:
+class Worktree(Struct, frozen=True):
     """The work tree of one run, beside the user's own."""
 
     home: Repository
@@ -47,13 +50,15 @@ class Worktree:
     folder: Path
     branch: str
     run: str
+    since: float = 0.0
+    """When the run began, in seconds since the epoch."""
 
     @classmethod
     def of(cls, home: Repository, run: Run) -> Worktree | None:
         """Return the work tree of a run; None if it works in the user's."""
         if run.spec.worktree is None:
             return None
-        return cls(home, Path(run.place), branch_of(run.id), run.id)
+        return cls(home, Path(run.place), branch_of(run.id), run.id, run.created / 1000)
 
     async def enter(self, begun: bool, starts: Sequence[str | None] = ()) -> tuple[Repository, str]:
         """Open the work tree, creating it if need be; also return a notice for the user.
@@ -65,6 +70,7 @@ class Worktree:
             return await self._enter(begun, starts)
 
     async def _enter(self, begun: bool, starts: Sequence[str | None]) -> tuple[Repository, str]:
+        await self.home.recover(self.since)
         await self._clear()
         found = await self.opened()
         if found is not None:
@@ -106,8 +112,15 @@ class Worktree:
             return WorktreeResult(words, merged=False, removed=False)
 
     async def remove(self) -> None:
-        """Remove the work tree; its branch is kept."""
-        await self.home.git("worktree", "remove", "--force", str(self.folder))
+        """Remove the work tree, or what is left of it; its branch is kept."""
+        if (self._known / "locked").exists():
+            raise WorkspaceError(f"Somebody has locked the work tree {self.folder}.")
+        if self.folder.exists():
+            # First it is out of the way as a whole: half a work tree could be neither used nor made again.
+            shutil.rmtree(self._trash, ignore_errors=True)
+            self.folder.rename(self._trash)
+        await self.home.git("worktree", "prune")
+        shutil.rmtree(self._trash, ignore_errors=True)
 
     async def forget(self) -> None:
         """Delete the branch, if it was merged."""
@@ -158,6 +171,8 @@ class Worktree:
         if lock is None:
             return "another run works in your work tree"
         try:
+            await self.home.recover(self.since)
+            await undo_killed_merge(self.home, self.branch)
             refused = await self._why_not_mergeable(onto)
             if refused:
                 return refused
@@ -201,12 +216,23 @@ class Worktree:
     async def _add(self, *arguments: str) -> None:
         await self.home.git("worktree", "add", "--quiet", *arguments)
 
+    @property
+    def _known(self) -> Path:
+        """Where git keeps what it knows of the work tree."""
+        return common_dir(self.home.git_dir) / "worktrees" / self.folder.name
+
+    @property
+    def _trash(self) -> Path:
+        return self.folder.with_name(f".{self.folder.name}.removed")
+
     async def _clear(self) -> None:
-        """Remove what is left of a `git worktree add` that was killed before it was finished."""
-        locked = common_dir(self.home.git_dir) / "worktrees" / self.folder.name / "locked"
-        with contextlib.suppress(OSError, WorkspaceError):
-            if locked.read_text().strip() == "initializing":
-                await self.home.git("worktree", "remove", "--force", "--force", str(self.folder))
+        """Remove what is left of a `git worktree` that was killed before it was finished."""
+        shutil.rmtree(self._trash, ignore_errors=True)
+        if self._known.is_dir() and _is_unfinished(self._known):
+            await wait_for_git(self.home.root, _PATIENCE, "worktree")
+            if _is_unfinished(self._known):
+                shutil.rmtree(self.folder, ignore_errors=True)
+                shutil.rmtree(self._known, ignore_errors=True)
 
     async def _open_new(self) -> Repository:
         found = await self.opened()
@@ -221,6 +247,17 @@ class Worktree:
         return (
             f"{said} It starts from {start}, which is not merged yet; to start from HEAD, delete that branch."
         )
+
+
+def _is_unfinished(known: Path) -> bool:
+    """Return whether git was killed while it made the work tree, which it locks with this word until then."""
+    with contextlib.suppress(OSError):
+        if (known / "locked").read_text().strip() == "initializing":
+            return True
+    try:
+        return not all((known / name).read_bytes() for name in ("gitdir", "commondir", "HEAD"))
+    except OSError:
+        return True
 
 
 async def workplace(home: Repository, run: Run, begun: bool) -> Repository:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import random
+import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import httpx2
@@ -30,8 +33,7 @@ _FARTHEST = 86_400.0
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-@dataclass(frozen=True, slots=True)
-class HttpPolicy:
+class HttpPolicy(Struct, frozen=True):
     """Limits of a client: connections, times, sizes and retries."""
 
     connections: int = 20
@@ -46,8 +48,7 @@ class HttpPolicy:
     """The longest Retry-After that is respected."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(Struct, frozen=True):
     """The response of a server; header names are in lower case."""
 
     status: int
@@ -80,9 +81,11 @@ class HttpResponse:
 class HttpError(Exception):
     """There was no response. `sent` is False only if the request certainly never arrived."""
 
-    def __init__(self, message: str, *, sent: bool) -> None:
+    def __init__(self, message: str, *, sent: bool, unknown_host: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
+        self.unknown_host = unknown_host
+        """True if there is no server of this name, which waiting does not change."""
 
 
 class HttpClient:
@@ -278,7 +281,24 @@ def _problem(method: str, path: str, error: httpx2.HTTPError) -> HttpError:
     import httpx2
 
     never_sent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-    return HttpError(f"{method} {path}: {type(error).__name__}", sent=not isinstance(error, never_sent))
+    cause = _cause(error)
+    number = cause.errno or 0 if cause is not None else 0
+    words = os.strerror(number) if number > 0 else str(cause or "")
+    return HttpError(
+        f"{method} {path}: {words or type(error).__name__}",
+        sent=not isinstance(error, never_sent),
+        unknown_host=isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME,
+    )
+
+
+def _cause(error: BaseException) -> OSError | None:
+    """Return what the operating system said about a failed connection."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno is not None:
+            return seen
+        seen = seen.__cause__ or seen.__context__
+    return None
 
 
 def _now() -> float:

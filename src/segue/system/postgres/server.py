@@ -11,8 +11,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
 from segue.system.files import private_folder
@@ -28,8 +29,7 @@ _LONGEST_SOCKET = 80
 """The longest path of a folder in which sockets can be created on every system."""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Struct, frozen=True):
     """How to reach a server as its superuser."""
 
     parameters: dict[str, str | int]

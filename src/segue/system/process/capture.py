@@ -9,11 +9,12 @@ import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import IO
+
+from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
 from segue.system.process.group import Tree, own_group, startable
@@ -51,8 +52,7 @@ _LAST_WORDS = 2.0
 """Seconds that the end of a pipe may take after the tool's exit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """How a tool ended, and the beginning of its output; a negative code is the signal that ended it."""
 
     exit_code: int

@@ -6,9 +6,10 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from segue.system.identity import is_dead, pid_of
 from segue.system.process.notes import BINARY, quit_note, replace, write_whole
@@ -19,8 +20,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 Stream = Literal["out", "err"]
 
 
-@dataclass(frozen=True, slots=True)
-class JobFolder:
+class JobFolder(Struct, frozen=True):
     """The files of one job: its prompt, its output, who runs it, how it ended."""
 
     path: Path
@@ -93,8 +93,7 @@ class OutputReader:
         return self._open[stream]
 
 
-@dataclass(frozen=True, slots=True)
-class RunFolder:
+class RunFolder(Struct, frozen=True):
     """The folder of one run, with all its jobs and its supervisors."""
 
     path: Path

@@ -6,9 +6,10 @@ import asyncio
 import errno
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from segue.system.files import private_folder
 from segue.system.process.capture import Captured, capture, child_environment
@@ -28,16 +29,14 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """A piece of the program's output."""
 
     stream: Stream
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """How the program ended. `reason` is None if it ended by itself; see `supervisor/main.py`."""
 
     code: int | None

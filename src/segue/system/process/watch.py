@@ -9,9 +9,10 @@ import secrets
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from segue.domain.job import Limits
 from segue.system.identity import identify, is_dead
@@ -24,8 +25,7 @@ from segue.system.program import own_environment, part_command
 _REPLY_MAX = 1024**2
 
 
-@dataclass(slots=True)
-class Heard:
+class Heard(Struct):
     """What the supervisor has reported about one job so far."""
 
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -122,8 +122,7 @@ class Link:
 _POLL = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A program to run, without a shell, with its whole input."""
 
     argv: tuple[str, ...]

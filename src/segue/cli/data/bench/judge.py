@@ -49,7 +49,8 @@ def judge_(
     app = settings.load(judge={"model": model})
     judge = make_judging(("llm",), app, app.services(Processes())).judges[0]
     assert judge is not None
-    report = asyncio.run(run_bench(judge, repeat, concurrency, _progress(output)))
+    patience = app.loaded.settings.limits.patience
+    report = asyncio.run(run_bench(judge, repeat, concurrency, _progress(output), patience=patience))
     if report.judged and len(report.errors) == len(report.judged):
         raise JudgeFailed(
             f"The judge answered none of the cases: {report.errors[0].reason}",

@@ -1,0 +1,89 @@
+"""The runs that are killed: one small run of every flow, on either store, and what it must have achieved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.cli.place import Place, make_template
+from tests.cli.test_build import GOAL, plan, step
+from tests.cli.test_spec import SPEC
+
+PLAN = "## Task 1\nWrite one.\n\n## Task 2\nWrite two.\n"
+TASKS = "# Tasks\n\n## Phase 1: Greet\n\n- [ ] T001 Greet\n- [ ] T002 Test it\n"
+WORK = """
+[[on]]
+phase = "execute"
+append = { "started" = "{task}/{attempt}\\n" }
+write = { "f{task}" = "the work of {task}" }
+"""
+REVIEWER = '[review]\nreviewer = "command"\n[reviewers.command]\nargv = ["true"]\nformat = "exit-code"\n'
+
+
+@dataclass(frozen=True)
+class KilledFlow:
+    """A run of one flow: how it is started, and what it comes to."""
+
+    name: str
+    command: tuple[str, ...] = ("run", "plan.md")
+    settings: str = ""
+    tables: str = ""
+    script: str = WORK
+    tasks: tuple[str, ...] = ("1", "2")
+    subjects: tuple[str, ...] = ("Task 1: Write one.", "Task 2: Write two.")
+    """Its commits."""
+    scores: tuple[str, ...] = ()
+    """Files in the repository that Segue writes and does not commit."""
+    launches: int = 2
+    """How many steps it has that launch an agent, a reviewer or a judge."""
+
+
+_FEATURE = "specs/001-greeting"
+
+FLOWS = {
+    flow.name: flow
+    for flow in (
+        KilledFlow("execute"),
+        KilledFlow("review", settings='flow = "review"\n', tables=REVIEWER, launches=4),
+        KilledFlow("plan", settings='flow = "plan"\n', tables=REVIEWER, launches=6),
+        KilledFlow(
+            "spec",
+            ("run", _FEATURE),
+            'judged_by = "checks"\nchecks = [["test", "-f", "started"]]\n',
+            tasks=("T001", "T002"),
+            subjects=("Task T001: Greet", "Task T002: Test it"),
+            scores=(f"{_FEATURE}/tasks.md", f"{_FEATURE}/state.json"),
+            launches=4,
+        ),
+        KilledFlow(
+            "build",
+            ("run", GOAL),
+            script=plan(step("a"), step("b")) + WORK,
+            subjects=("Task 1: Make a", "Task 2: Make b"),
+            launches=5,
+        ),
+        KilledFlow("worktree", ("run", "plan.md", "--worktree"), 'worktree_end = "merge"\n'),
+    )
+}
+"""The five flows that come with Segue, and a run in a work tree of its own that is merged at the end."""
+
+
+def make_place(flow: KilledFlow, root: Path, database: str) -> Place:
+    """Make a repository in which the flow can be run; `database` is the URL of a Postgres, or empty."""
+    place = Place.make(root, PLAN, _template(flow.name))
+    place.script(flow.script)
+    url = f'database_url = "{database}"\n' if database else ""
+    place.more_config(url + flow.settings)
+    with (root / "segue.toml").open("a") as file:
+        file.write(flow.tables)
+    return place
+
+
+@cache
+def _template(name: str) -> Path:
+    files = {"plan.md": PLAN}
+    if name == "spec":
+        files = {".specify/init-options.json": "{}"}
+        files |= {f"{_FEATURE}/tasks.md": TASKS, f"{_FEATURE}/spec.md": SPEC}
+    return make_template(files)

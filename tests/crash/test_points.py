@@ -1,0 +1,47 @@
+"""Kill a run at any durable system call, in every flow and on either store: `resume` always works.
+
+Each test takes some of the points; which ones changes from day to day. `make torture` takes them all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.crash.faults import KILLS
+from tests.crash.flows import FLOWS
+from tests.crash.points import compiler
+from tests.crash.trial import new_database, try_fault
+
+pytestmark = [
+    pytest.mark.torture,
+    pytest.mark.skipif(compiler() is None, reason="needs a C compiler and Linux"),
+]
+POINTS = 3
+"""How many points each test takes."""
+SEED = int(os.environ.get("SEGUE_CRASH_SEED", time.time() // 86400))
+
+
+@pytest.mark.parametrize("fault", KILLS)
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("flow", FLOWS)
+def test_resume_works_after_a_kill_at_any_durable_call(
+    flow: str, store: str, fault: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    server = request.getfixturevalue("postgres_server") if store == "postgres" else ""
+    total, number = 0, 0
+    while number < POINTS:
+        # The first trial is not killed; it tells how many calls there are.
+        step = total / POINTS
+        at = 1 + int(number * step + SEED * 0.618 % 1 * step) if total else 0
+        with ExitStack() as stack:
+            database = stack.enter_context(new_database(server, number)) if server else ""
+            trial = try_fault(FLOWS[flow], tmp_path / f"{number}-{at}", database, at, fault)
+        assert not trial.problems, f"{trial}\nSEGUE_CRASH_SEED={SEED}"
+        if at:
+            number += 1
+        total = total or trial.crash.calls
