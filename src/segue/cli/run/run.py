@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 @click.option("--restart", is_flag=True, help="Start over: every task is pending again.")
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
-@options("verbose", "plan_format", "repo", "config", "database", "json", "quiet", "color")
+@options("verbose", "plan_format", "task_list", "repo", "config", "database", "json", "quiet", "color")
 def run(
     source: str | None,
     agents: tuple[str, ...],
@@ -88,8 +88,9 @@ def run(
 ) -> int:
     """Run the tasks of SOURCE with coding agents.
 
-    SOURCE is a plan file with `## Task N` headings, a Spec Kit feature folder, or a sentence that says what
-    to build. The default is the source in the configuration, or the feature that Spec Kit itself would use.
+    SOURCE is a plan file with headings such as `## Task 1`, a Spec Kit feature folder, or a sentence that
+    says what to build. The default is the source in the configuration, or the feature that Spec Kit itself
+    would use.
     Run the same command again to continue where the last run stopped.
 
     \b
@@ -111,6 +112,7 @@ def run(
 
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
+    from segue.domain.errors import TwoLists
     from segue.runtime.base import NotPushed
     from segue.runtime.past import CommitsMissing
     from segue.runtime.plan import PlanChanged
@@ -132,9 +134,11 @@ def run(
         try:
             return asyncio.run(begin)
         except PlanChanged as changed:
-            more["plan_changed"] = session.choose(changed, output)
+            more["plan_changed"] = session.choose_kept(changed, output)
         except CommitsMissing as missing:
-            more["commits_missing"] = session.choose(missing, output)
+            more["commits_missing"] = session.choose_kept(missing, output)
+        except TwoLists as lists:
+            more["task_list"] = session.choose_list(lists, output)
         except NotPushed as unseen:
             more["base"] = session.start_all_the_same(unseen, output)
         app = settings.load(**more)

@@ -16,7 +16,7 @@ from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
-from segue.domain.errors import UsageError
+from segue.domain.errors import TwoLists, UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.base import NotPushed
@@ -70,15 +70,23 @@ async def start(
         return await _detach(opened, output)
 
 
-def choose(question: UsageError, output: Printer) -> str:
-    """Ask the user what to do about what is done; without a terminal, raise the error."""
-    _tell_or_raise(question, output)
-    choices = click.Choice(["keep", "restart", "stop"])
-    answer: str = click.prompt(
-        "Keep what is done, restart from the first task, or stop?", type=choices, err=True
-    )
+def choose_kept(error: UsageError, output: Printer) -> str:
+    """Ask the user what to do about tasks that are done, but not as they were."""
+    question = "Keep what is done, restart from the first task, or stop?"
+    return _choose(error, question, ["keep", "restart", "stop"], output)
+
+
+def choose_list(lists: TwoLists, output: Printer) -> int:
+    """Ask the user which of two lists of the same tasks counts."""
+    return int(_choose(lists, "Which list counts, or stop?", ["1", "2", "stop"], output))
+
+
+def _choose(error: UsageError, question: str, choices: Sequence[str], output: Printer) -> str:
+    """Ask the user on the terminal; without one, or if they stop, raise the error."""
+    _tell_or_raise(error, output)
+    answer: str = click.prompt(question, type=click.Choice(choices), err=True)
     if answer == "stop":
-        raise question
+        raise error
     return answer
 
 
@@ -103,6 +111,8 @@ async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: Pa
         output.record(_launch_record(opened, os.getpid()))
     if opened.warning:
         output.warn(opened.warning)
+    if opened.fresh and opened.plan.listing.read_as:
+        output.note(opened.plan.listing.read_as)
     async with _serve_page(opened, output, page):
         with (
             observer(output, lambda: _progress(opened), opened.run.id, verbose) as display,

@@ -67,7 +67,8 @@ def with_kind(task: Task, rules: Mapping[str, TaskKind]) -> Task:
 def with_kinds(listing: TaskList, rules: Mapping[str, TaskKind]) -> TaskList:
     """Return the tasks with their kinds, and notices about kinds that do not exist."""
     notices = [notice for task in listing.tasks if (notice := _unknown(task)) is not None]
-    return TaskList(tuple(with_kind(task, rules) for task in listing.tasks), (*listing.notices, *notices))
+    tasks = tuple(with_kind(task, rules) for task in listing.tasks)
+    return replace(listing, tasks=tasks, notices=(*listing.notices, *notices))
 
 
 def _unknown(task: Task) -> Notice | None:

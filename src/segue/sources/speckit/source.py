@@ -1,4 +1,4 @@
-"""Tasks from a Spec Kit feature: boxes in tasks.md, ticked when done, with state.json beside them."""
+"""Tasks from a Spec Kit feature: those of tasks.md, ticked when done, with state.json beside them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
+from segue.sources.markdown.lines import decode, find_bad_byte, read_lines, readable
 from segue.sources.plan.state import Signature, pair_key, set_aside, signature
-from segue.sources.recognise import is_feature
+from segue.sources.recognise import TASKS, is_feature
 from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import join_sections, list_documents, sections
-from segue.sources.speckit.find import TASKS, find_feature, project_root
-from segue.sources.speckit.lines import read_lines
+from segue.sources.speckit.find import find_feature, project_root
 from segue.sources.speckit.phase import describe_phase
+from segue.sources.speckit.recorded import recorded, state_notices, unticked
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, story_keys
-from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, parse, refusal, ticked
-from segue.sources.strict_text import strict_text
+from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_task, parse, refusal
 from segue.system.files import exclusive, write_atomic
 
 _KEPT = "Nothing was changed."
@@ -58,19 +58,32 @@ class SpecKit(Source):
     def open(cls, request: SourceRequest) -> Self:
         """Open the feature that was named, or the one that Spec Kit itself would take."""
         start = request.repo if request.named is None else request.here
-        folder = find_feature(request.named, start, os.environ)
-        return cls(folder, request.repo, request.options.get("verify", "task"))
+        folder = find_feature(request.named, start, os.environ, request.here)
+        options = request.options
+        source = cls(folder, request.repo, options.get("verify", "task"), options.get("task_list"))
+        if request.named is None and not (project_root(folder, {}) / ".specify").is_dir():
+            text = f"Spec Kit is not set up here: there is no .specify. The feature is {source.title}."
+            source._found.append(Notice(1, text))
+        return source
 
-    def __init__(self, folder: Path, repo: Path, verify: Literal["task", "strict"] = "task") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        repo: Path,
+        verify: Literal["task", "strict"] = "task",
+        task_list: int | None = None,
+    ) -> None:
         self.folder = Path(os.path.realpath(folder))
         self.repo = Path(os.path.realpath(repo))
         self.path = self.folder / TASKS
         self.state_path = self.folder / speckit_state.NAME
         self.key = pair_key(folder, repo)
         self._strict = verify == "strict"
+        self._task_list = task_list
         self._lock = _lock_path(self.folder)
         self._last: _TasksReading | None = None
         self._given: dict[str, str] = {}
+        self._found: list[Notice] = []
         self._healed: list[Notice] = []
         self._seen: tuple[Signature, ...] = ()
         self._changes = 0
@@ -108,8 +121,8 @@ class SpecKit(Source):
     def tasks(self) -> TaskList:
         """Read everything again; boxes that a crash left open are ticked."""
         reading = self._read()
-        if not reading.parsed.tasks:
-            raise refusal(reading.parsed, str(self.path))
+        if refused := refusal(reading.parsed, str(self.path)):
+            raise refused
         state = self.state()
         self._heal(reading.parsed, state)
         parsed = self._read().parsed
@@ -119,10 +132,7 @@ class SpecKit(Source):
     def look(self) -> TaskList:
         """Return what was understood, for showing: nothing is refused and nothing is written."""
         parsed = self._read().parsed
-        listing = self._list(parsed, self.state())
-        if parsed.tasks:
-            return listing
-        return TaskList((), (Notice(1, refusal(parsed, str(self.path)).message), *listing.notices))
+        return replace(self._list(parsed, self.state()), refusal=refusal(parsed, str(self.path)))
 
     def stamp(self) -> object:
         """Return the same value as long as a new reading would show nothing but this object's marks."""
@@ -150,7 +160,7 @@ class SpecKit(Source):
         box = next((box for box in reading.parsed.tasks if box.key == task.key), None)
         if box is None or not box.phase:
             return ""
-        return describe_phase(read_lines(strict_text(reading.data, TASKS)), box.phase, box.line)
+        return describe_phase(read_lines(readable(decode(reading.data, TASKS))), box.phase, box.line)
 
     def _name(self, path: Path) -> str:
         """Return a path as an agent in the repository names it."""
@@ -205,7 +215,7 @@ class SpecKit(Source):
         with self._own_change():
             for box in self._read().parsed.tasks:
                 if state and box.status is TaskStatus.DONE and state.has(box.key, box.fingerprint):
-                    self._write_mark(box, b" ")
+                    self._write_mark(box, done=False)
             speckit_state.save(self.state_path, SpecState())
 
     def state(self) -> SpecState | None:
@@ -229,7 +239,7 @@ class SpecKit(Source):
             # The state first: after a crash a missing tick can be restored from it, not vice versa.
             self._save(box.key, box.fingerprint, completion)
             if box.status is TaskStatus.PENDING:
-                self._write_mark(box, self._read().parsed.tick)
+                self._write_mark(box, done=True)
                 self._note_last_of_story(box)
 
     def _take_back(self, task: Task, completion: Completion) -> None:
@@ -248,7 +258,7 @@ class SpecKit(Source):
                 )
             # The box first: after a crash in between the task still counts as done, as before.
             if box.status is TaskStatus.DONE:
-                self._write_mark(box, b" ")
+                self._write_mark(box, done=False)
             self._save(box.key, box.fingerprint, completion)
         self._changes += bool(story_keys(box, self._spec()))
 
@@ -276,27 +286,29 @@ class SpecKit(Source):
         if old is None or new != old or old.edited:
             speckit_state.save(self.state_path, new)
 
-    def _write_mark(self, box: BoxTask, mark: bytes) -> None:
-        """Change the one byte in the file as it is now: an editor may have been quicker than the state."""
+    def _write_mark(self, box: BoxTask, *, done: bool) -> None:
+        """Change the mark in the file as it is now: an editor may have been quicker than the state."""
         reading = self._read()
         now = next((other for other in reading.parsed.tasks if other.key == box.key), None)
-        if now and now.fingerprint == box.fingerprint and now.mark == mark.decode():
+        wanted = TaskStatus.DONE if done else TaskStatus.PENDING
+        same = now is not None and now.fingerprint == box.fingerprint
+        if now and same and now.status is wanted:
             return
-        if now is None or now.fingerprint != box.fingerprint or now.mark != box.mark:
+        if now is None or not same or now.mark.text != box.mark.text:
             raise SourceError(
                 f"{self.path} was changed while {box.key} was being marked.",
                 kept=f"What became of the task is in {self.state_path}.",
                 hint="Run the same command again.",
             )
-        write_atomic(self.path, ticked(reading.data, now, mark))
+        write_atomic(self.path, mark_task(reading.data, reading.parsed, now, done))
 
     def _heal(self, parsed: ParsedTasks, state: SpecState | None) -> None:
         """Tick the boxes of tasks whose completion was recorded when something stopped us."""
-        for box in _unticked(parsed, state):
+        for box in unticked(parsed, state):
             text = f"{box.key} was recorded as done but its box was open: it has been ticked."
             try:
                 with self._own_change():
-                    self._write_mark(box, parsed.tick)
+                    self._write_mark(box, done=True)
             except SegueError as error:
                 text = f"{box.key} is done, but its box could not be ticked: {error.message}"
             if Notice(box.line, text) not in self._healed:
@@ -304,15 +316,18 @@ class SpecKit(Source):
 
     def _list(self, parsed: ParsedTasks, state: SpecState | None) -> TaskList:
         spec = self._spec()
-        boxes = [_recorded(box, state) for box in parsed.tasks]
+        boxes = [recorded(box, state) for box in parsed.tasks]
         tasks = list_tasks(boxes, spec, parsed.independent_tests, self._strict)
-        about_files = [*_state_notices(boxes, state), *self._spec_notices(boxes, spec)]
-        return TaskList(tasks, (*self._healed, *about_files, *parsed.notices))
+        about_files = [*state_notices(boxes, state), *self._spec_notices(boxes, spec)]
+        return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices), parsed.read_as)
 
     def _spec_notices(self, boxes: list[BoxTask], spec: Spec) -> Iterator[Notice]:
         if not (self.folder / "spec.md").is_file():
             yield Notice(1, "There is no spec.md beside tasks.md: tasks are judged by their own texts.")
             return
+        if bad := find_bad_byte((self.folder / "spec.md").read_bytes()):
+            text = f"Byte {bad[1]} of spec.md (line {bad[0]}) is not UTF-8; it is read as Windows-1252."
+            yield Notice(1, text)
         first: dict[str, BoxTask] = {}
         for box in boxes:
             for key in box.stories:
@@ -329,14 +344,14 @@ class SpecKit(Source):
     def _note_last_of_story(self, box: BoxTask) -> None:
         """The criteria of a story's last open task are those of the story: the tasks must be read again."""
         state = self.state()
-        boxes = (_recorded(other, state) for other in self._read().parsed.tasks)
+        boxes = (recorded(other, state) for other in self._read().parsed.tasks)
         if not self._strict and has_last_task(box, boxes, self._spec()):
             self._changes += 1
 
     def _read(self) -> _TasksReading:
         data = _bytes_of(self.path)
         if self._last is None or self._last.data != data:
-            self._last = _TasksReading(data, parse(data, str(self.path)))
+            self._last = _TasksReading(data, parse(data, str(self.path), self._task_list))
         return self._last
 
     def _spec(self) -> Spec:
@@ -358,39 +373,6 @@ class SpecKit(Source):
             finally:
                 if known:
                     self._seen = self._signatures()
-
-
-def _unticked(parsed: ParsedTasks, state: SpecState | None) -> list[BoxTask]:
-    """Tasks that are done by the record although their box is open."""
-    if state is None:
-        return []
-    return [
-        box
-        for box in parsed.tasks
-        if box.status is TaskStatus.PENDING and state.has(box.key, box.fingerprint)
-    ]
-
-
-def _recorded(box: BoxTask, state: SpecState | None) -> BoxTask:
-    """A task with an open box as the record has it: done, or left out by a person."""
-    if state is None or box.status is not TaskStatus.PENDING:
-        return box
-    if state.has(box.key, box.fingerprint):
-        return replace(box, status=TaskStatus.DONE)
-    return replace(box, status=TaskStatus.SKIPPED) if state.skips(box.key, box.fingerprint) else box
-
-
-def _state_notices(boxes: list[BoxTask], state: SpecState | None) -> Iterator[Notice]:
-    if state is None:
-        return
-    here = {box.key: box for box in boxes}
-    for key, box in here.items():
-        if key in state.completed and box.status is TaskStatus.PENDING:
-            text = f"{key} was done once but says something else now: it is pending again."
-            yield Notice(box.line, text)
-    gone = sorted(state.completed - here.keys())
-    if gone:
-        yield Notice(1, f"state.json counts tasks as done that are not in tasks.md: {', '.join(gone[:20])}.")
 
 
 def _parsed(path: Path, read: Callable[[bytes, str], _T], missing: _T) -> _T:
