@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.faults import FAULTS, KILLS, LOSING_STATE
+from tests.crash.faults import FAULTS, KILLS
 from tests.crash.flows import FLOWS
 from tests.crash.points import compiler
 from tests.crash.trial import new_database, try_fault
@@ -49,7 +49,7 @@ def test_resume_works_after_a_kill_at_any_durable_call(
         total = total or trial.crash.calls
 
 
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in KILLS + LOSING_STATE])
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in KILLS])
 def test_resume_works_after_any_fault(fault: str, tmp_path: Path) -> None:
     """In the middle of the second task, when there is something to lose."""
     trial = try_fault(FLOWS["execute"], tmp_path / "place", "", AT, fault)
