@@ -28,6 +28,7 @@ EXAMPLES = {
     "source_kind": "planfile",
     "repo": ".",
     "base": "main",
+    "criteria": ["constitution"],
     "judged_by": "agent",
     "require": "checked",
     "control_files": ["scripts/check/**"],

@@ -129,7 +129,11 @@ class App(Struct, frozen=True):
 
     def _with_options(self, request: SourceRequest, name: str) -> SourceRequest:
         settings = self.loaded.settings
-        own = {"plan_format": settings.plan_format, "verify": settings.verify}
+        own = {
+            "plan_format": settings.plan_format,
+            "verify": settings.verify,
+            "criteria": settings.criteria,
+        }
         return replace(request, options={**own, **settings.sources.get(name, {})})
 
     def services(self, processes: Processes, repo: Path | None = None) -> Services:

@@ -12,16 +12,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError
+from segue.domain.hook import SourceHook
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.plan.state import Signature, pair_key, signature
 from segue.sources.recognise import is_feature
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import join_sections, list_documents, sections
+from segue.sources.speckit.context import join_sections, list_documents, list_principles, sections
 from segue.sources.speckit.find import TASKS, find_feature, project_root
 from segue.sources.speckit.lines import read_lines
 from segue.sources.speckit.phase import describe_phase
+from segue.sources.speckit.project import command_name, open_checklists, read_hooks
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, story_keys
@@ -57,15 +59,23 @@ class SpecKit(Source):
         """Open the feature that was named, or the one that Spec Kit itself would take."""
         start = request.repo if request.named is None else request.here
         folder = find_feature(request.named, start, os.environ)
-        return cls(folder, request.repo, request.options.get("verify", "task"))
+        options = request.options
+        return cls(folder, request.repo, options.get("verify", "task"), options.get("criteria", ()))
 
-    def __init__(self, folder: Path, repo: Path, verify: Literal["task", "strict"] = "task") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        repo: Path,
+        verify: Literal["task", "strict"] = "task",
+        criteria: Sequence[str] = (),
+    ) -> None:
         self.folder = Path(os.path.realpath(folder))
         self.repo = Path(os.path.realpath(repo))
         self.path = self.folder / TASKS
         self.state_path = self.folder / speckit_state.NAME
         self.key = pair_key(folder, repo)
         self._strict = verify == "strict"
+        self._judges_constitution = "constitution" in criteria
         self._lock = _lock_path(self.folder)
         self._last: _TasksReading | None = None
         self._given: dict[str, str] = {}
@@ -89,14 +99,42 @@ class SpecKit(Source):
         return (self.path, self.state_path)
 
     @property
+    def kept_out(self) -> Sequence[Path]:
+        """The journal of Spec Kit's workflow engine, which writes it while Segue is one of its steps."""
+        root = Path(os.path.realpath(project_root(self.folder, {})))
+        return (root / ".specify" / "workflows" / "runs",)
+
+    @property
     def contract_files(self) -> Sequence[Path]:
-        """The tasks, and the specification whose scenarios are judged."""
-        return (self.path, self.folder / "spec.md")
+        """The tasks, and the documents whose words are judged."""
+        law = (self._law(),) if self._judges_constitution else ()
+        return (self.path, self.folder / "spec.md", *law)
 
     @property
     def documents(self) -> Sequence[Path]:
         """The folder of the feature, whose plan, data model and so on prompts name, and the constitution."""
         return (self.folder, self._law())
+
+    @property
+    def hooks(self) -> Sequence[SourceHook]:
+        """The hooks of `/speckit.implement`, whose work Segue does."""
+        return read_hooks(project_root(self.folder, {}))
+
+    @property
+    def open_checklists(self) -> Sequence[str]:
+        """The checklists of the feature that have unchecked items."""
+        return tuple(open_checklists(self.folder))
+
+    @property
+    def next_step(self) -> str:
+        """Compare the code with the specification, once all boxes are ticked."""
+        root = project_root(self.folder, {})
+        pending = any(task.status is TaskStatus.PENDING for task in self.look().tasks)
+        if pending or not (root / ".specify").is_dir():
+            return ""
+        converge = command_name(root, "converge")
+        lacking = "appends to tasks.md what the spec asks for and the code lacks"
+        return f"All tasks are done. In your agent, {converge} {lacking}; then run segue again."
 
     @property
     def branch_prefix(self) -> str:
@@ -282,6 +320,9 @@ class SpecKit(Source):
         spec = self._spec()
         boxes = [_recorded(box, state) for box in parsed.tasks]
         tasks = list_tasks(boxes, spec, parsed.independent_tests, self._strict)
+        if self._judges_constitution:
+            principles = list_principles(_parsed(self._law(), parse_constitution, ""))
+            tasks = tuple(replace(task, criteria=(*task.criteria, *principles)) for task in tasks)
         about_files = [*_state_notices(boxes, state), *self._spec_notices(boxes, spec)]
         return TaskList(tasks, (*self._healed, *about_files, *parsed.notices))
 
