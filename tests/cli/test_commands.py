@@ -17,7 +17,7 @@ from tests.cli.place import PLAN, Place
 
 
 def test_task_list_shows_what_was_understood_and_what_was_not(place: Place) -> None:
-    (place.repo / "plan.md").write_text(PLAN + "\n### Task 4: near miss\ntext\n")
+    (place.repo / "plan.md").write_text(PLAN + "\n```\n### Task 4: near miss\n```\n")
     data = place.json("task", "list", "plan.md")
     assert data["source"] == "planfile"
     assert data["tasks"][0] == {
@@ -28,7 +28,8 @@ def test_task_list_shows_what_was_understood_and_what_was_not(place: Place) -> N
         "line": 3,
         "story": None,
     }
-    assert [warning["line"] for warning in data["warnings"]] == [12]
+    assert [warning["line"] for warning in data["warnings"]] == [13]
+    assert data["read_as"] == "Read 3 tasks from level-2 headings 'Task N'."
     place.segue("run", "plan.md", "--agent", "scripted", "--task", "1", "--allow-dirty")
     statuses = [task["status"] for task in place.json("task", "list", "plan.md")["tasks"]]
     assert statuses == ["done", "pending", "pending"]

@@ -109,7 +109,7 @@ def test_an_agent_that_commits_by_itself_counts_as_change(place: Place) -> None:
         ("missing.md", None, "Invalid or missing plan file."),
         ("bad.md", b"## Task 1\n\xff\xfe", "Invalid or missing plan file."),
         ("none.md", b"# Nothing\n", "Invalid or missing plan file."),
-        ("near.md", b"## Task 1\nx\n## Task 2: Title\ny\n", "--plan-format lenient"),
+        ("near.md", b"## Task 1\nx\n## Task 2/3: Title\ny\n", "line 3: `## Task 2/3: Title`"),
     ],
 )
 def test_plans_that_cannot_be_read_stop_before_any_task(
@@ -124,10 +124,44 @@ def test_plans_that_cannot_be_read_stop_before_any_task(
     assert place.json("status") == []
 
 
-def test_lenient_reading_carries_titled_headings(place: Place) -> None:
-    (place.root / "near.md").write_text("## Task 1\nx\n\n### Task 2: Title\ny\n")
-    place.segue("run", str(place.root / "near.md"), "--agent", "scripted", "--plan-format", "lenient")
-    assert place.subjects() == ["Task 1: x", "Task 2: Title"]
+def test_titled_headings_are_run_unless_the_strict_rule_is_wanted(place: Place) -> None:
+    plan = place.root / "titled.md"
+    plan.write_text("## Task 1: One\nx\n\n### Task 2: Title\ny\n")
+    refused = place.segue("run", str(plan), "--agent", "scripted", "--plan-format", "strict", code=2)
+    assert "Leave --plan-format strict out" in refused.stderr
+    done = place.segue("run", str(plan), "--agent", "scripted")
+    assert "Read 2 tasks from level-2 and 3 headings 'Task N: title'." in done.stderr
+    assert place.subjects() == ["Task 1: One", "Task 2: Title"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## Task 1: One\nx\n## Task 2/3: Two\ny\n",
+        "# Nothing\n",
+        "## Task 1\na\n## Task 1\nb\n",
+        "- [ ] One\n- [x] Two\n",
+        "## Step 1\nx\n",
+    ],
+)
+def test_listing_rehearsing_and_running_agree(place: Place, text: str) -> None:
+    plan = place.root / "plan-of-some-shape.md"
+    plan.write_text(text)
+    for arguments in (["--plan-format", "strict"], ["--plan-format", "auto"]):
+        listed, shown, run = (
+            place.segue(*command, str(plan), *arguments, code=None)
+            for command in (
+                ("task", "list"),
+                ("run", "--agent", "scripted", "--dry-run"),
+                ("run", "--agent", "scripted"),
+            )
+        )
+        assert listed.returncode == shown.returncode == run.returncode
+        if run.returncode:
+            said = [line for line in run.stderr.splitlines() if line.startswith("segue: ")]
+            assert said
+            assert said == [line for line in shown.stderr.splitlines() if line.startswith("segue: ")]
+            assert said == [line for line in listed.stderr.splitlines() if line.startswith("segue: ")]
 
 
 def test_a_folder_that_is_no_repository_is_refused(place: Place) -> None:

@@ -199,10 +199,11 @@ def test_all_ticked_means_nothing_to_do(feature: Place) -> None:
 
 
 def test_no_task_recognised_says_what_was_seen(feature: Place) -> None:
-    (folder(feature) / "tasks.md").write_text("# Tasks\n\n### T001 Make it\n\n### T002 Test it\n")
-    done = feature.segue("run", code=2)
-    assert "No pending tasks" not in done.stderr + done.stdout
-    assert "2" in done.stderr
+    (folder(feature) / "tasks.md").write_text("# Tasks\n\n## Checklist\n\n- [ ] Test it\n")
+    for command in (["task", "list"], ["run", "--dry-run"], ["run"]):
+        done = feature.segue(*command, code=2)
+        assert "No pending tasks" not in done.stderr + done.stdout
+        assert "1 boxes" in done.stderr
 
 
 def test_kill_9_between_tasks_keeps_tick_and_state_together(feature: Place) -> None:
@@ -221,3 +222,42 @@ def test_kill_9_between_tasks_keeps_tick_and_state_together(feature: Place) -> N
     subjects = feature.git("log", "--format=%s").splitlines()
     for key in ("T001", "T002", "T003"):
         assert len([subject for subject in subjects if subject.startswith(f"Task {key}")]) == 1
+
+
+HEADINGS = "# Tasks\n\n### T001 One\n\nDo it.\n\n- [ ] it works\n\n### T002 Two\n\nDo that.\n"
+TWO_LISTS = HEADINGS + "\n### T003 Three\n\nMore.\n\n## Appendix\n\n- [ ] T001 One\n- [x] T002 Two\n"
+
+
+def rewrite(feature: Place, text: str) -> Path:
+    path = folder(feature) / "tasks.md"
+    path.write_text(text)
+    feature.git("commit", "--quiet", "--all", "-m", "other tasks")
+    return path
+
+
+def test_tasks_as_headings_are_run_and_marked(feature: Place) -> None:
+    path = rewrite(feature, HEADINGS)
+    done = feature.segue("run")
+    assert "Read 2 tasks: 2 headings." in done.stderr
+    assert path.read_text() == HEADINGS.replace("### T", "### [x] T")
+    assert [task["status"] for task in feature.json("task", "list")["tasks"]] == ["done", "done"]
+
+
+def test_two_lists_of_the_same_tasks_need_a_choice(feature: Place) -> None:
+    path = rewrite(feature, TWO_LISTS)
+    for command in (["task", "list"], ["run", "--dry-run"], ["run"]):
+        refused = feature.segue(*command, code=2)
+        assert "has two lists of the same tasks" in refused.stderr
+        assert "--task-list 1" in refused.stderr
+    assert path.read_text() == TWO_LISTS
+    feature.segue("run", "--task-list", "2")
+    assert path.read_text() == TWO_LISTS.replace("[ ] T001", "[x] T001")
+
+
+def test_the_only_feature_is_found_without_specify(feature: Place) -> None:
+    feature.git("rm", "-rq", ".specify")
+    feature.git("commit", "--quiet", "-m", "no .specify")
+    listed = feature.segue("task", "list")
+    assert "there is no .specify" in listed.stderr
+    feature.segue("run", "--task", "T001")
+    assert "- [x] T001" in (folder(feature) / "tasks.md").read_text()

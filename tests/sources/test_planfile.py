@@ -19,14 +19,15 @@ from segue.sources.plan.source import CONTEXT_BYTES, PlanFile
 from segue.sources.plan.state import CorruptState, state_path
 
 PLAN = "# Plan\n\nUse tabs.\n\n## Task 1\n\nOne.\n\n## Task 3\n\nThree.\n\n## Task 2\n\nTwo.\n"
-LENIENT = "# Plan\n\n## Task 1: One\n\na\n\n### Task 1.1: Two\n\nb\n\n## Task 4b: Three\n\nc\n"
+TITLED = "# Plan\n\n## Task 1: One\n\na\n\n### Task 1.1: Two\n\nb\n\n## Task 4b: Three\n\nc\n"
+BOXES = "# Plan\n\n- [ ] One\n- [x] Two\n- [ ] Three\n"
 
 
-def plan_file(folder: Path, text: str = PLAN, lenient: bool = False) -> PlanFile:
+def plan_file(folder: Path, text: str = PLAN, strict: bool = False) -> PlanFile:
     path = folder / "plan.md"
     if not path.exists():
         path.write_bytes(text.encode())
-    return PlanFile(path, folder, state_path(folder / "state", path, folder), lenient)
+    return PlanFile(path, folder, state_path(folder / "state", path, folder), strict)
 
 
 def done(seq: int = 1, **facts: Any) -> Completion:
@@ -47,12 +48,12 @@ def refusal(source: PlanFile) -> SourceError:
     return caught.value
 
 
-@pytest.mark.parametrize(("text", "lenient"), [(PLAN, False), (PLAN, True), (LENIENT, True)])
-def test_it_is_a_source(tmp_path: Path, text: str, lenient: bool) -> None:
+@pytest.mark.parametrize(("text", "strict"), [(PLAN, False), (PLAN, True), (TITLED, False), (BOXES, False)])
+def test_it_is_a_source(tmp_path: Path, text: str, strict: bool) -> None:
     def make() -> Source:
-        return plan_file(tmp_path, text, lenient)
+        return plan_file(tmp_path, text, strict)
 
-    options = {"plan_format": "lenient" if lenient else "strict"}
+    options = {"plan_format": "strict" if strict else "auto"}
     check_source(make, SourceRequest("plan.md", tmp_path, tmp_path / "state", tmp_path, options=options))
 
 
@@ -126,29 +127,31 @@ def test_a_completion_can_be_taken_back(tmp_path: Path) -> None:
 
 
 def test_a_section_no_task_would_carry_stops_the_run_but_not_the_look(tmp_path: Path) -> None:
-    source = plan_file(tmp_path, "## Task 1\na\n## Task 2: Title\nb\n## Task 3: Title\nc\n")
+    source = plan_file(tmp_path, "## Task 1\na\n## Task 2: Title\nb\n## Task 3: Title\nc\n", strict=True)
     error = refusal(source)
     assert "line 3: `## Task 2: Title`" in error.message
     assert "line 5: `## Task 3: Title`" in error.message
-    assert "--plan-format lenient reads these headings (3 tasks in all)" in error.hint
+    assert "Leave --plan-format strict out" in error.hint
     found = source.look()
+    assert found.refusal
+    assert found.refusal.message == error.message
     assert [task.key for task in found.tasks] == ["1"]
     assert [notice.line for notice in found.notices] == [3, 5]
 
 
-def test_lenient_is_not_offered_when_it_would_not_help(tmp_path: Path) -> None:
-    assert "lenient" not in refusal(plan_file(tmp_path, "## Task 1\na\n## Task 1\nb\n")).hint
+def test_another_reading_is_not_offered_when_it_would_not_help(tmp_path: Path) -> None:
+    assert "strict" not in refusal(plan_file(tmp_path, "## Task 1\na\n## Task 1\nb\n", strict=True)).hint
 
 
 def test_a_near_miss_inside_a_body_is_only_a_notice(tmp_path: Path) -> None:
-    found = plan_file(tmp_path, "## Task 1\na\n### Task 3\nb\n").tasks()
+    found = plan_file(tmp_path, "## Task 1\na\n### Task 3\nb\n", strict=True).tasks()
     assert found.tasks[0].text == "a\n### Task 3\nb"
     assert [notice.line for notice in found.notices] == [3]
 
 
 def test_plans_without_any_task(tmp_path: Path) -> None:
     source = plan_file(tmp_path, "# Plan\n\nNothing here.\n")
-    assert "No `## Task N` heading was found" in refusal(source).message
+    assert "No heading such as `## Task 1` and no `- [ ]` box was found" in refusal(source).message
     assert source.look().tasks == ()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from segue.conformance.source import check_source
-from segue.domain.errors import SourceError
+from segue.domain.errors import SourceError, TwoLists
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.plan.state import CorruptState
@@ -490,12 +490,58 @@ def test_the_stamp_does_not_tell_own_marks(tmp_path: Path) -> None:
 
 
 def test_files_without_tasks_are_refused_but_shown(tmp_path: Path) -> None:
-    feature(tmp_path, "### T001 One\n- [ ] holds\n")
+    feature(tmp_path, "## Checklist\n- [ ] holds\n")
     source = speckit(tmp_path)
-    with pytest.raises(SourceError, match="1 task headings"):
+    with pytest.raises(SourceError, match="it has 1 boxes, but they are no tasks"):
         source.tasks()
     assert source.look().tasks == ()
-    assert "1 task headings" in source.look().notices[0].text
+    assert source.look().refusal
+
+
+SHAPES = {
+    "headings": "### T001 One\n- [ ] holds\n### T002 Two\n",
+    "boxes in headings": "### - [ ] T001 One\n### - [x] T002 Two\n### - [ ] T003 Three\n",
+    "numbers": "### Task 1: One\n### Task 2: Two\n",
+    "status": "### T001 One\n**Status**: Todo\n### T002 Two\n**Status**: Done\n### T003 x\nStatus: open\n",
+    "table": "| ID | Task | Status |\n|--|--|--|\n| T001 | One | ⬜ |\n| T002 | Two | ⬜ |\n",
+    "table without status": "| ID | Task |\n|--|--|\n| T001 | One |\n| T002 | Two |\n",
+    "list": "- T001 One\n- **T002** Two\n",
+    "lines": "T001: One\n\n**T002** Two\n",
+    "carriage returns": "- [ ] T001 One\r- [ ] T002 Two\r",
+    "mistyped": "- [] T001 One\n-[ ] T002 Two\n- [ ]T003 Three\n- [\u00a0] T004 Four\n",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_is_a_source(tmp_path: Path, shape: str) -> None:
+    feature(tmp_path, SHAPES[shape])
+    check_source(lambda: speckit(tmp_path))
+
+
+def test_two_lists_of_the_same_tasks_are_shown_and_one_is_chosen(tmp_path: Path) -> None:
+    text = (
+        "### T001 One\nx\n### T002 Two\ny\n### T003 Three\n\n## Appendix\n- [ ] T001 One\n- [x] T003 Three\n"
+    )
+    folder = feature(tmp_path, text)
+    with pytest.raises(TwoLists) as caught:
+        speckit(tmp_path).tasks()
+    assert "list 1: 3 headings, lines 1 to 5, 0 done" in caught.value.message
+    assert "list 2: 2 boxes, lines 8 to 9, 1 done" in caught.value.message
+    assert "T002 (not here)" in caught.value.message
+    assert "--task-list" in caught.value.hint
+    first, second = (SpecKit(folder, tmp_path, task_list=which) for which in (1, 2))
+    assert statuses(first) == {"T001": "pending", "T002": "pending", "T003": "pending"}
+    assert statuses(second) == {"T001": "pending", "T003": "done"}
+
+
+def test_a_bad_byte_in_the_spec_is_a_notice(tmp_path: Path) -> None:
+    folder = feature(tmp_path)
+    (folder / "spec.md").write_bytes(SPEC.encode() + b"\ncaf\xe9\n")
+    source = speckit(tmp_path)
+    assert any(
+        "of spec.md" in notice.text and "not UTF-8" in notice.text for notice in source.tasks().notices
+    )
+    assert source.tasks().tasks[-1].criteria
 
 
 def test_all_done_is_no_error(tmp_path: Path) -> None:

@@ -95,7 +95,12 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     ),
     "plan_format": click.option(
         "--plan-format",
-        type=click.Choice(["strict", "lenient"]),
-        help="lenient also reads headings such as `### Task 3: Title`.",
+        type=click.Choice(["auto", "strict"]),
+        help="strict reads nothing but headings that are exactly `## Task N`.",
+    ),
+    "task_list": click.option(
+        "--task-list",
+        type=click.IntRange(1, 2),
+        help="Which list counts, where a tasks.md has two of the same tasks.",
     ),
 }

@@ -271,8 +271,10 @@ class Settings(Options, frozen=True):
     no conflict."""
     allow_no_change: bool = False
     """Let a task succeed without changing anything."""
-    plan_format: Literal["strict", "lenient"] = "strict"
-    """`lenient` also reads headings such as `### Task 3: Title`."""
+    plan_format: Literal["auto", "strict"] = "auto"
+    """`strict` reads nothing but headings that are exactly `## Task N`."""
+    task_list: Literal[1, 2] | None = None
+    """Which list counts where a `tasks.md` has two of the same tasks; asked if unset."""
     verify: Literal["task", "strict"] = "task"
     """`strict` judges every task of a story by all of its scenarios; `task` does so at the story's last open
     task."""

@@ -29,6 +29,7 @@ EXAMPLES = {
     "repo": ".",
     "base": "main",
     "criteria": ["constitution"],
+    "task_list": 1,
     "judged_by": "agent",
     "require": "checked",
     "control_files": ["scripts/check/**"],

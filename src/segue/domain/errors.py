@@ -3,6 +3,7 @@
 SegueError                    1   unexpected
 ├── UsageError                2   wrong words on the command line or in the configuration
 │   └── SourceError           2   the plan (or other source) cannot be read
+│       └── TwoLists          2   it lists the same tasks twice; a person must choose
 ├── WorkspaceError            2   the repository is not fit to start in
 ├── NeedsHuman                3   a task stopped the run
 ├── CredentialsError          4   a key is missing or was rejected
@@ -40,6 +41,10 @@ class UsageError(SegueError):
 
 class SourceError(UsageError):
     """The source of tasks is missing or cannot be understood."""
+
+
+class TwoLists(SourceError):
+    """The source has two lists of the same tasks; the user must choose."""
 
 
 class WorkspaceError(SegueError):

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
+from segue.domain.errors import SegueError
 from segue.domain.verdict import Verdict
 
 
@@ -83,6 +84,10 @@ class TaskList(Struct, frozen=True):
 
     tasks: tuple[Task, ...]
     notices: tuple[Notice, ...] = ()
+    read_as: str = ""
+    """One line that says in which form the tasks were found, where there are several."""
+    refusal: SegueError | None = None
+    """Why the source cannot be worked on as it is, although it can be shown."""
 
 
 class Completion(Struct, frozen=True):

@@ -10,6 +10,7 @@ from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.flow.commit import commit_task
 from segue.flow.context import RunContext
+from segue.flow.earlier import remember
 from segue.flow.mutants import score_mutants
 from segue.flow.phases.check import check
 from segue.flow.phases.plan import PLAN
@@ -170,3 +171,4 @@ async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: st
     else:
         context.source.record(task, completion)
     await context.journal.record(key, StepResult(ending.done, ending), StepFacts(task.key, "end"))
+    remember(context, task.key)

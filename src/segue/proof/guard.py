@@ -11,6 +11,7 @@ from segue.domain.failure import Failure, FailureKind
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
+from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder
 from segue.system.git.guard import GitGuard, GitState, GitViolation
 
@@ -51,7 +52,7 @@ class LaunchGuard:
         private_folder(self._file.parent)
         # A crash of the machine ends the agent too, so this need not outlive one.
         fresh = self._file.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(self._kept))
+        fresh.write_bytes(encode_note(self._kept))
         fresh.replace(self._file)
 
     async def after(
@@ -95,6 +96,6 @@ def settle_settings(folder: Path) -> str:
 
 def _read(file: Path) -> _Kept | None:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=_Kept)
+        return decode_note(file.read_bytes(), _Kept)
     except (OSError, msgspec.MsgspecError):
         return None

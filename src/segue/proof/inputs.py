@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from segue.proof.bubblewrap import prefixes
+from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder, write_atomic
 from segue.system.process.capture import capture, child_environment
 
@@ -112,11 +113,11 @@ async def list_inputs(root: Path, scratch: Path) -> Inputs:
     """List and copy what git ignores; a list that was made before is believed."""
     record = scratch / "inputs.json"
     if record.exists():
-        return msgspec.json.decode(record.read_bytes(), type=Inputs)
+        return decode_note(record.read_bytes(), Inputs)
     private_folder(scratch)
     ignored = await _ignored(root)
     found = await asyncio.to_thread(_sort, root, ignored, scratch / "inputs")
-    write_atomic(record, msgspec.json.encode(found))
+    write_atomic(record, encode_note(found))
     return found
 
 

@@ -14,6 +14,7 @@ import msgspec
 from segue.domain.errors import SegueError
 from segue.proof.compose import Composed
 from segue.proof.inputs import is_dependency
+from segue.proof.notes import decode_note, encode_note
 from segue.proof.runners import Ended
 from segue.system.files import private_folder, write_atomic
 
@@ -67,18 +68,18 @@ class Setup:
             target.parent.mkdir(parents=True, exist_ok=True)
             (tree / path).rename(target)
         shutil.rmtree(tree, ignore_errors=True)
-        write_atomic(place / "installed.json", msgspec.json.encode(found))
+        write_atomic(place / "installed.json", encode_note(found))
         return place
 
     def _key(self, composed: Composed) -> str:
         locks = sorted((path, entry.id) for path, entry in composed.entries.items() if _LOCKS.fullmatch(path))
-        facts = msgspec.json.encode(([list(command) for command in self._commands], locks, self._salt))
+        facts = encode_note(([list(command) for command in self._commands], locks, self._salt))
         return hashlib.sha256(facts).hexdigest()[:32]
 
 
 def place_installed(place: Path, tree: Path) -> dict[str, Path]:
     """Copy small things into a tree; return the folders that are mounted there."""
-    found = msgspec.json.decode((place / "installed.json").read_bytes(), type=Installed)
+    found = decode_note((place / "installed.json").read_bytes(), Installed)
     for path in found.others:
         source, target = place / "new" / path, tree / path
         if target.exists():

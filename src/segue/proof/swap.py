@@ -18,6 +18,7 @@ import msgspec
 from segue.proof.compose import Composed
 from segue.proof.decide import Observed
 from segue.proof.execute import environment, join_variables, observe, run_bounded, with_script, workplace
+from segue.proof.notes import decode_note, encode_note
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage
 from segue.proof.setup import CheckSetupFailed
@@ -127,7 +128,7 @@ def swap(
             absent.append(path)
     _sync(place / "saved")
     private_folder(place)
-    write_atomic(place / "plan.json", msgspec.json.encode(SwapPlan(str(root), saved, absent)))
+    write_atomic(place / "plan.json", encode_note(SwapPlan(str(root), saved, absent)))
     for path in gone:
         _remove(root, path)
     for path in wanted:
@@ -141,7 +142,7 @@ def restore(scratch: Path) -> None:
     if not record.exists():
         shutil.rmtree(place, ignore_errors=True)
         return
-    plan = msgspec.json.decode(record.read_bytes(), type=SwapPlan)
+    plan = decode_note(record.read_bytes(), SwapPlan)
     root = Path(plan.root)
     for path in plan.absent:
         _remove(root, path)

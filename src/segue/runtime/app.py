@@ -131,6 +131,7 @@ class App(Struct, frozen=True):
         settings = self.loaded.settings
         own = {
             "plan_format": settings.plan_format,
+            "task_list": settings.task_list,
             "verify": settings.verify,
             "criteria": settings.criteria,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from segue.domain.errors import (
     SegueError,
     ServiceAway,
     StoreAway,
+    StoreError,
     TimeLimit,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
@@ -41,6 +43,7 @@ from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
+from segue.system.files import explain_full_disk
 from segue.system.git.branches import REMOTE, LocalBranches, RemoteBranches
 from segue.system.git.delivery import missing_from_clone
 from segue.system.git.worktree import WorktreeResult
@@ -77,9 +80,13 @@ async def run_session(opened: OpenRun, observers: Sequence[Observer] = ()) -> Se
         view = RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED))
         journal = await store.open(run.id, [view.apply, *observers])
         try:
-            return await _Session(opened, store, journal, view).run()
-        finally:
-            await store.close(journal)
+            ended = await _Session(opened, store, journal, view).run()
+        except BaseException:
+            with suppress(StoreError):  # what is wrong with it has been said
+                await store.close(journal)
+            raise
+        await store.close(journal)
+        return ended
 
 
 class _Session:
@@ -105,13 +112,25 @@ class _Session:
         except SegueError as caught:
             error = caught
         except Exception as caught:
-            await close_run(self._journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
-            raise
+            error = explain_full_disk(caught)
+            if error is None:
+                await close_run(self._journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
+                raise
         state = state_after(error)
-        await close_run(self._journal, state, error.message if error else "")
+        try:
+            await close_run(self._journal, state, error.message if error else "")
+        except StoreError as broken:
+            broken.kept = " ".join(filter(None, (broken.kept, self._name_work())))
+            raise
         if opened.tree and result and result.merged:
             await opened.tree.forget()
         return SessionEnd(opened.run.id, state, self._view.done - before, error, tuple(final), result)
+
+    def _name_work(self) -> str:
+        """Say where the work is that the database may not know."""
+        commits = [task.commit[:10] for task in self._view.tasks.values() if task.commit]
+        listed = f" as {', '.join(commits[-5:])}" if commits else ""
+        return f"The work is in {self._opened.repo.root}{listed}."
 
     async def _until_stopped(self) -> list[FinalReport]:
         """Work until the end, Ctrl-C, `segue stop`, or the time limit of the run; leave nothing running."""
@@ -229,7 +248,7 @@ class _Session:
             judging=parts.judging,
             building=parts.building,
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
-            earlier=read_earlier(self._store, opened.run.source_key, but=opened.run.id),
+            earlier=read_earlier(self._store, opened.run.source_key),
         )
 
     async def _announce(self, guard: LaunchGuard) -> None:

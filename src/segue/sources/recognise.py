@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from segue.ports import SourceRequest
+
+TASKS = "tasks.md"
+_DEEPEST = 4
+_SKIPPED = frozenset({"node_modules", "vendor", "venv", "dist", "build", "target", "__pycache__"})
 
 
 def is_prompt(given: str, here: Path = Path()) -> bool:
@@ -21,11 +27,30 @@ def is_feature(request: SourceRequest) -> bool:
     """Return whether a feature folder, its tasks.md or the bare name of a feature was named, or is found."""
     known = any((place / ".specify").is_dir() for place in (request.repo, *request.repo.parents))
     if request.named is None:
-        return known
+        return known or any_feature(request.here, request.repo)
     path = request.here / request.named
     if path.is_dir() or path.name == "tasks.md":
         return True
     return known and not path.suffix and not path.exists()
+
+
+def find_features(root: Path) -> Iterator[Path]:
+    """Yield the folders with a tasks.md, not too deep, in order."""
+    for place, folders, files in os.walk(root):
+        path = Path(place)
+        deep = len(path.relative_to(root).parts)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if deep < _DEEPEST and name not in _SKIPPED and (name == ".specify" or not name.startswith("."))
+        )
+        if TASKS in files:
+            yield path
+
+
+def any_feature(here: Path, repo: Path) -> bool:
+    """Return whether there is a feature to work on, although Spec Kit was not set up here."""
+    return (here / TASKS).is_file() or next(find_features(repo), None) is not None
 
 
 def recognise(request: SourceRequest) -> str | None:

@@ -56,7 +56,8 @@ def claim(
 
 def fence(database: Database, run_id: str, owner: str, lease_ms: int = LEASE_MS) -> None:
     """Renew the lease, or raise LeaseLost. Every transaction of an owner begins with this."""
-    sql = "UPDATE orchestrator_runs SET lease = {now} + ?, updated = {now} WHERE id = ? AND owner = ?"
+    newer = "CASE WHEN updated > {now} THEN updated ELSE {now} END"  # the clock may have been set back
+    sql = f"UPDATE orchestrator_runs SET lease = {{now}} + ?, updated = {newer} WHERE id = ? AND owner = ?"  # noqa: S608
     if database.change(sql, lease_ms, run_id, owner) != 1:
         raise LeaseLost(
             f"Run {run_id} is driven by another process now.",

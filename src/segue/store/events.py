@@ -13,7 +13,7 @@ from segue.ports import Observer
 from segue.store.claim import fence
 from segue.store.database import Executes, Row
 from segue.store.encoding import encode, escape
-from segue.store.rows import EVENT, now
+from segue.store.rows import EVENT, RunClock
 from segue.store.spool import Spool, StatementRecorder, keep_prompts, replay
 from segue.store.writer import Outage, Writer
 
@@ -50,6 +50,7 @@ class EventLog:
         run_id: str,
         owner: str,
         seq: int,
+        clock: RunClock,
         observers: Sequence[Observer] = (),
     ) -> None:
         self._writer = writer
@@ -58,6 +59,7 @@ class EventLog:
         self._run_id = run_id
         self._owner = owner
         self._seq = seq
+        self._clock = clock
         self._observers = tuple(observers)
         self._batch = Batch()
         self._handed_events = 0
@@ -75,7 +77,7 @@ class EventLog:
             event = self._keep_prompt(event)
         text = encode(event_data(event))
         self._seq = seq = self._seq + 1
-        ts = now()
+        ts = self._clock.now()
         recorded = Recorded(self._run_id, seq, ts, step, event)
         batch = self._batch
         batch.rows.append((self._run_id, seq, ts, escape(step) if step else step, recorded.type, text))

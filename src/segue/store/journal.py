@@ -23,12 +23,12 @@ from segue.store import signals, steps
 from segue.store.claim import new_owner, release, release_slot, take_slot
 from segue.store.encoding import decode, encode
 from segue.store.events import EventLog
-from segue.store.rows import encode_spec, now
+from segue.store.rows import RunClock, encode_spec, steady
 from segue.store.runtime import StoreRuntime
 from segue.store.spool import Spool
 
 _NAP_SECONDS = 10.0
-"""The longest sleep without a look at the clock, which jumps when a laptop was closed."""
+"""The longest sleep without a look at the clock, which moves on while a laptop is closed."""
 
 _token: ContextVar[str | None] = ContextVar("segue_step_token", default=None)
 """The step inside which code runs: signals are taken in its name, so that its repetition gets them too."""
@@ -53,7 +53,10 @@ class SqlJournal:
         self._steps = loaded.steps
         self._old = loaded.old
         self._spool = spool
-        self._log = EventLog(keeper.writer, keeper.outage, spool, run.id, owner, loaded.seq, observers)
+        self._clock = RunClock(loaded.last)
+        self._log = EventLog(
+            *(keeper.writer, keeper.outage, spool, run.id, owner, loaded.seq, self._clock), observers
+        )
         self._entered: set[str] = set()
         self._taken: dict[str, dict[str, deque[dict[str, Any]]]] = {}
         self._naps: dict[str, float] = {}
@@ -110,7 +113,7 @@ class SqlJournal:
         facts = facts or StepFacts()
         state = StepState.DONE if result.ok else StepState.FAILED
         output = decode(encode(to_json(result.output)))
-        step = replace(self._new_step(key, facts), state=state, output=output, ended=now())
+        step = replace(self._new_step(key, facts), state=state, output=output, ended=self._clock.now())
         seq = self._log.add(StepEnded(step.gen, result.ok), key).seq
         self._log.later(lambda db: steps.write_intent(db, step, seq, self._owner))
         self._steps.put(step)
@@ -126,7 +129,7 @@ class SqlJournal:
     async def respec(self, spec: RunSpec) -> None:
         """Write down that the run is driven with other options from now on."""
         await self._change("UPDATE orchestrator_runs SET spec = ? WHERE id = ?", encode_spec(spec), self._id)
-        self._run = replace(self._run, spec=spec, updated=now())
+        self._run = replace(self._run, spec=spec, updated=self._clock.now())
 
     async def redo(self, prefix: str) -> None:
         """Start a new generation for the steps under the prefix; the old rows stay."""
@@ -138,11 +141,15 @@ class SqlJournal:
         """Sleep until the instant that was given when the sleep first began, across restarts."""
         known = self._steps.get(name)
         instant = (read_as(SleepInput, known.input).until or until) if known else until
+        left = max(0.0, instant - time.time())
+        if known:  # a clock that was set back must not make it longer than it was meant to be
+            left = min(left, max(0.0, instant - known.started / 1000))
 
         async def doze(_token: str) -> StepResult[Nothing]:
+            end = steady() + left
             async with self._parked(name, instant):
-                while (left := instant - time.time()) > 0:  # noqa: ASYNC110 - nothing but time ends it
-                    await asyncio.sleep(min(left, _NAP_SECONDS))
+                while (rest := end - steady()) > 0:  # noqa: ASYNC110 - nothing but time ends it
+                    await asyncio.sleep(min(rest, _NAP_SECONDS))
             return StepResult(True, Nothing())
 
         await self.step(name, Nothing, doze, facts=StepFacts(phase="sleep", input=SleepInput(until)))
@@ -186,7 +193,7 @@ class SqlJournal:
             "UPDATE orchestrator_runs SET state = ?, note = ?, wake = ? WHERE id = ?",
             *(state.value, note, instant, self._id),
         )
-        self._run = replace(self._run, state=state, note=note, wake=instant, updated=now())
+        self._run = replace(self._run, state=state, note=note, wake=instant, updated=self._clock.now())
 
     @asynccontextmanager
     async def slot(self, backend: str, limit: int) -> AsyncIterator[None]:
@@ -264,7 +271,7 @@ class SqlJournal:
             attempt=facts.attempt,
             input=decode(encode(to_json(facts.input))),
             output={},
-            started=now(),
+            started=self._clock.now(),
             ended=None,
             agent=facts.agent,
             model=facts.model,
@@ -312,7 +319,7 @@ class SqlJournal:
         text = encode(to_json(result.output))
         state = StepState.DONE if result.ok else StepState.FAILED
         # What is returned now is what a later replay returns.
-        ended = replace(step, state=state, output=decode(text), ended=now())
+        ended = replace(step, state=state, output=decode(text), ended=self._clock.now())
         self._log.add(StepEnded(step.gen, result.ok, (ended.ended or 0) - step.started), step.key)
         await self._log.write(lambda db: steps.write_outcome(db, ended, text))
         self._steps.put(ended)

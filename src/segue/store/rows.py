@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Collection
 from typing import Any
@@ -44,9 +45,28 @@ _OLD_KINDS = {
 """The kinds of runs that version 1 stored, by the kind of their source."""
 
 
+def steady() -> float:
+    """Return seconds that only ever grow, however the clock is set; the machine's sleep counts, on Linux."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+
+
+_BEGAN = time.time() - steady()
+
+
 def now() -> int:
-    """This process' clock, in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
+    """This process' clock, in milliseconds since the epoch: set once, so that no duration is negative."""
+    return int((_BEGAN + steady()) * 1000)
+
+
+class RunClock:
+    """The clock of one run: it never goes back behind what another process wrote before."""
+
+    def __init__(self, last: int) -> None:
+        self._ahead = max(0, last - now())
+
+    def now(self) -> int:
+        """Return milliseconds since the epoch."""
+        return now() + self._ahead
 
 
 def process_of(owner: str) -> str:

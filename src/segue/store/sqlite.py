@@ -55,6 +55,7 @@ class Sqlite:
         self._read_only = read_only
         with self._explain_errors(kept=""):
             self._connection = self._connect()
+        self._file = self._identify()
 
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
@@ -99,6 +100,12 @@ class Sqlite:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Take the write lock; commit at the end, roll back on any exception."""
+        if self._file != self._identify():
+            raise StoreError(
+                f"The database {self._path} was deleted or replaced while it was in use.",
+                hint="Commit what is in the work tree and give the same `segue run` again: the source "
+                "remembers which tasks are done.",
+            )
         with self._explain_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -155,6 +162,16 @@ class Sqlite:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+    def _identify(self) -> tuple[int, int] | None:
+        """Return which file the path leads to: SQLite would write on into one that is deleted."""
+        if self._path is None:
+            return None
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _connect(self) -> sqlite3.Connection:
         if self._path is None:

@@ -55,6 +55,8 @@ class Loaded(Struct, frozen=True):
     old: dict[str, int]
     """The last generation of keys that were redone."""
     seq: int
+    last: int = 0
+    """When the last event was written, in milliseconds since the epoch."""
 
 
 def load(database: Database, run_id: str) -> Loaded:
@@ -70,8 +72,9 @@ def load(database: Database, run_id: str) -> Loaded:
         " WHERE run_id = ? AND superseded IS NOT NULL GROUP BY key",
         run_id,
     )
-    last = ask(database, "SELECT coalesce(max(seq), 0) FROM orchestrator_events WHERE run_id = ?", run_id)
-    return Loaded(StepIndex(map(to_step, rows)), dict(old), last[0][0])
+    sql = "SELECT seq, ts FROM orchestrator_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
+    [(seq, ts)] = ask(database, sql, run_id) or [(0, 0)]
+    return Loaded(StepIndex(map(to_step, rows)), dict(old), seq, ts)
 
 
 def write_intent(database: Executes, step: Step, seq: int, owner: str) -> None:

@@ -306,10 +306,11 @@ class SqlStore:
         return self._database.execute(_BY_ID, run_id)
 
     def _next_instant(self) -> int:
-        """Now, or a moment later: runs made within one millisecond keep their order."""
+        """Now, or a moment after the last run: they keep their order, also when the clock was set back."""
         now = rows.now()
-        sql = "SELECT max(created) FROM orchestrator_runs WHERE created >= ? AND created < ?"
-        [(last,)] = self._database.execute(sql, now, now + 1000)
+        [(last,)] = self._database.execute(
+            "SELECT max(created) FROM orchestrator_runs WHERE created >= ?", now
+        )
         return now if last is None else last + 1
 
     def _ask(self, sql: str, *values: object) -> list[Row]:

@@ -85,6 +85,19 @@ def write_error(error: OSError, path: Path) -> SegueError:
     )
 
 
+def explain_full_disk(error: Exception) -> SegueError | None:
+    """Return what to say about a disk that is full; None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    named = f" ({error.filename})" if error.filename else ""
+    return SegueError(
+        f"The disk is full{named}.",
+        kept="Everything that was recorded before.",
+        hint="Free some space in the repository's disk and in that of Segue's state folder, then give the "
+        "same command again.",
+    )
+
+
 def _replace(target: Path, data: bytes) -> None:
     mode = target.stat().st_mode & 0o7777 if target.exists() else None
     # A rename needs rights on the folder only; a file that its owner made read-only must not change.

@@ -32,5 +32,5 @@ def is_lost(run: Run) -> bool:
 
 def _is_abandoned(run: Run) -> bool:
     if run.owner is None:
-        return time.time() - run.updated / 1000 > _STARTING
+        return abs(time.time() - run.updated / 1000) > _STARTING
     return identity.is_dead(run.owner.split("#")[0])

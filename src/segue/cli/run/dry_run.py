@@ -17,6 +17,7 @@ from segue.runtime.app import App
 from segue.runtime.plan import (
     NO_TASKS,
     agent_text,
+    check_rewritten,
     choose_agents,
     find_flow,
     kind_rules,
@@ -36,8 +37,11 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
     if source.outline is not None and not source.outline.is_planned():
         return _print_outline(app, source.outline, output)
     listing = with_kinds(source.look(), kind_rules(app))
-    if not listing.tasks:
-        source.tasks()  # says why there are none
+    if listing.refusal is not None:
+        raise listing.refusal
+    check_rewritten(source, app.loaded.settings.plan_changed)
+    if listing.read_as:
+        output.note(listing.read_as)
     for notice in listing.notices:
         output.warn(f"{source.address}:{notice.line}: {notice.text}")
     tasks = pending_tasks(listing, select_tasks(listing, only, start))

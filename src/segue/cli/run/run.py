@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 )
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
-@options("verbose", "plan_format", "repo", "config", "database", "json", "quiet", "color")
+@options("verbose", "plan_format", "task_list", "repo", "config", "database", "json", "quiet", "color")
 def run(
     source: str | None,
     agents: tuple[str, ...],
@@ -87,8 +87,9 @@ def run(
 ) -> int:
     """Run the tasks of SOURCE with coding agents.
 
-    SOURCE is a plan file with `## Task N` headings, a Spec Kit feature folder, or a sentence that says what
-    to build. The default is the source in the configuration, or the feature that Spec Kit itself would use.
+    SOURCE is a plan file with headings such as `## Task 1`, a Spec Kit feature folder, or a sentence that
+    says what to build. The default is the source in the configuration, or the feature that Spec Kit itself
+    would use.
     Run the same command again to continue where the last run stopped.
 
     \b
@@ -110,6 +111,7 @@ def run(
 
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
+    from segue.domain.errors import TwoLists
     from segue.runtime.gates import Undecided
     from segue.runtime.plan import PlanChanged
 
@@ -126,7 +128,9 @@ def run(
                 session.start(patient, source, only, start, output, detach=detach, verbose=verbose, page=page)
             )
         except PlanChanged as changed:
-            more["plan_changed"] = session.choose(changed, output)
+            more["plan_changed"] = session.choose_plan(changed, output)
+        except TwoLists as lists:
+            more["task_list"] = session.choose_list(lists, output)
         except Undecided as undecided:
             more |= session.decide(undecided, output)
         app = settings.load(**more)

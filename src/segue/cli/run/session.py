@@ -17,7 +17,7 @@ from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
-from segue.domain.errors import UsageError
+from segue.domain.errors import TwoLists, UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.gates import Undecided
@@ -70,15 +70,23 @@ async def start(
         return await _detach(opened, output)
 
 
-def choose(changed: PlanChanged, output: Printer) -> str:
-    """Ask the user what to do about a plan that changed; without a terminal, raise the error."""
-    _tell_or_raise(changed, output)
-    choices = click.Choice(["keep", "restart", "stop"])
-    answer: str = click.prompt(
-        "Keep what is done, restart from the first task, or stop?", type=choices, err=True
-    )
+def choose_plan(changed: PlanChanged, output: Printer) -> str:
+    """Ask the user what to do about a plan that changed."""
+    question = "Keep what is done, restart from the first task, or stop?"
+    return _choose(changed, question, ["keep", "restart", "stop"], output)
+
+
+def choose_list(lists: TwoLists, output: Printer) -> int:
+    """Ask the user which of two lists of the same tasks counts."""
+    return int(_choose(lists, "Which list counts, or stop?", ["1", "2", "stop"], output))
+
+
+def _choose(error: UsageError, question: str, choices: Sequence[str], output: Printer) -> str:
+    """Ask the user on the terminal; without one, or if they stop, raise the error."""
+    _tell_or_raise(error, output)
+    answer: str = click.prompt(question, type=click.Choice(choices), err=True)
     if answer == "stop":
-        raise changed
+        raise error
     return answer
 
 
@@ -103,6 +111,8 @@ async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: Pa
         output.record(_launch_record(opened, os.getpid()))
     if opened.warning:
         output.warn(opened.warning)
+    if opened.fresh and opened.plan.listing.read_as:
+        output.note(opened.plan.listing.read_as)
     async with _serve_page(opened, output, page):
         with (
             observer(output, lambda: _progress(opened), opened.run.id, verbose) as display,

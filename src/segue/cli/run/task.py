@@ -28,14 +28,14 @@ def task() -> None:
 
 @task.command("list")
 @click.argument("source", required=False)
-@options("plan_format", "repo", "config", "json", "color")
+@options("plan_format", "task_list", "repo", "config", "json", "color")
 def list_(source: str | None, settings: CommandSettings, output: Printer) -> None:
     """List the tasks that Segue reads from SOURCE, with warnings about what it could not read.
 
     \b
     Examples:
       segue task list plan.md
-      segue task list plan.md --plan-format lenient --json
+      segue task list plan.md --plan-format strict --json
     """
     import asyncio
 
@@ -47,11 +47,16 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
     plan = app.source(source, asyncio.run(_root(app.repo)))
     listing = with_kinds(plan.look(), kind_rules(app))
     if output.json:
+        if listing.refusal is not None:
+            raise listing.refusal
         names = ("key", "title", "status", "kind", "line", "story")
         tasks = [{name: getattr(task, name) for name in names} for task in listing.tasks]
         warnings = [{"line": notice.line, "text": notice.text} for notice in listing.notices]
-        output.data({"source": plan.kind, "tasks": tasks, "warnings": warnings})
+        read_as = listing.read_as or None
+        output.data({"source": plan.kind, "tasks": tasks, "warnings": warnings, "read_as": read_as})
         return
+    if listing.read_as:
+        output.note(listing.read_as)
     planned = any(task.build_phase for task in listing.tasks)
     rows = [
         (
@@ -66,6 +71,8 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
     output.table(["task", "title", "status", "kind", "build phase" if planned else "line"], rows)
     for notice in listing.notices:
         output.warn(f"{plan.address}:{notice.line}: {notice.text}")
+    if listing.refusal is not None:
+        raise listing.refusal
 
 
 async def _root(path: Path) -> Path:

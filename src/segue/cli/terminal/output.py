@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,8 @@ from segue.domain.plain import clean as clean
 
 AGENT_VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "VSCODE_AGENT", "CURSOR_AGENT")
 """When one of these is set, an agent reads the output: print no animation and no colour."""
+
+_LONE = re.compile("[\ud800-\udfff]")
 
 
 def one_line(text: str, width: int = 100) -> str:
@@ -59,11 +62,11 @@ class Printer(Struct, frozen=True):
 
     def data(self, data: Any) -> None:
         """Print one JSON document: the complete answer."""
-        click.echo(json.dumps({"schema": 1, "data": data}, ensure_ascii=False, default=str))
+        click.echo(_to_json({"schema": 1, "data": data}))
 
     def record(self, record: dict[str, Any]) -> None:
         """Print one JSON line of a stream."""
-        click.echo(json.dumps(record, ensure_ascii=False, default=str))
+        click.echo(_to_json(record))
 
     def result(self, data: Any, text: str) -> None:
         """Print the complete answer: `data` for programs, `text` for people."""
@@ -104,7 +107,12 @@ class Printer(Struct, frozen=True):
 def report_error(error: Exception, *, as_json: bool) -> int:
     """Print what happened, what was kept and what to do next; return the exit code."""
     if not isinstance(error, SegueError):
-        return _report_bug(error)
+        from segue.system.files import explain_full_disk
+
+        full = explain_full_disk(error)
+        if full is None:
+            return _report_bug(error)
+        error = full
     if as_json:
         body = {
             "message": error.message,
@@ -112,7 +120,7 @@ def report_error(error: Exception, *, as_json: bool) -> int:
             "hint": error.hint,
             "exit_code": error.exit_code,
         }
-        click.echo(json.dumps({"schema": 1, "error": body}, ensure_ascii=False))
+        click.echo(_to_json({"schema": 1, "error": body}))
     click.echo(error_text(error), err=True)
     return error.exit_code
 
@@ -151,3 +159,9 @@ def announce_page(output: Printer, link: str, open_: bool = False) -> None:
         import webbrowser
 
         webbrowser.open(link)
+
+
+def _to_json(value: Any) -> str:
+    """Return JSON that is always UTF-8: bytes of a path that are no text become escapes."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

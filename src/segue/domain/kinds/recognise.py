@@ -67,7 +67,8 @@ def with_kind(task: Task, rules: Mapping[str, TaskKind]) -> Task:
 def with_kinds(listing: TaskList, rules: Mapping[str, TaskKind]) -> TaskList:
     """Return the tasks with their kinds, and notices about kinds that do not exist."""
     notices = [notice for task in listing.tasks if (notice := _unknown(task)) is not None]
-    return TaskList(tuple(with_kind(task, rules) for task in listing.tasks), (*listing.notices, *notices))
+    tasks = tuple(with_kind(task, rules) for task in listing.tasks)
+    return replace(listing, tasks=tasks, notices=(*listing.notices, *notices))
 
 
 def _unknown(task: Task) -> Notice | None:
@@ -166,7 +167,7 @@ def _changes_files(command: str) -> bool:
 
 def _names_source(line: str) -> bool:
     """Return whether a line names a file of the program itself: no test, no document."""
-    named = [found[0] for found in words.SOURCE_FILE.finditer(words.FRAMEWORK.sub("", line))]
+    named = [found[0] for found in words.SOURCE_FILE.finditer(words.FRAMEWORK.without(line))]
     return any(
         not words.TEST_FILE.search(f" {file}") and not words.DOCS_FILE.fullmatch(file) for file in named
     )

@@ -1,4 +1,4 @@
-"""Tasks from a plan file: `## Task N` headings, completion in a state file of the (plan, repository) pair."""
+"""Tasks from a plan file, with completion in a state file of the (plan, repository) pair."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceChange, SourceRequest
 from segue.sources.plan import state as planstate
 from segue.sources.plan.state import PlanState, Signature, signature
-from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order, parse
+from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
+from segue.sources.plan.usual import parse
 
 CONTEXT_BYTES = 8 * 1024
 _KEPT = "Nothing was changed."
@@ -51,14 +52,14 @@ class PlanFile(Source):
             raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
         path = request.here / request.named
         state = planstate.state_path(request.state_dir, path, request.repo)
-        return cls(path, request.repo, state, lenient=request.options.get("plan_format") == "lenient")
+        return cls(path, request.repo, state, strict=request.options.get("plan_format") == "strict")
 
-    def __init__(self, path: Path, repo: Path, state_path: Path, lenient: bool = False) -> None:
+    def __init__(self, path: Path, repo: Path, state_path: Path, strict: bool = False) -> None:
         self.path = Path(os.path.realpath(path))
         self.repo = Path(os.path.realpath(repo))
         self.state_path = state_path
         self.key = planstate.pair_key(path, repo)
-        self._lenient = lenient
+        self._strict = strict
         self._last: _PlanReading | None = None
         self._known: set[str] = set()
         self._seen: tuple[Signature, Signature] = (None, None)
@@ -83,13 +84,14 @@ class PlanFile(Source):
     def tasks(self) -> TaskList:
         """Read plan and state again; a plan with sections that belong to no task is refused."""
         reading = self._read()
-        if reading.plan.lost or not reading.plan.tasks:
-            raise self._refusal(reading)
+        if refused := self._refusal(reading):
+            raise refused
         return self._list(reading)
 
     def look(self) -> TaskList:
-        """Return what was understood, for showing: what `tasks` would refuse is among the notices."""
-        return self._list(self._read())
+        """Return what was understood, for showing, and why `tasks` would refuse it."""
+        reading = self._read()
+        return replace(self._list(reading), refusal=self._refusal(reading))
 
     def stamp(self) -> object:
         """Return the same value as long as nobody but this object has changed plan or state."""
@@ -207,7 +209,7 @@ class PlanFile(Source):
     def _read(self) -> _PlanReading:
         data = _bytes_of(self.path)
         if self._last is None or self._last.data != data:
-            plan = parse(decode(data, str(self.path)), self._lenient)
+            plan = parse(decode(data, str(self.path)), self._strict)
             done = {task.key: replace(task, status=TaskStatus.DONE) for task in plan.tasks}
             self._last = _PlanReading(data, hashlib.sha256(data).hexdigest(), plan, done)
             self._known.update(done)
@@ -216,14 +218,15 @@ class PlanFile(Source):
     def _list(self, reading: _PlanReading) -> TaskList:
         state = self.state()
         if state is None:
-            return TaskList(reading.plan.tasks, reading.plan.notices)
+            return TaskList(reading.plan.tasks, reading.plan.notices, reading.plan.read_as)
         completed, skipped = state.completed, set(state.skipped)
         tasks = tuple(
             reading.done[task.key] if task.key in completed else task for task in reading.plan.tasks
         )
         if skipped:
             tasks = tuple(_skipped(task) if task.key in skipped else task for task in tasks)
-        return TaskList(tasks, (*_state_notices(state, reading), *reading.plan.notices))
+        notices = (*_state_notices(state, reading), *reading.plan.notices)
+        return TaskList(tasks, notices, reading.plan.read_as)
 
     def _current_hash(self) -> str | None:
         try:
@@ -231,17 +234,25 @@ class PlanFile(Source):
         except OSError:
             return self._last.digest if self._last else None
 
-    def _refusal(self, reading: _PlanReading) -> SourceError:
+    def _refusal(self, reading: _PlanReading) -> SourceError | None:
+        """Return why the plan cannot be run: it has no tasks, or parts that belong to none."""
         lost = reading.plan.lost
-        if not lost:
-            message = f"{INVALID} No `## Task N` heading was found in {self.path}."
-            return SourceError(message, kept=_KEPT, hint="Give each task a heading such as `## Task 1`.")
-        hint = "Fix these headings; `segue task list` shows what is understood."
-        lenient = parse(decode(reading.data, str(self.path)), lenient=True)
-        if not self._lenient and lenient.tasks and not lenient.lost:
-            hint = f"--plan-format lenient reads these headings ({len(lenient.tasks)} tasks in all)."
-        message = f"{INVALID} In {self.path} these parts belong to no task:\n{listing(lost)}"
-        return SourceError(message, kept=_KEPT, hint=hint)
+        if lost:
+            hint = "Fix these headings; `segue task list` shows what is understood."
+            if self._strict and _is_readable(reading):
+                hint = "Leave --plan-format strict out: then these headings are read."
+            message = f"{INVALID} In {self.path} these parts belong to no task:\n{listing(lost)}"
+            return SourceError(message, kept=_KEPT, hint=hint)
+        if reading.plan.tasks:
+            return None
+        sought = "`## Task N` heading" if self._strict else "heading such as `## Task 1` and no `- [ ]` box"
+        message = f"{INVALID} No {sought} was found in {self.path}."
+        return SourceError(message, kept=_KEPT, hint="Give each task a heading such as `## Task 1`.")
+
+
+def _is_readable(reading: _PlanReading) -> bool:
+    usual = parse(reading.data.decode())
+    return bool(usual.tasks) and not usual.lost
 
 
 def _skipped(task: Task) -> Task:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from segue.domain.criterion import Criterion
 from segue.domain.task import Task
-from segue.sources.speckit.lines import heading, plain, read_lines
+from segue.sources.markdown.lines import heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
 
 MOST_BYTES = 48 * 1024

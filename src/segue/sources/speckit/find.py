@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from segue.domain.errors import SourceError
+from segue.sources.recognise import TASKS, find_features
 
-TASKS = "tasks.md"
-_DEEPEST = 4
-_SKIPPED = frozenset({"node_modules", "vendor", "venv", "dist", "build", "target", "__pycache__"})
 _KEPT = "Nothing was changed."
 _MAKE_TASKS = "Make it with /speckit.tasks, or name another folder."
 
 
-def find_feature(argument: str | None, start: Path, environ: Mapping[str, str]) -> Path:
-    """The feature's folder: as named, else by SPECIFY_FEATURE_DIRECTORY, feature.json, or the only one."""
+def find_feature(
+    argument: str | None, start: Path, environ: Mapping[str, str], here: Path | None = None
+) -> Path:
+    """Return the feature's folder: as named, else by SPECIFY_FEATURE_DIRECTORY, feature.json, where the user
+    is, or the only one.
+    """
     root = project_root(start, environ)
     if argument:
         return _named(argument, start, root)
@@ -26,6 +27,8 @@ def find_feature(argument: str | None, start: Path, environ: Mapping[str, str]) 
     note = root / ".specify" / "feature.json"
     if note.is_file():
         return _with_tasks(root / _noted(note), str(note))
+    if here is not None and (here / TASKS).is_file():
+        return here
     return _only(root)
 
 
@@ -46,7 +49,7 @@ def _named(argument: str, start: Path, root: Path) -> Path:
     if path.is_dir():
         # A project is meant as well as a feature: then the only feature in it.
         return _only(path)
-    known = list(_candidates(root))
+    known = list(find_features(root))
     found = [folder for folder in known if folder.name == argument] or [
         folder for folder in known if folder.name.startswith(argument)
     ]
@@ -82,7 +85,7 @@ def _noted(note: Path) -> str:
 
 
 def _only(root: Path) -> Path:
-    found = list(_candidates(root))
+    found = list(find_features(root))
     if len(found) == 1:
         return found[0]
     if found:
@@ -92,20 +95,6 @@ def _only(root: Path) -> Path:
             hint="Name its folder, or set SPECIFY_FEATURE_DIRECTORY.",
         )
     raise SourceError(f"There is no {TASKS} under {root}.", kept=_KEPT, hint=_MAKE_TASKS)
-
-
-def _candidates(root: Path) -> Iterator[Path]:
-    """Folders with a tasks.md, not too deep, in order."""
-    for place, folders, files in os.walk(root):
-        path = Path(place)
-        deep = len(path.relative_to(root).parts)
-        folders[:] = sorted(
-            name
-            for name in folders
-            if deep < _DEEPEST and name not in _SKIPPED and (name == ".specify" or not name.startswith("."))
-        )
-        if TASKS in files:
-            yield path
 
 
 def _listed(folders: list[Path], root: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from segue.sources.speckit.lines import Heading, Line, heading, list_item, plain
+from segue.sources.markdown.lines import Heading, Line, heading, list_item, plain
 
 _LABELLED = re.compile(r"\s*\*\*(?=\S)(.{2,60}?)\*\*\s*(.*)")
 _MOST_CHARS = 2000

@@ -38,26 +38,58 @@ class _Extensions(msgspec.Struct):
     hooks: _Hooks | None = None
 
 
-def read_hooks(root: Path) -> tuple[SourceHook, ...]:
-    """Return the hooks of `/implement` that are switched on; those with a condition are left to Spec Kit."""
-    path = root / ".specify" / "extensions.yml"
-    try:
-        found = msgspec.yaml.decode(path.read_bytes(), type=_Extensions | None, strict=False)
-    except FileNotFoundError:
-        return ()
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
-        raise SourceError(
-            f"{path} cannot be read, and it may name hooks that must run: {error}.",
-            kept="Nothing was started.",
-            hint="Repair the file, for example with: specify extension list",
-        ) from error
-    hooks = (found.hooks if found else None) or _Hooks()
-    return tuple(
-        SourceHook(entry.command, when, not entry.optional, _describe(entry))
-        for when, event in _EVENTS.items()
-        for entry in getattr(hooks, event) or ()
-        if entry.enabled and not entry.condition
-    )
+class SpecKitProject(msgspec.Struct, frozen=True):
+    """The project that a feature belongs to: the folder with `.specify` in it."""
+
+    root: Path
+
+    @property
+    def law(self) -> Path:
+        """The constitution."""
+        return self.root / ".specify" / "memory" / "constitution.md"
+
+    @property
+    def journal(self) -> Path:
+        """The folder in which Spec Kit's workflow engine keeps its runs."""
+        return self.root / ".specify" / "workflows" / "runs"
+
+    def hooks(self) -> tuple[SourceHook, ...]:
+        """Return the hooks of `/implement` that are switched on; those with a condition are Spec Kit's."""
+        path = self.root / ".specify" / "extensions.yml"
+        try:
+            found = msgspec.yaml.decode(path.read_bytes(), type=_Extensions | None, strict=False)
+        except FileNotFoundError:
+            return ()
+        except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+            raise SourceError(
+                f"{path} cannot be read, and it may name hooks that must run: {error}.",
+                kept="Nothing was started.",
+                hint="Repair the file, for example with: specify extension list",
+            ) from error
+        hooks = (found.hooks if found else None) or _Hooks()
+        return tuple(
+            SourceHook(entry.command, when, not entry.optional, _describe(entry))
+            for when, event in _EVENTS.items()
+            for entry in getattr(hooks, event) or ()
+            if entry.enabled and not entry.condition
+        )
+
+    def next_step(self) -> str:
+        """Return what to do when all tasks are done; nothing where Spec Kit is not set up."""
+        if not (self.root / ".specify").is_dir():
+            return ""
+        converge = f"/speckit{self._separator()}converge"
+        lacking = "appends to tasks.md what the spec asks for and the code lacks"
+        return f"All tasks are done. In your agent, {converge} {lacking}; then run segue again."
+
+    def _separator(self) -> str:
+        """Return what is between `speckit` and the name of a command in the agent of this project."""
+        try:
+            found: Any = msgspec.json.decode((self.root / ".specify" / "integration.json").read_bytes())
+            settings = found["integration_settings"][found["default_integration"]]
+            return str(settings["invoke_separator"])
+        except (OSError, msgspec.DecodeError, KeyError, TypeError):
+            return "."
 
 
 def _describe(entry: _Entry) -> str:
@@ -76,12 +108,6 @@ def open_checklists(folder: Path) -> Iterator[str]:
             yield f"{path.name} has {len(unchecked)} unchecked of {len(items)} items ({named})"
 
 
-def command_name(root: Path, command: str) -> str:
-    """Return how a command of Spec Kit is called in the agent of this project: `/speckit.converge`."""
-    try:
-        found: Any = msgspec.json.decode((root / ".specify" / "integration.json").read_bytes())
-        settings = found["integration_settings"][found["default_integration"]]
-        separator = str(settings["invoke_separator"])
-    except (OSError, msgspec.DecodeError, KeyError, TypeError):
-        separator = "."
-    return f"/speckit{separator}{command}"
+def name_in(repo: Path, path: Path) -> str:
+    """Return a path as an agent in the repository names it."""
+    return path.relative_to(repo).as_posix() if path.is_relative_to(repo) else str(path)

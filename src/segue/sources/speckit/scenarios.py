@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from segue.sources.speckit.lines import Line, heading, list_item
+from segue.sources.markdown.lines import Line, heading, list_item
 
 ACCEPTANCE = re.compile(
     r"acceptance|scenario|验收|驗收|场景|受け入れ|シナリオ|인수|시나리오|acepta|escenario|aceita|cenário|acceptation"

@@ -1,4 +1,4 @@
-"""Tasks from a Spec Kit feature: boxes in tasks.md, ticked when done, with state.json beside them."""
+"""Tasks from a Spec Kit feature: those of tasks.md, ticked when done, with state.json beside them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,23 +16,22 @@ from segue.domain.hook import SourceHook
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
+from segue.sources.markdown.lines import decode, find_bad_byte, read_lines, readable
 from segue.sources.plan.state import Signature, pair_key, signature
-from segue.sources.recognise import is_feature
+from segue.sources.recognise import TASKS, is_feature
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import join_sections, list_documents, list_principles, sections
-from segue.sources.speckit.find import TASKS, find_feature, project_root
-from segue.sources.speckit.lines import read_lines
+from segue.sources.speckit.files import lock_path, read_parsed, read_tasks
+from segue.sources.speckit.find import find_feature, project_root
 from segue.sources.speckit.phase import describe_phase
-from segue.sources.speckit.project import command_name, open_checklists, read_hooks
+from segue.sources.speckit.project import SpecKitProject, name_in, open_checklists
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, story_keys
-from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, parse, refusal, ticked
-from segue.sources.strict_text import strict_text
+from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_task, parse, refusal
 from segue.system.files import exclusive, write_atomic
 
 _KEPT = "Nothing was changed."
-_T = TypeVar("_T")
 
 
 class _TasksReading(Struct, frozen=True):
@@ -58,15 +57,26 @@ class SpecKit(Source):
     def open(cls, request: SourceRequest) -> Self:
         """Open the feature that was named, or the one that Spec Kit itself would take."""
         start = request.repo if request.named is None else request.here
-        folder = find_feature(request.named, start, os.environ)
+        folder = find_feature(request.named, start, os.environ, request.here)
         options = request.options
-        return cls(folder, request.repo, options.get("verify", "task"), options.get("criteria", ()))
+        source = cls(
+            folder,
+            request.repo,
+            options.get("verify", "task"),
+            options.get("task_list"),
+            options.get("criteria", ()),
+        )
+        if request.named is None and not (project_root(folder, {}) / ".specify").is_dir():
+            text = f"Spec Kit is not set up here: there is no .specify. The feature is {source.title}."
+            source._found.append(Notice(1, text))
+        return source
 
     def __init__(
         self,
         folder: Path,
         repo: Path,
         verify: Literal["task", "strict"] = "task",
+        task_list: int | None = None,
         criteria: Sequence[str] = (),
     ) -> None:
         self.folder = Path(os.path.realpath(folder))
@@ -75,10 +85,13 @@ class SpecKit(Source):
         self.state_path = self.folder / speckit_state.NAME
         self.key = pair_key(folder, repo)
         self._strict = verify == "strict"
+        self._task_list = task_list
         self._judges_constitution = "constitution" in criteria
-        self._lock = _lock_path(self.folder)
+        self._project = SpecKitProject(Path(os.path.realpath(project_root(self.folder, {}))))
+        self._lock = lock_path(self.folder)
         self._last: _TasksReading | None = None
         self._given: dict[str, str] = {}
+        self._found: list[Notice] = []
         self._healed: list[Notice] = []
         self._seen: tuple[Signature, ...] = ()
         self._changes = 0
@@ -101,24 +114,23 @@ class SpecKit(Source):
     @property
     def kept_out(self) -> Sequence[Path]:
         """The journal of Spec Kit's workflow engine, which writes it while Segue is one of its steps."""
-        root = Path(os.path.realpath(project_root(self.folder, {})))
-        return (root / ".specify" / "workflows" / "runs",)
+        return (self._project.journal,)
 
     @property
     def contract_files(self) -> Sequence[Path]:
         """The tasks, and the documents whose words are judged."""
-        law = (self._law(),) if self._judges_constitution else ()
+        law = (self._project.law,) if self._judges_constitution else ()
         return (self.path, self.folder / "spec.md", *law)
 
     @property
     def documents(self) -> Sequence[Path]:
         """The folder of the feature, whose plan, data model and so on prompts name, and the constitution."""
-        return (self.folder, self._law())
+        return (self.folder, self._project.law)
 
     @property
     def hooks(self) -> Sequence[SourceHook]:
         """The hooks of `/speckit.implement`, whose work Segue does."""
-        return read_hooks(project_root(self.folder, {}))
+        return self._project.hooks()
 
     @property
     def open_checklists(self) -> Sequence[str]:
@@ -128,13 +140,8 @@ class SpecKit(Source):
     @property
     def next_step(self) -> str:
         """Compare the code with the specification, once all boxes are ticked."""
-        root = project_root(self.folder, {})
         pending = any(task.status is TaskStatus.PENDING for task in self.look().tasks)
-        if pending or not (root / ".specify").is_dir():
-            return ""
-        converge = command_name(root, "converge")
-        lacking = "appends to tasks.md what the spec asks for and the code lacks"
-        return f"All tasks are done. In your agent, {converge} {lacking}; then run segue again."
+        return "" if pending else self._project.next_step()
 
     @property
     def branch_prefix(self) -> str:
@@ -144,8 +151,8 @@ class SpecKit(Source):
     def tasks(self) -> TaskList:
         """Read everything again; boxes that a crash left open are ticked."""
         reading = self._read()
-        if not reading.parsed.tasks:
-            raise refusal(reading.parsed, str(self.path))
+        if refused := refusal(reading.parsed, str(self.path)):
+            raise refused
         state = self.state()
         self._heal(reading.parsed, state)
         parsed = self._read().parsed
@@ -155,10 +162,7 @@ class SpecKit(Source):
     def look(self) -> TaskList:
         """Return what was understood, for showing: nothing is refused and nothing is written."""
         parsed = self._read().parsed
-        listing = self._list(parsed, self.state())
-        if parsed.tasks:
-            return listing
-        return TaskList((), (Notice(1, refusal(parsed, str(self.path)).message), *listing.notices))
+        return replace(self._list(parsed, self.state()), refusal=refusal(parsed, str(self.path)))
 
     def stamp(self) -> object:
         """Return the same value as long as a new reading would show nothing but this object's marks."""
@@ -170,28 +174,19 @@ class SpecKit(Source):
 
     def context(self, task: Task) -> str:
         """Return what an agent must know around the task, and where it can read the rest."""
-        law = self._law()
-        constitution = _parsed(law, parse_constitution, "")
-        place, rules = self._name(self.folder), self._name(law)
+        law = self._project.law
+        constitution = read_parsed(law, parse_constitution, "")
+        place, rules = name_in(self.repo, self.folder), name_in(self.repo, law)
         found = sections(task, place, self._phase(task), self._spec(), self._plan(), constitution, rules)
         documents = [*list_documents(self.folder, place), *([f"- {rules}"] if constitution else [])]
         return join_sections(found, documents)
-
-    def _law(self) -> Path:
-        root = project_root(self.folder, {})
-        return Path(os.path.realpath(root / ".specify" / "memory" / "constitution.md"))
 
     def _phase(self, task: Task) -> str:
         reading = self._read()
         box = next((box for box in reading.parsed.tasks if box.key == task.key), None)
         if box is None or not box.phase:
             return ""
-        return describe_phase(read_lines(strict_text(reading.data, TASKS)), box.phase, box.line)
-
-    def _name(self, path: Path) -> str:
-        """Return a path as an agent in the repository names it."""
-        real = Path(os.path.realpath(path))
-        return real.relative_to(self.repo).as_posix() if real.is_relative_to(self.repo) else str(real)
+        return describe_phase(read_lines(readable(decode(reading.data, TASKS))), box.phase, box.line)
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the end of a task and tick its box, or take a tick of ours back."""
@@ -243,7 +238,7 @@ class SpecKit(Source):
             # The state first: after a crash a missing tick can be restored from it, not vice versa.
             self._save(box.key, box.fingerprint, completion)
             if box.status is TaskStatus.PENDING:
-                self._write_mark(box, self._read().parsed.tick)
+                self._write_mark(box, done=True)
                 self._note_last_of_story(box)
 
     def _take_back(self, task: Task, completion: Completion) -> None:
@@ -262,7 +257,7 @@ class SpecKit(Source):
                 )
             # The box first: after a crash in between the task still counts as done, as before.
             if box.status is TaskStatus.DONE:
-                self._write_mark(box, b" ")
+                self._write_mark(box, done=False)
             self._save(box.key, box.fingerprint, completion)
         self._changes += bool(story_keys(box, self._spec()))
 
@@ -290,19 +285,21 @@ class SpecKit(Source):
         if old is None or new != old or old.edited:
             speckit_state.save(self.state_path, new)
 
-    def _write_mark(self, box: BoxTask, mark: bytes) -> None:
-        """Change the one byte in the file as it is now: an editor may have been quicker than the state."""
+    def _write_mark(self, box: BoxTask, *, done: bool) -> None:
+        """Change the mark in the file as it is now: an editor may have been quicker than the state."""
         reading = self._read()
         now = next((other for other in reading.parsed.tasks if other.key == box.key), None)
-        if now and now.fingerprint == box.fingerprint and now.mark == mark.decode():
+        wanted = TaskStatus.DONE if done else TaskStatus.PENDING
+        same = now is not None and now.fingerprint == box.fingerprint
+        if now and same and now.status is wanted:
             return
-        if now is None or now.fingerprint != box.fingerprint or now.mark != box.mark:
+        if now is None or not same or now.mark.text != box.mark.text:
             raise SourceError(
                 f"{self.path} was changed while {box.key} was being marked.",
                 kept=f"What became of the task is in {self.state_path}.",
                 hint="Run the same command again.",
             )
-        write_atomic(self.path, ticked(reading.data, now, mark))
+        write_atomic(self.path, mark_task(reading.data, reading.parsed, now, done))
 
     def _heal(self, parsed: ParsedTasks, state: SpecState | None) -> None:
         """Tick the boxes of tasks whose completion was recorded when something stopped us."""
@@ -310,7 +307,7 @@ class SpecKit(Source):
             text = f"{box.key} was recorded as done but its box was open: it has been ticked."
             try:
                 with self._own_change():
-                    self._write_mark(box, parsed.tick)
+                    self._write_mark(box, done=True)
             except SegueError as error:
                 text = f"{box.key} is done, but its box could not be ticked: {error.message}"
             if Notice(box.line, text) not in self._healed:
@@ -321,15 +318,18 @@ class SpecKit(Source):
         boxes = [_recorded(box, state) for box in parsed.tasks]
         tasks = list_tasks(boxes, spec, parsed.independent_tests, self._strict)
         if self._judges_constitution:
-            principles = list_principles(_parsed(self._law(), parse_constitution, ""))
+            principles = list_principles(read_parsed(self._project.law, parse_constitution, ""))
             tasks = tuple(replace(task, criteria=(*task.criteria, *principles)) for task in tasks)
         about_files = [*_state_notices(boxes, state), *self._spec_notices(boxes, spec)]
-        return TaskList(tasks, (*self._healed, *about_files, *parsed.notices))
+        return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices), parsed.read_as)
 
     def _spec_notices(self, boxes: list[BoxTask], spec: Spec) -> Iterator[Notice]:
         if not (self.folder / "spec.md").is_file():
             yield Notice(1, "There is no spec.md beside tasks.md: tasks are judged by their own texts.")
             return
+        if bad := find_bad_byte((self.folder / "spec.md").read_bytes()):
+            text = f"Byte {bad[1]} of spec.md (line {bad[0]}) is not UTF-8; it is read as Windows-1252."
+            yield Notice(1, text)
         first: dict[str, BoxTask] = {}
         for box in boxes:
             for key in box.stories:
@@ -351,16 +351,16 @@ class SpecKit(Source):
             self._changes += 1
 
     def _read(self) -> _TasksReading:
-        data = _bytes_of(self.path)
+        data = read_tasks(self.path)
         if self._last is None or self._last.data != data:
-            self._last = _TasksReading(data, parse(data, str(self.path)))
+            self._last = _TasksReading(data, parse(data, str(self.path), self._task_list))
         return self._last
 
     def _spec(self) -> Spec:
-        return _parsed(self.folder / "spec.md", parse_spec, Spec())
+        return read_parsed(self.folder / "spec.md", parse_spec, Spec())
 
     def _plan(self) -> Plan:
-        return _parsed(self.folder / "plan.md", parse_plan, Plan())
+        return read_parsed(self.folder / "plan.md", parse_plan, Plan())
 
     def _signatures(self) -> tuple[Signature, ...]:
         return tuple(signature(path) for path in (self.path, self.state_path, self.folder / "spec.md"))
@@ -408,37 +408,3 @@ def _state_notices(boxes: list[BoxTask], state: SpecState | None) -> Iterator[No
     gone = sorted(state.completed - here.keys())
     if gone:
         yield Notice(1, f"state.json counts tasks as done that are not in tasks.md: {', '.join(gone[:20])}.")
-
-
-def _parsed(path: Path, read: Callable[[bytes, str], _T], missing: _T) -> _T:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return missing
-    except OSError as error:
-        message = f"Cannot read {path}: {error.strerror or error}."
-        raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
-    return read(data, str(path))
-
-
-def _bytes_of(path: Path) -> bytes:
-    if not path.is_file():
-        raise SourceError(
-            f"There is no {TASKS} in {path.parent}.", kept=_KEPT, hint="Make it with /speckit.tasks."
-        )
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        message = f"Cannot read {path}: {error.strerror or error}."
-        raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
-
-
-def _lock_path(folder: Path) -> Path:
-    """A lock file where git does not see it: users' folders stay clean, and it is never committed."""
-    for parent in (folder, *folder.parents):
-        git = parent / ".git"
-        if git.is_file():
-            git = parent / git.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
-        if git.is_dir():
-            return git / f"segue-{pair_key(folder, folder)}.lock"
-    return folder / ".state.json.lock"

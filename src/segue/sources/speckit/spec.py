@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from segue.domain.criterion import Criterion
-from segue.sources.speckit.lines import (
+from segue.sources.markdown.lines import (
     Heading,
     Line,
+    decode,
     heading,
-    independent_test,
     list_item,
     plain,
     read_lines,
-    stories_in,
+    readable,
 )
+from segue.sources.speckit.lines import independent_test, stories_in
 from segue.sources.speckit.scenarios import ACCEPTANCE, scenarios
-from segue.sources.strict_text import strict_text
 
 _PRIORITY = re.compile(r"\bP[0-9]\b")
 _NUMBERED = re.compile(r"\D{2,60}?([0-9]{1,3})\s*[-–—:：.]")
@@ -103,8 +103,8 @@ class Plan(Struct, frozen=True):
 
 
 def parse_spec(data: bytes, name: str = "spec.md") -> Spec:
-    """Understand spec.md, in any language; only text that is not UTF-8 is refused."""
-    lines = read_lines(strict_text(data, name))
+    """Understand spec.md, in any language."""
+    lines = read_lines(readable(decode(data, name)))
     headings = _headings(lines)
     stories = dict(_stories(lines, headings))
     edge = next((_section(lines, headings, head) for head in headings if _EDGE.search(head.text)), ())
@@ -123,7 +123,7 @@ def parse_spec(data: bytes, name: str = "spec.md") -> Spec:
 
 def parse_plan(data: bytes, name: str = "plan.md") -> Plan:
     """Find summary and technical context in plan.md."""
-    lines = read_lines(strict_text(data, name))
+    lines = read_lines(readable(decode(data, name)))
     headings = _headings(lines)
 
     return Plan(_find_section(lines, headings, _SUMMARY), _find_section(lines, headings, _TECHNICAL))
@@ -134,7 +134,7 @@ def parse_constitution(data: bytes, name: str = "constitution.md") -> str:
 
     Nothing while it is the template that nobody has filled in.
     """
-    text = strict_text(data, name).removeprefix("\ufeff").replace("\r\n", "\n")
+    text = readable(decode(data, name)).removeprefix("\ufeff").replace("\r\n", "\n")
     text = re.sub(r"\n{3,}", "\n\n", _COMMENT.sub("", text)).strip()
     return "" if "[PROJECT_NAME]" in text else text
 

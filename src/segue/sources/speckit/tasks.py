@@ -1,4 +1,4 @@
-"""Reads tasks.md of a Spec Kit feature: which boxes are tasks, what belongs to each, what is none."""
+"""Reads tasks.md of a Spec Kit feature: what its tasks are, what belongs to each, and what is none."""
 
 from __future__ import annotations
 
@@ -10,42 +10,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.errors import SourceError
+from segue.domain.errors import SourceError, TwoLists
 from segue.domain.task import Notice, TaskStatus
-from segue.sources.speckit.ids import Named, atoms, is_struck, named
-from segue.sources.speckit.lines import (
+from segue.sources.markdown.ids import atoms, is_struck
+from segue.sources.markdown.lines import (
     Heading,
     Line,
+    decode,
+    find_bad_byte,
     heading,
-    independent_test,
     plain,
     read_lines,
-    stories_in,
+    readable,
     unclosed,
+    without_marks,
 )
-from segue.sources.speckit.near import near_misses
-from segue.sources.strict_text import strict_text
+from segue.sources.markdown.marks import Form, Mark, change, without_mark
+from segue.sources.markdown.shapes import Shape, TaskLine, read_task_lines
+from segue.sources.speckit.choose import PHASE, Chosen, choose, describe, is_checklist
+from segue.sources.speckit.lines import independent_test, stories_in
 
-# `[P]` is Spec Kit's label for tasks that may be done in parallel, never a box.
-_BOX = re.compile(r"(\s*)(?:[-*+]|[0-9]{1,9}[.)])\s+\[([^\[\]P])\]\s+(?=\S)(.*)", re.DOTALL)
 _MARKUP = re.compile(r"\s*(?:[-*+•#>|`~<_]|[0-9]{1,9}[.)]\s)")
-_PHASE = re.compile(r"phase|fase|étape|etapa|этап|фаза|阶段|階段|フェーズ|단계|giai đoạn", re.IGNORECASE)
-_CHECKLIST = re.compile(
-    r"check-?\s?list|checkliste|чек-?лист|清单|檢查|检查|チェックリスト|체크리스트"
-    r"|lista de (?:verifica|chequeo)|liste de contrôle",
-    re.IGNORECASE,
-)
-_CHECKS = re.compile(
-    r"accept|criteri|definition of done|validat|verif|review|\bgates?\b|prerequisit|deploy|success"
-    r"|验收|受け入れ|인수|aceptación|aceitação|akzeptanz|критери",
-    re.IGNORECASE,
-)
-_NOTE = re.compile(
-    r"\s*(?:>|(?=\*\*(?:NOTE|IMPORTANT|CRITICAL|TDD)\b)|(?=⚠))\s*(.*\btests?\b.*)", re.IGNORECASE
-)
+_MARKED = re.compile(r"(?:[-*+]\s+)?\[.\]\s+|[✅☑✔✓⬜☐]\s*")
+_CHECKPOINT = re.compile(r"\s*[*_⚠️🚦\s]*checkpoint\b", re.IGNORECASE)
 _TESTS = re.compile(r"[\W\d]*tests?\b", re.IGNORECASE)
 _IMPLEMENTATION = re.compile(r"\bimplement", re.IGNORECASE)
-_STATUS = {" ": TaskStatus.PENDING, "x": TaskStatus.DONE, "X": TaskStatus.DONE, "-": TaskStatus.SKIPPED}
 
 
 class BoxTask(Struct, frozen=True):
@@ -54,12 +43,11 @@ class BoxTask(Struct, frozen=True):
     key: str
     title: str
     text: str
-    """The text after the box, and the lines that belong to it."""
+    """The words of its line without the mark, and the lines that belong to it."""
     status: TaskStatus
     line: int
-    offset: int
-    """The byte between the brackets of its box."""
-    mark: str
+    mark: Mark
+    shape: Shape = Shape.BOX
     labels: tuple[str, ...] = ()
     stories: tuple[str, ...] = ()
     phase: str = ""
@@ -78,65 +66,51 @@ class BoxTask(Struct, frozen=True):
 
 
 class ParsedTasks(Struct, frozen=True):
-    """A tasks.md as it was understood; `seen` says what looked like tasks if there are none."""
+    """A tasks.md as it was understood."""
 
     tasks: tuple[BoxTask, ...]
     notices: tuple[Notice, ...] = ()
-    seen: tuple[str, ...] = ()
+    boxes: int = 0
+    """The number of boxes that are no tasks."""
     independent_tests: Mapping[str, str] = field(default_factory=dict)
     """How each story is tried out on its own, by its key."""
+    rivals: str = ""
+    """Two lists of the same tasks side by side, between which a person must choose."""
 
     @property
-    def tick(self) -> bytes:
-        """The mark this file uses for done."""
-        return b"X" if any(task.mark == "X" for task in self.tasks) else b"x"
+    def read_as(self) -> str:
+        """One line that says what was understood; empty for the usual boxes."""
+        shapes = Counter(task.shape for task in self.tasks)
+        if not shapes or set(shapes) == {Shape.BOX}:
+            return ""
+        listed = " and ".join(f"{count} {shape.value}" for shape, count in shapes.items())
+        return f"Read {len(self.tasks)} tasks: {listed}."
 
 
-class _Box(Struct, frozen=True):
-    """A box somewhere in the file, under the headings that stand above it."""
-
-    line: Line
-    indent: int
-    mark: str
-    column: int
-    rest: str
-    headings: tuple[Heading, ...]
-    note: str
-    named: Named | None
-
-
-def parse(data: bytes, name: str = "tasks.md") -> ParsedTasks:
-    """Understand the file. Only text that is not UTF-8 is refused here."""
-    lines = read_lines(strict_text(data, name))
-    boxes = list(_boxes(lines))
-    notices = list(_hiding(lines))
-    with_id = [box for box in boxes if box.named]
-    seen = near_misses(lines) if not with_id else {}
-    if with_id:
-        chosen = list(_without_references(with_id, notices))
-    elif not seen:
-        chosen = _top_level(boxes)
-    else:
-        chosen = []
-    starts = {box.line.number for box in chosen}
-    before = _sections_before(boxes)
-    tasks = _numbered([_task(box, _details(lines, box, starts), before) for box in chosen], notices)
-    notices += _remarks(tasks)
-    if with_id:
-        notices += _without_id(boxes, tasks)
-    elif tasks:
-        text = f"No box in this file has an id such as T001: {len(tasks)} boxes are read as tasks."
-        notices.append(Notice(tasks[0].line, text + " Their keys are made from their texts."))
-    seen_texts = [f"{count} {what}" for what, count in seen.items()]
-    if boxes and not tasks:
-        seen_texts.append(f"{len(boxes)} boxes that are no tasks")
-    by_line = tuple(sorted(notices, key=lambda notice: notice.line))
-    return ParsedTasks(tuple(tasks), by_line, tuple(seen_texts), _independent_tests(lines))
+def parse(data: bytes, name: str = "tasks.md", which: int | None = None) -> ParsedTasks:
+    """Understand the file; `which` of two lists counts, if it has two of the same tasks."""
+    lines = read_lines(decode(data, name))
+    found = read_task_lines(lines)
+    notices = [*_bad_byte(data), *_hiding(lines)]
+    chosen = choose(found, lines, which) if any(line.named for line in found) else _without_ids(found)
+    starts = {task.line.number for task in chosen.tasks}
+    before = _sections_before([task for task in found if task.shape is not Shape.HEADING])
+    tasks = [_task(task, _details(lines, task, starts, chosen.about), before) for task in chosen.tasks]
+    tasks = _numbered(tasks, notices)
+    notices += [*chosen.notices, *_remarks(chosen.tasks), *_stray_boxes(found, chosen, tasks)]
+    return ParsedTasks(
+        tuple(tasks),
+        tuple(sorted(notices, key=lambda notice: notice.line)),
+        0 if tasks else sum(line.shape is Shape.BOX for line in found),
+        _independent_tests(lines),
+        describe(chosen.rivals) if chosen.rivals else "",
+    )
 
 
-def ticked(data: bytes, task: BoxTask, mark: bytes) -> bytes:
-    """The file with one byte changed: the mark of this task."""
-    return data[: task.offset] + mark + data[task.offset + 1 :]
+def mark_task(data: bytes, parsed: ParsedTasks, task: BoxTask, done: bool) -> bytes:
+    """Return the file with nothing changed but the mark of this task."""
+    new = change(task.mark, done, [other.mark for other in parsed.tasks])
+    return data[: task.mark.start] + new.encode("utf-8", "surrogateescape") + data[task.mark.end :]
 
 
 def fingerprint(text: str) -> str:
@@ -145,10 +119,21 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def refusal(parsed: ParsedTasks, name: str) -> SourceError:
-    """Why a file without tasks is no finished file: it says what was seen instead."""
-    instead = ", ".join(parsed.seen)
-    found = f"seen were {instead}, but no box with an id" if instead else "it has no box such as `- [ ] T001`"
+def refusal(parsed: ParsedTasks, name: str) -> SourceError | None:
+    """Return why a file cannot be worked on: it has no tasks, or two lists of them."""
+    if parsed.rivals:
+        return TwoLists(
+            f"{name} has two lists of the same tasks:\n{parsed.rivals}",
+            kept="Nothing was changed.",
+            hint="--task-list 1 or --task-list 2 says which one counts, or task_list in segue.toml",
+        )
+    if parsed.tasks:
+        return None
+    found = (
+        f"it has {parsed.boxes} boxes, but they are no tasks"
+        if parsed.boxes
+        else "nothing has an id such as T001"
+    )
     return SourceError(
         f"No tasks were found in {name}: {found}.",
         kept="Nothing was changed.",
@@ -156,20 +141,15 @@ def refusal(parsed: ParsedTasks, name: str) -> SourceError:
     )
 
 
-def _boxes(lines: Sequence[Line]) -> Iterator[_Box]:
-    above: list[Heading] = []
-    note = ""
-    for line in lines:
-        if not note and (told := _NOTE.match(line.text)):
-            note = " ".join(told[1].replace("**", "").split())[:200]
-        if line.block:
-            continue
-        if head := heading(line):
-            above = [*(other for other in above if other.level < head.level), head]
-            note = ""
-        elif "[" in line.text and (found := _BOX.match(line.text)):
-            rest = found[3].rstrip()
-            yield _Box(line, line.indent, found[2], found.start(2), rest, tuple(above), note, named(rest))
+def _without_ids(found: Sequence[TaskLine]) -> Chosen:
+    """Return the outermost boxes of a file without any id."""
+    outside = [line for line in found if not is_checklist(line.headings)]
+    least = min((line.indent for line in outside), default=0)
+    tasks = tuple(line for line in outside if line.indent == least)
+    if not tasks:
+        return Chosen(())
+    text = f"No box in this file has an id such as T001: {len(tasks)} boxes are read as tasks."
+    return Chosen(tasks, (Notice(tasks[0].line.number, text + " Their keys are made from their texts."),))
 
 
 def _independent_tests(lines: Sequence[Line]) -> dict[str, str]:
@@ -181,87 +161,94 @@ def _independent_tests(lines: Sequence[Line]) -> dict[str, str]:
             stories = stories_in(head.text) or (() if head.level <= 2 else stories)
         elif stories and (text := independent_test(lines, index)):
             for story in stories:
-                found.setdefault(story, text)
+                found.setdefault(story, readable(text))
     return found
 
 
-def _sections_before(boxes: Sequence[_Box]) -> dict[int, str]:
+def _sections_before(found: Sequence[TaskLine]) -> dict[int, str]:
     """Return for each heading of tests, by its line, the implementation that follows in the same phase."""
-    heads = list(dict.fromkeys(box.headings for box in boxes if box.headings))
-    found: dict[int, str] = {}
-    for place, headings in enumerate(heads):
-        if not _TESTS.match(headings[-1].text):
-            continue
-        siblings = (other[-1].text for other in heads[place + 1 :] if other[:-1] == headings[:-1])
-        following = next((text for text in siblings if _IMPLEMENTATION.search(text)), None)
-        if following is not None:
-            found[headings[-1].number] = plain(following)
-    return found
+    heads = list(dict.fromkeys(line.headings for line in found if line.headings))
+    following: dict[tuple[Heading, ...], str] = {}
+    before: dict[int, str] = {}
+    for headings in reversed(heads):
+        if _TESTS.match(headings[-1].text) and headings[:-1] in following:
+            before[headings[-1].number] = following[headings[:-1]]
+        if _IMPLEMENTATION.search(headings[-1].text):
+            following[headings[:-1]] = plain(headings[-1].text)
+    return before
 
 
-def _section(box: _Box, before: Mapping[int, str]) -> str:
-    below_title = [head for head in box.headings if head.level > 1]
-    section = " / ".join(plain(head.text) for head in below_title)
-    if box.note:
-        section += f": {box.note}"
+def _section(task: TaskLine, before: Mapping[int, str]) -> str:
+    below_title = [head for head in _above(task) if head.level > 1]
+    section = " / ".join(_words(head) for head in below_title)
+    if task.note:
+        section += f": {readable(task.note)}"
     following = before.get(below_title[-1].number) if below_title else None
     return f"{section}, before {following}" if following else section
 
 
-def _is_checklist(headings: Sequence[Heading]) -> bool:
-    """A phase may be called validation; a checklist or the criteria of a story hold no tasks."""
-    return any(
-        _CHECKLIST.search(head.text) or (_CHECKS.search(head.text) and not _PHASE.search(head.text))
-        for head in headings
-        if head.level > 1
-    )
+def _words(head: Heading) -> str:
+    return plain(_MARKED.sub("", head.text))
 
 
-def _without_references(boxes: Sequence[_Box], notices: list[Notice]) -> Iterator[_Box]:
-    """Leave out what a checklist says about tasks that stand elsewhere ("T001-T010 are complete")."""
-    outside = {
-        atom for box in boxes if box.named and not _is_checklist(box.headings) for atom in atoms(box.named.id)
-    }
-    for box in boxes:
-        assert box.named
-        if _is_checklist(box.headings) and outside.issuperset(atoms(box.named.id)):
-            text = f"This box of a checklist speaks of {box.named.id}; it is not read as a task."
-            notices.append(Notice(box.line.number, text))
-        else:
-            yield box
+def _above(task: TaskLine) -> tuple[Heading, ...]:
+    return task.headings[:-1] if task.shape is Shape.HEADING else task.headings
 
 
-def _top_level(boxes: Sequence[_Box]) -> list[_Box]:
-    outside = [box for box in boxes if not _is_checklist(box.headings)]
-    least = min((box.indent for box in outside), default=0)
-    return [box for box in outside if box.indent == least]
-
-
-def _task(box: _Box, details: Sequence[str], before: Mapping[int, str]) -> BoxTask:
-    id_, labels, title = (
-        (box.named.id, box.named.labels, box.named.title) if box.named else ("", (), box.rest)
-    )
-    status = _STATUS.get(box.mark, TaskStatus.CANCELLED)
-    if status is TaskStatus.PENDING and (box.named.struck if box.named else is_struck(box.rest)):
+def _task(task: TaskLine, details: Sequence[str], before: Mapping[int, str]) -> BoxTask:
+    id_, labels, title = (task.id, task.named.labels, task.named.title) if task.named else ("", (), task.rest)
+    status = task.mark.status
+    if status is TaskStatus.PENDING and _is_struck(task):
         status = TaskStatus.CANCELLED
+    words = (title, *map(without_marks, details), id_, task.rest)
     return BoxTask(
-        key=id_ or f"box-{fingerprint(box.rest)[:8]}",
-        title=plain(title) or next(filter(None, map(plain, details)), "") or id_ or plain(box.rest) or "Task",
-        text="\n".join([box.rest, *details]),
+        key=id_ or f"box-{fingerprint(task.rest)[:8]}",
+        title=next(filter(None, map(plain, words)), "Task"),
+        text=readable("\n".join([task.rest, *details])),
         status=status,
-        line=box.line.number,
-        offset=box.line.offset + len(box.line.text[: box.column].encode()),
-        mark=box.mark,
+        line=task.line.number,
+        mark=task.mark,
+        shape=task.shape,
         labels=labels,
-        stories=_stories(labels, box),
-        phase=_phase(box.headings),
-        section=_section(box, before),
+        stories=_stories(labels, task),
+        phase=_phase(_above(task)),
+        section=_section(task, before),
     )
 
 
-def _details(lines: Sequence[Line], box: _Box, starts: set[int]) -> list[str]:
-    """The lines below a task that belong to it: what is indented deeper, and its paragraph's next lines."""
-    first = last = box.line.number
+def _is_struck(task: TaskLine) -> bool:
+    return task.named.struck if task.named else is_struck(task.rest)
+
+
+def _details(
+    lines: Sequence[Line], task: TaskLine, starts: set[int], about: Mapping[str, TaskLine]
+) -> list[str]:
+    """Return what belongs to a task: the lines below it, the other columns of its row, a section about it."""
+    if task.shape is Shape.ROW:
+        return list(task.more)
+    found = (
+        _section_below(lines, task, starts) if task.shape is Shape.HEADING else _below(lines, task, starts)
+    )
+    head = about.get(task.id)
+    return [*found, "", *_section_below(lines, head, starts)] if head else found
+
+
+def _section_below(lines: Sequence[Line], task: TaskLine, starts: set[int]) -> list[str]:
+    """Return the section of a heading, up to the next task, checkpoint or heading of its level."""
+    first = last = task.line.number
+    for index in range(first, len(lines)):
+        line = lines[index]
+        head = heading(line)
+        if line.number in starts or (head and head.level <= task.level) or _CHECKPOINT.match(line.text):
+            break
+        if line.text.strip(" -\t"):
+            last = line.number
+    return [without_mark(line, task.mark).rstrip() for line in lines[first:last]]
+
+
+def _below(lines: Sequence[Line], task: TaskLine, starts: set[int]) -> list[str]:
+    """Return the lines that belong to a list item: what is indented deeper, and its paragraph."""
+    first = last = task.line.number
     for index in range(first, len(lines)):
         line = lines[index]
         if not line.text.strip():
@@ -270,29 +257,29 @@ def _details(lines: Sequence[Line], box: _Box, starts: set[int]) -> list[str]:
         lazy = line.number == last + 1 and not line.block and not _MARKUP.match(line.text)
         if line.number in starts or heading(line):
             break
-        if not (inside_own_block or line.indent > box.indent or lazy):
+        if not (inside_own_block or line.indent > task.indent or lazy):
             break
         last = line.number
     return [line.text.rstrip() for line in lines[first:last]]
 
 
-def _stories(labels: Sequence[str], box: _Box) -> tuple[str, ...]:
+def _stories(labels: Sequence[str], task: TaskLine) -> tuple[str, ...]:
     """Find stories by label, anywhere on the line; else by the nearest heading that names one."""
     found = [story for label in labels for story in stories_in(label, at_start=True)]
     if not found:
         found = [
-            story for label in re.findall(r"\[(US[^\[\]]{1,30})\]", box.rest) for story in stories_in(label)
+            story for label in re.findall(r"\[(US[^\[\]]{1,30})\]", task.rest) for story in stories_in(label)
         ]
     if not found:
-        nearest = (stories_in(head.text) for head in reversed(box.headings) if head.level > 1)
+        nearest = (stories_in(head.text) for head in reversed(_above(task)) if head.level > 1)
         found = list(next(filter(None, nearest), ()))
     return tuple(dict.fromkeys(found))
 
 
 def _phase(headings: Sequence[Heading]) -> str:
     below_title = [head for head in headings if head.level > 1]
-    phases = [head for head in below_title if _PHASE.search(head.text)]
-    return plain((phases[-1:] or below_title[:1])[0].text) if below_title else ""
+    phases = [head for head in below_title if PHASE.search(head.text)]
+    return _words((phases[-1:] or below_title[:1])[0]) if below_title else ""
 
 
 def _numbered(tasks: Sequence[BoxTask], notices: list[Notice]) -> list[BoxTask]:
@@ -313,35 +300,52 @@ def _numbered(tasks: Sequence[BoxTask], notices: list[Notice]) -> list[BoxTask]:
     return result
 
 
-def _remarks(tasks: Sequence[BoxTask]) -> Iterator[Notice]:
+def _remarks(tasks: Sequence[TaskLine]) -> Iterator[Notice]:
     for task in tasks:
-        if task.status is TaskStatus.CANCELLED:
-            why = "it is struck through" if task.mark == " " else f"its box contains {task.mark!r}"
-            yield Notice(task.line, f"{task.key} is neither pending nor done: {why}.")
-        elif task.status is TaskStatus.PENDING and len(atoms(task.id)) > 1:
-            yield Notice(task.line, f"{task.key} names several ids; it is carried as one task.")
+        name, mark, status = task.id or "This box", task.mark, task.mark.status
+        if status is TaskStatus.PENDING and _is_struck(task):
+            yield Notice(task.line.number, f"{name} is neither pending nor done: it is struck through.")
+        elif status is TaskStatus.CANCELLED:
+            what = "its box contains" if mark.form is Form.BOX else "its status is"
+            text = f"{name} is neither pending nor done: {what} {readable(mark.text)!r}."
+            yield Notice(task.line.number, text)
+        elif status is TaskStatus.PENDING and len(atoms(task.id)) > 1:
+            yield Notice(task.line.number, f"{name} names several ids; it is carried as one task.")
+        elif status is TaskStatus.PENDING and (task.loose or mark.text == "\u00a0"):
+            text = f"The box of {name} is not written as `- [ ]`; it is read as {status}."
+            yield Notice(task.line.number, text)
 
 
-def _without_id(boxes: Sequence[_Box], tasks: Sequence[BoxTask]) -> Iterator[Notice]:
+def _stray_boxes(found: Sequence[TaskLine], chosen: Chosen, tasks: Sequence[BoxTask]) -> Iterator[Notice]:
+    """Name open boxes without an id in a file with ids; what belongs to a task or a checklist is none."""
+    if not tasks or not any(task.named for task in chosen.tasks):
+        return
     inside = {task.line + n for task in tasks for n in range(task.text.count("\n") + 1)}
     stray = [
-        box
-        for box in boxes
-        if box.mark == " "
-        and not box.named
-        and box.line.number not in inside
-        and not _is_checklist(box.headings)
+        line.line.number
+        for line in found
+        if line.shape is Shape.BOX
+        and not line.named
+        and line.mark.status is TaskStatus.PENDING
+        and line.line.number not in inside
+        and not is_checklist(line.headings)
     ]
     if stray:
         rest = "" if len(stray) == 1 else f", nor are {len(stray) - 1} more below"
-        text = f"This open box has no id and is not read as a task{rest}."
-        yield Notice(stray[0].line.number, text)
+        yield Notice(stray[0], f"This open box has no id and is not read as a task{rest}.")
+
+
+def _bad_byte(data: bytes) -> Iterator[Notice]:
+    if bad := find_bad_byte(data):
+        text = f"Byte {bad[1]} is not UTF-8; it is read as Windows-1252. Save the file as UTF-8."
+        yield Notice(bad[0], text)
 
 
 def _hiding(lines: Sequence[Line]) -> Iterator[Notice]:
     opened = unclosed(lines)
-    boxes = [line for line in lines[opened:] if _BOX.match(line.text)] if opened else []
-    if boxes:
+    boxes = read_task_lines([replace(line, block=0) for line in lines[opened:]]) if opened else []
+    hidden = [line for line in boxes if line.shape is Shape.BOX]
+    if hidden:
         what = "comment" if "<!--" in lines[opened - 1].text else "code block"
-        text = f"The {what} opened here is never closed: {len(boxes)} boxes in it are not read as tasks."
+        text = f"The {what} opened here is never closed: {len(hidden)} boxes in it are not read as tasks."
         yield Notice(opened, text)

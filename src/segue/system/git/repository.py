@@ -21,6 +21,7 @@ from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.process.processes import Captured, capture, child_environment
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
+_PLACES = ("--show-toplevel", "--absolute-git-dir")
 _TIMEOUT = 300.0
 FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
 _SMALL = 16 * 1024
@@ -48,8 +49,11 @@ class Repository(Struct):
             raise ToolMissing("git was not found on PATH.", hint="Install git: https://git-scm.com/downloads")
         if not path.is_dir():
             raise WorkspaceError(f"{NOT_A_REPOSITORY}: {path} is not a folder.")
-        done = await _git(path, "rev-parse", "--show-toplevel", "--absolute-git-dir")
-        lines = done.out.decode("utf-8", "surrogateescape").splitlines()
+        done = await _git(path, "rev-parse", *_PLACES)
+        lines = [os.fsdecode(line) for line in done.out.removesuffix(b"\n").split(b"\n")]
+        if done.exit_code == 0 and len(lines) > 2:  # there is a line end in the path
+            asked = [await _git(path, "rev-parse", what) for what in _PLACES]
+            lines = [os.fsdecode(one.out.removesuffix(b"\n")) for one in asked]
         if done.exit_code != 0 or len(lines) != 2:
             why = done.err.decode("utf-8", "replace").strip().splitlines()
             detail = why[0] if why and "not a git repository" not in why[0] else ""

@@ -1,0 +1,47 @@
+"""Repositories in folders with names that few people expect."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.place import SEGUE, Place
+
+WRITES = '[[on]]\nwrite = { "made-{task}.txt" = "made by {task}" }\n'
+NAMES = {
+    "newline": b"one\ntwo",
+    "ends with a newline": b"one\n",
+    "tab": b"one\ttwo",
+    "quotes": b'it\'s "one"',
+    "spaces": b" one  two ",
+    "dash": b"-n",
+    "glob": b"[one]*?",
+    "no UTF-8": b"one\xff\xfetwo",
+    "colon and dollar": b"$HOME:one;two",
+    "backslash": b"one\\ntwo",
+}
+
+
+@pytest.mark.parametrize("more", [(), ("--worktree",)], ids=["in place", "worktree"])
+@pytest.mark.parametrize("name", NAMES.values(), ids=list(NAMES))
+def test_a_repository_may_be_anywhere(place: Place, name: bytes, more: tuple[str, ...]) -> None:
+    place.script(WRITES)
+    odd = place.root / os.fsdecode(name)
+    shutil.move(place.repo, odd)
+
+    def segue(*args: str) -> str:
+        done = subprocess.run([*SEGUE, *args], cwd=odd, env=place.env, capture_output=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode(errors="replace" if "--json" not in args else "strict")
+
+    segue("run", "plan.md", "--task", "1", *more)
+    segue("run", "plan.md", *more)
+    assert '"state": "done"' in segue("status", "last", "--json")
+    assert segue("status", "last")
+    assert "Write two" in segue("task", "list", "plan.md")
+    if not more:
+        assert sorted(Path(odd).glob("made-*.txt"))
