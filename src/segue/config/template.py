@@ -50,6 +50,7 @@ EXAMPLES = {
     "limits.launches": 100,
     "limits.tokens": 5_000_000,
     "limits.cost_usd": 20,
+    "store.patience": 3600,
     "review.reviewer": "stet",
     "final.review": ["stet start main"],
     "final.audit": ["npm audit"],
