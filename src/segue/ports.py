@@ -15,13 +15,14 @@ from msgspec import Struct, field
 from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding, Review
+from segue.domain.history import SourceHistory
 from segue.domain.hook import SourceHook
 from segue.domain.job import Job
 from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
 from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
-from segue.domain.task import Completion, Task, TaskList
+from segue.domain.task import Completion, Task, TaskList, text_digest
 from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 
@@ -211,6 +212,10 @@ class Source(Protocol):
         """Store how a task failed; it stays pending."""
         return
 
+    def fingerprint(self, task: Task) -> str:
+        """Return what tells the task from another one with the same key."""
+        return text_digest(task.text)
+
     def head_branch(self) -> str | None:
         """Return the branch the next task starts from, where branches are chained."""
         return None
@@ -220,17 +225,15 @@ class Source(Protocol):
         return None
 
     def restart(self) -> None:
-        """Forget what is done; the record of it is kept aside."""
+        """Forget what is done, so that all tasks are pending; must not look like a lost record afterwards."""
         return
 
-    def recover(self) -> str:
-        """Get ready to resume a run; returns a warning, or nothing; raises SourceError when it cannot be."""
-        return ""
+    def restore(self, history: SourceHistory) -> str:  # noqa: ARG002 - a source without a record of its own
+        """Compare the source's own record of what is done with the journal's, before a run starts or resumes.
 
-    def begin(self, run: str, known: Callable[[str], bool], done: Collection[str]) -> str:  # noqa: ARG002
-        """Take note that a run starts or resumes; returns what to say when its state comes from elsewhere.
-
-        `known` tells whether the database has a run, `done` are the tasks it knows to be done.
+        A record that is missing, unreadable or older is rebuilt from the journal; one that a person edited,
+        or that another machine wrote, is believed. Returns what to say about that, or nothing; raises
+        SourceError when the record is unusable and the journal knows no run of the source.
         """
         return ""
 

@@ -315,6 +315,8 @@ class Settings(Options, frozen=True):
     """When to revise the rest of a plan made by an agent, after each step."""
     plan_changed: Literal["ask", "keep", "restart"] = "ask"
     """What to do when the plan has changed since one of its tasks was completed."""
+    commits_missing: Literal["ask", "keep", "restart"] = "ask"
+    """What to do when the repository does not contain the commits of completed tasks."""
     continue_with_remaining_tasks: bool = False
     """Continue with the next task when one needs a human."""
     max_consecutive_task_failures: Count | None = None

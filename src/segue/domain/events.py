@@ -88,11 +88,17 @@ class RunEnded(Event, frozen=True):
 
 
 class StateImported(Event, frozen=True):
-    """The state file was edited, is missing or comes from elsewhere."""
+    """The source and the journal disagreed about what is done; `text` says which of them was believed."""
 
     type: ClassVar[str] = "state.imported"
     text: str
     task: str | None = None
+    """The one task that is pending again; None: `done` and `skipped` say all."""
+    done: dict[str, str] | None = None
+    """The tasks that are done from now on, with digests of their texts; None in events of older versions."""
+    skipped: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    """Commits that are recorded but not in the repository, where a person said that their tasks are done."""
 
 
 class NoticeGiven(Event, frozen=True):
@@ -122,6 +128,8 @@ class TaskMarked(Event, frozen=True):
     by: str | None = None
     reason: str = ""
     skipped: bool = False
+    digest: str = ""
+    """Of the task's text, so that another task with the same key is not taken for it."""
 
 
 class TaskEnded(Event, frozen=True):

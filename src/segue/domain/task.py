@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from enum import StrEnum
 
@@ -59,6 +60,11 @@ class Task(Struct, frozen=True):
     """setup, schema, backend, frontend, testing or deployment, where an agent has planned the task."""
 
 
+def text_digest(text: str) -> str:
+    """Return what tells the text of a task from another one."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
 def without_secrets(task: Task, redact: Callable[[str], str]) -> Task:
     """Return the task with all its words redacted."""
     criteria = tuple(replace(criterion, text=redact(criterion.text)) for criterion in task.criteria)
@@ -103,3 +109,5 @@ class Completion(Struct, frozen=True):
     verdict: Verdict | None = None
     error: str | None = None
     attempts: int = 0
+    digest: str | None = None
+    """Of the task's text when it ended; None where older versions did not record it."""

@@ -152,7 +152,8 @@ def _story_base(context: RunContext, task: Task) -> Snapshot | None:
 async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: str) -> None:
     """Write completion back first: doing that again does no harm, forgetting it would."""
     task = state.task
-    seq = await context.emit(TaskMarked(task.key, ending.done), key)
+    marked = TaskMarked(task.key, ending.done, digest=context.source.fingerprint(task))
+    seq = await context.emit(marked, key)
     done = TaskStatus.SKIPPED if ending.skipped else TaskStatus.DONE
     completion = Completion(
         status=done if ending.done else TaskStatus.PENDING,

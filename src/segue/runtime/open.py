@@ -21,6 +21,7 @@ from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.base import choose_base
 from segue.runtime.gates import check_gates
+from segue.runtime.past import Past, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
 from segue.runtime.wiring import (
     check_programs,
@@ -72,6 +73,8 @@ class OpenRun(Struct, frozen=True):
     warning: str = ""
     tree: Worktree | None = None
     """The run's own work tree, if it has one."""
+    past: Past = Past()
+    """What was known about the source before."""
 
     @property
     def app(self) -> App:
@@ -91,24 +94,26 @@ async def open_run(
     only: tuple[str, ...] = (),
     start: str | None = None,
     kind: str | None = None,
+    *,
+    restart: bool = False,
 ) -> AsyncIterator[OpenRun | None]:
-    """Check everything, lock the repository, find or create the run; None when there is nothing to do."""
-    found = app.source(named, app.repo, kind)
-    found.look()
-    if found.outline is not None:
-        await new_repository(app.repo)
-    home = await Repository.open(app.repo)
+    """Check everything, lock the repository, find or create the run; None when there is nothing to do.
+
+    With `restart` all tasks are pending again.
+    """
+    home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
-    if app.loaded.settings.plan_changed == "restart" and source.rewritten() is not None:
-        source.restart()
-    plan = plan_run(app, source, only, start)
     with app.store(read_only=True) as known:
         last = _last(known, source.key)
-    run = _unfinished(last)
-    if run is not None:
-        _refuse_changed_settings(app, run)
+        run = _unfinished(last)
+        if run is not None:
+            _refuse_changed_settings(app, run)
+        past = await settle_start(app, known, home, source, last, restart)
+    plan = plan_run(app, source, only, start)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
+        if past.restored and app.tell is not None:
+            app.tell(past.restored)
         yield None
         return
     gates = check_gates(app.loaded.settings, source) if run is None else []
@@ -119,7 +124,7 @@ async def open_run(
     with app.store() as store:
         async with opener(plan, parts, store, home, spec, run) as opened:
             words = "\n".join(filter(None, (*warnings, said, opened.warning)))
-            yield replace(opened, warning=words)
+            yield replace(opened, warning=words, past=past)
 
 
 @asynccontextmanager
@@ -127,16 +132,28 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
     """Open a run that exists, with the settings it was started with."""
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
-    said = [source.recover()]
+    with app.store(read_only=True) as known:
+        past = await settle_resume(app, known, home, source, run)
     plan = replan_run(app, source, run)
     parts, warnings = await build_parts(plan, home)
     with app.store(read_only=True) as known:
         tree, repo, words = await _enter(known, home, run, source)
     with _locked(repo, run.id) as lock:
         exclude_state_files(home, source, repo)
-        warning = "\n".join(filter(None, (*said, *warnings, words)))
+        warning = "\n".join(filter(None, (*warnings, words)))
         await repo.recover(run.created / 1000)
-        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree)
+        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree, past)
+
+
+async def _find_home(app: App, source: Source) -> Repository:
+    """Open the repository; one for a sentence is made. A wrong source is named before a wrong repository."""
+    if source.outline is not None:
+        await new_repository(app.repo)
+    try:
+        return await Repository.open(app.repo)
+    except WorkspaceError:
+        source.look()
+        raise
 
 
 async def finish_end(app: App, run: Run) -> None:

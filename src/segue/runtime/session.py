@@ -26,7 +26,7 @@ from segue.domain.errors import (
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.hook import HookTime
-from segue.domain.run import Run, RunState, StepState
+from segue.domain.run import Run, RunState
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.earlier import read_earlier
@@ -97,10 +97,11 @@ class _Session:
         self._store = store
         self._journal = journal
         self._view = view
+        self._before = view.done
 
     async def run(self) -> SessionEnd:
         """Run the tasks, and turn whatever ends that into a state of the run."""
-        opened, before = self._opened, self._view.done
+        opened = self._opened
         error: SegueError | None = None
         final: list[FinalReport] = []
         result: WorktreeResult | None = None
@@ -124,7 +125,7 @@ class _Session:
             raise
         if opened.tree and result and result.merged:
             await opened.tree.forget()
-        return SessionEnd(opened.run.id, state, self._view.done - before, error, tuple(final), result)
+        return SessionEnd(opened.run.id, state, self._view.done - self._before, error, tuple(final), result)
 
     def _name_work(self) -> str:
         """Say where the work is that the database may not know."""
@@ -263,13 +264,24 @@ class _Session:
             await journal.emit(make_contract(opened, guard))
         else:
             await journal.emit(RunResumed(*facts, last_seen(self._store, run.id)))
-        done = [step.task for step in journal.steps() if step.phase == "end" and _is_done(step.state)]
-        known = [task for task in done if task is not None]
-        imported = opened.source.begin(run.id, lambda name: self._store.run(name) is not None, known)
-        if imported:
-            await journal.emit(StateImported(imported))
+        for prefix in opened.past.redo:
+            await journal.redo(prefix)
+        await self._settle()
         for notice in opened.source.look().notices:
             await journal.emit(NoticeGiven(notice.text, notice.line))
+
+    async def _settle(self) -> None:
+        """Write down what counts as done from now on, where source and journal disagreed about it."""
+        past, source = self._opened.past, self._opened.source
+        now = source.look().tasks
+        done = {task.key: source.fingerprint(task) for task in now if task.status is TaskStatus.DONE}
+        skipped = tuple(task.key for task in now if task.status is TaskStatus.SKIPPED)
+        pending = {task.key for task in now if task.status is TaskStatus.PENDING}
+        again = [key for key in past.history.done if key in pending]
+        said = past.restored or (f"Pending again: {', '.join(again)}." if again else "")
+        if said:
+            await self._journal.emit(StateImported(said, None, done, skipped, past.without))
+        self._before = self._view.done
 
     async def _finish_worktree(self) -> WorktreeResult | None:
         """Merge or keep what a run has done in a work tree of its own."""
@@ -303,10 +315,6 @@ async def _end_review(context: RunContext) -> None:
         warning = await context.reviewing.reviewer.finish(subject)
         if warning:
             await context.emit(NoticeGiven(warning))
-
-
-def _is_done(state: StepState) -> bool:
-    return state is StepState.DONE
 
 
 def state_after(error: SegueError | None) -> RunState:

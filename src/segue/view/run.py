@@ -22,6 +22,7 @@ from segue.domain.events import (
     RunResumed,
     RunStarted,
     SearchDone,
+    StateImported,
     StepEnded,
     StepStarted,
     Tampered,
@@ -226,6 +227,16 @@ class RunView(Struct):
         task = self._task(event.task)
         task.state, task.reason = ("skipped" if event.skipped else "done"), event.reason
         task.proof = None if event.skipped else Proof(level=Level.ACCEPTED, by=event.by)
+        if task.verdict == Result.PASS:
+            task.verdict = None  # what proved it no longer counts
+
+    def _imported(self, event: StateImported, _at: Recorded) -> None:
+        """Show tasks as pending that no longer count as done."""
+        for key, task in self.tasks.items():
+            taken_back = event.done is not None and key not in event.done and key not in event.skipped
+            if task.state in ("done", "skipped") and (taken_back or key == event.task):
+                task.state, task.reason = "pending", ""
+                task.proof = task.commit = task.verdict = None
 
     def _task_ended(self, event: TaskEnded, at: Recorded) -> None:
         self._tick(at.ts)
@@ -379,6 +390,7 @@ _FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
     WaitEnded: RunView._wait_ended,
     TaskStarted: RunView._task_started,
     TaskMarked: RunView._task_marked,
+    StateImported: RunView._imported,
     TaskEnded: RunView._task_ended,
     StepStarted: RunView._step_started,
     StepEnded: RunView._step_ended,

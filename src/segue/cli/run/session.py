@@ -22,7 +22,7 @@ from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.gates import Undecided
 from segue.runtime.open import OpenRun, open_run
-from segue.runtime.plan import NO_TASKS, PlanChanged
+from segue.runtime.plan import NO_TASKS
 from segue.runtime.session import resume_in_background, run_session
 from segue.runtime.wiring import make_notifiers
 from segue.view.run import FOLDED, RunView
@@ -45,12 +45,13 @@ async def start(
     start: str | None,
     output: Printer,
     *,
+    restart: bool = False,
     detach: bool = False,
     verbose: bool = False,
     page: PageOptions = NO_PAGE,
 ) -> int:
     """Run a source and return the exit code."""
-    async with open_run(app, named, tuple(only), start) as opened:
+    async with open_run(app, named, tuple(only), start, restart=restart) as opened:
         if opened is None:
             if output.json:
                 output.record(
@@ -70,10 +71,10 @@ async def start(
         return await _detach(opened, output)
 
 
-def choose_plan(changed: PlanChanged, output: Printer) -> str:
-    """Ask the user what to do about a plan that changed."""
+def choose_kept(error: UsageError, output: Printer) -> str:
+    """Ask the user what to do about tasks that are done, but not as they were."""
     question = "Keep what is done, restart from the first task, or stop?"
-    return _choose(changed, question, ["keep", "restart", "stop"], output)
+    return _choose(error, question, ["keep", "restart", "stop"], output)
 
 
 def choose_list(lists: TwoLists, output: Printer) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self
@@ -12,19 +12,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError
+from segue.domain.history import SourceHistory
 from segue.domain.hook import SourceHook
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.markdown.lines import decode, find_bad_byte, read_lines, readable
-from segue.sources.plan.state import Signature, pair_key, signature
+from segue.sources.plan.state import Signature, pair_key, set_aside, signature
 from segue.sources.recognise import TASKS, is_feature
+from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import join_sections, list_documents, list_principles, sections
 from segue.sources.speckit.files import lock_path, read_parsed, read_tasks
 from segue.sources.speckit.find import find_feature, project_root
 from segue.sources.speckit.phase import describe_phase
 from segue.sources.speckit.project import SpecKitProject, name_in, open_checklists
+from segue.sources.speckit.recorded import recorded, state_notices, unticked
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, story_keys
@@ -205,17 +208,39 @@ class SpecKit(Source):
         with self._own_change():
             self._save(task.key, text, completion)
 
-    def begin(self, run: str, known: Callable[[str], bool], done: Collection[str]) -> str:  # noqa: ARG002
-        """Make sure that there is a state file, so that `resume` can tell a lost one from a fresh start."""
-        with self._own_change():
-            if self.state() is None:
-                speckit_state.save(self.state_path, SpecState(run=run))
-        return ""
+    def restore(self, history: SourceHistory) -> str:
+        """Rebuild a state file that is missing, unreadable or older than the journal; believe any other."""
 
-    def recover(self) -> str:
-        """Refuse to resume without a usable state file."""
-        speckit_state.required(self.state_path)
-        return ""
+        def rebuild(old: SpecState | None) -> SpecState:
+            lines = {box.key: box.fingerprint for box in self._read().parsed.tasks}
+            state = (old or SpecState()).continued(history, lines)
+            with self._own_change():
+                speckit_state.save(self.state_path, state)
+            return state
+
+        def aside() -> Path:
+            return set_aside(self.state_path, folder=self._lock.parent)
+
+        try:
+            return restore_state(self.state_path, history, self.state, rebuild, aside)
+        except CorruptState as error:
+            raise speckit_state.unusable(error) from error
+
+    def fingerprint(self, task: Task) -> str:
+        """Return what tells the line of the task from another one with the same id."""
+        return self._given.get(task.key) or fingerprint(task.text)
+
+    def restart(self) -> None:
+        """Open the boxes of all tasks that Segue completed, and begin an empty state file."""
+        try:
+            state = self.state()
+        except CorruptState:
+            state = None
+        with self._own_change():
+            for box in self._read().parsed.tasks:
+                if state and box.status is TaskStatus.DONE and state.has(box.key, box.fingerprint):
+                    self._write_mark(box, done=False)
+            speckit_state.save(self.state_path, SpecState())
 
     def state(self) -> SpecState | None:
         """Return what the state file says now; raises UnusableState if it cannot be understood."""
@@ -303,7 +328,7 @@ class SpecKit(Source):
 
     def _heal(self, parsed: ParsedTasks, state: SpecState | None) -> None:
         """Tick the boxes of tasks whose completion was recorded when something stopped us."""
-        for box in _unticked(parsed, state):
+        for box in unticked(parsed, state):
             text = f"{box.key} was recorded as done but its box was open: it has been ticked."
             try:
                 with self._own_change():
@@ -315,12 +340,12 @@ class SpecKit(Source):
 
     def _list(self, parsed: ParsedTasks, state: SpecState | None) -> TaskList:
         spec = self._spec()
-        boxes = [_recorded(box, state) for box in parsed.tasks]
+        boxes = [recorded(box, state) for box in parsed.tasks]
         tasks = list_tasks(boxes, spec, parsed.independent_tests, self._strict)
         if self._judges_constitution:
             principles = list_principles(read_parsed(self._project.law, parse_constitution, ""))
             tasks = tuple(replace(task, criteria=(*task.criteria, *principles)) for task in tasks)
-        about_files = [*_state_notices(boxes, state), *self._spec_notices(boxes, spec)]
+        about_files = [*state_notices(boxes, state), *self._spec_notices(boxes, spec)]
         return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices), parsed.read_as)
 
     def _spec_notices(self, boxes: list[BoxTask], spec: Spec) -> Iterator[Notice]:
@@ -346,7 +371,7 @@ class SpecKit(Source):
     def _note_last_of_story(self, box: BoxTask) -> None:
         """The criteria of a story's last open task are those of the story: the tasks must be read again."""
         state = self.state()
-        boxes = (_recorded(other, state) for other in self._read().parsed.tasks)
+        boxes = (recorded(other, state) for other in self._read().parsed.tasks)
         if not self._strict and has_last_task(box, boxes, self._spec()):
             self._changes += 1
 
@@ -375,36 +400,3 @@ class SpecKit(Source):
             finally:
                 if known:
                     self._seen = self._signatures()
-
-
-def _unticked(parsed: ParsedTasks, state: SpecState | None) -> list[BoxTask]:
-    """Tasks that are done by the record although their box is open."""
-    if state is None:
-        return []
-    return [
-        box
-        for box in parsed.tasks
-        if box.status is TaskStatus.PENDING and state.has(box.key, box.fingerprint)
-    ]
-
-
-def _recorded(box: BoxTask, state: SpecState | None) -> BoxTask:
-    """A task with an open box as the record has it: done, or left out by a person."""
-    if state is None or box.status is not TaskStatus.PENDING:
-        return box
-    if state.has(box.key, box.fingerprint):
-        return replace(box, status=TaskStatus.DONE)
-    return replace(box, status=TaskStatus.SKIPPED) if state.skips(box.key, box.fingerprint) else box
-
-
-def _state_notices(boxes: list[BoxTask], state: SpecState | None) -> Iterator[Notice]:
-    if state is None:
-        return
-    here = {box.key: box for box in boxes}
-    for key, box in here.items():
-        if key in state.completed and box.status is TaskStatus.PENDING:
-            text = f"{key} was done once but says something else now: it is pending again."
-            yield Notice(box.line, text)
-    gone = sorted(state.completed - here.keys())
-    if gone:
-        yield Notice(1, f"state.json counts tasks as done that are not in tasks.md: {', '.join(gone[:20])}.")
