@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -123,10 +122,9 @@ class TodoSource(Source):
 
 
 def _task(number: int, line: str) -> Task:
-    done = line.startswith("x ")
+    status = TaskStatus.DONE if line.startswith("x ") else TaskStatus.PENDING
     title = line.removeprefix("x ").strip()
-    task = Task(str(number), title, title, line=number)
-    return replace(task, status=TaskStatus.DONE) if done else task
+    return Task(str(number), title, title, status, line=number)
 
 
 class MarkerReviewer:

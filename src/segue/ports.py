@@ -15,12 +15,14 @@ from msgspec import Struct, field
 from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding, Review
+from segue.domain.history import SourceHistory
+from segue.domain.hook import SourceHook
 from segue.domain.job import Job
 from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
 from segue.domain.results import Nothing, Output, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
-from segue.domain.task import Completion, Task, TaskList
+from segue.domain.task import Completion, Task, TaskList, text_digest
 from segue.domain.verdict import Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 
@@ -160,6 +162,11 @@ class Source(Protocol):
         return ()
 
     @property
+    def kept_out(self) -> Sequence[Path]:
+        """More files and folders that are neither evidence nor committed; other tools write them."""
+        return ()
+
+    @property
     def contract_files(self) -> Sequence[Path]:
         """Files that say what is to be done; the first one lists the tasks. Agents have no say in them."""
         return ()
@@ -168,6 +175,21 @@ class Source(Protocol):
     def documents(self) -> Sequence[Path]:
         """Files and folders that prompts point to instead of quoting them; agents must see them."""
         return ()
+
+    @property
+    def hooks(self) -> Sequence[SourceHook]:
+        """What others want done before its first task and after its last one."""
+        return ()
+
+    @property
+    def open_checklists(self) -> Sequence[str]:
+        """What people have not checked yet that should be before the first task, a sentence each."""
+        return ()
+
+    @property
+    def next_step(self) -> str:
+        """What a person may do when all tasks are done, in a sentence; empty: nothing."""
+        return ""
 
     @property
     def branch_prefix(self) -> str | None:
@@ -190,6 +212,10 @@ class Source(Protocol):
         """Store how a task failed; it stays pending."""
         return
 
+    def fingerprint(self, task: Task) -> str:
+        """Return what tells the task from another one with the same key."""
+        return text_digest(task.text)
+
     def head_branch(self) -> str | None:
         """Return the branch the next task starts from, where branches are chained."""
         return None
@@ -199,17 +225,15 @@ class Source(Protocol):
         return None
 
     def restart(self) -> None:
-        """Forget what is done; the record of it is kept aside."""
+        """Forget what is done, so that all tasks are pending; must not look like a lost record afterwards."""
         return
 
-    def recover(self) -> str:
-        """Get ready to resume a run; returns a warning, or nothing; raises SourceError when it cannot be."""
-        return ""
+    def restore(self, history: SourceHistory) -> str:  # noqa: ARG002 - a source without a record of its own
+        """Compare the source's own record of what is done with the journal's, before a run starts or resumes.
 
-    def begin(self, run: str, known: Callable[[str], bool], done: Collection[str]) -> str:  # noqa: ARG002
-        """Take note that a run starts or resumes; returns what to say when its state comes from elsewhere.
-
-        `known` tells whether the database has a run, `done` are the tasks it knows to be done.
+        A record that is missing, unreadable or older is rebuilt from the journal; one that a person edited,
+        or that another machine wrote, is believed. Returns what to say about that, or nothing; raises
+        SourceError when the record is unusable and the journal knows no run of the source.
         """
         return ""
 

@@ -16,6 +16,7 @@ from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.finding import Finding, Review, Severity
+from segue.domain.history import SourceHistory
 from segue.domain.job import Job, Mode
 from segue.domain.notification import Notification, NotifyError
 from segue.domain.options import Options, Secret
@@ -50,10 +51,9 @@ __all__ = [
     "JudgeFailed", "Level", "Mode", "Notification", "Notifier", "NotifyError", "Options", "Outcome",
     "Problem", "ProcessEnd", "Proof", "Recorded", "Result", "Review", "ReviewSubject", "Reviewer", "Run",
     "RunKind", "RunResult", "RunState", "RunView", "SearchFailed", "Searcher", "Secret", "SegueError",
-    "Services", "Severity", "Source", "SourceError", "SourceRequest", "Store", "Task", "TaskKind",
-    "TaskList", "TaskStatus", "TaskView", "Unavailable", "Usage", "UsageError", "Verdict", "check_agent",
-    "check_judge",
-    "check_notifier", "check_reviewer", "check_searcher", "check_source", "check_store", "events",
-    "load_view", "open_store", "run", "run_async", "run_program",
+    "Services", "Severity", "Source", "SourceError", "SourceHistory", "SourceRequest", "Store", "Task",
+    "TaskKind", "TaskList", "TaskStatus", "TaskView", "Unavailable", "Usage", "UsageError", "Verdict",
+    "check_agent", "check_judge", "check_notifier", "check_reviewer", "check_searcher", "check_source",
+    "check_store", "events", "load_view", "open_store", "run", "run_async", "run_program",
 ]
 # fmt: on

@@ -141,15 +141,13 @@ def test_a_plan_of_a_hundred_steps_is_carried_out(place: Place) -> None:
     assert list(tasks(place).values()).count("done") == 2, "three launches: the plan, and two steps"
 
 
-def test_a_plan_that_was_removed_is_made_anew(place: Place) -> None:
+def test_a_restart_plans_again_and_gives_out_new_numbers(place: Place) -> None:
     place.script(TWO + "[[on]]\nphase = 'execute'\ntask = 2\nattempt = 1\nexit_code = 1\n")
     place.segue("run", GOAL, code=3)
-    (file,) = (place.database.parent / "prompts").glob("*.json")
-    file.unlink()
     place.script(plan(step("x"), step("y"), step("z")))
-    place.segue("run", GOAL)
-    assert tasks(place) == {"1": "done", "2": "done", "3": "done"}
-    assert place.subjects()[-3:] == ["Task 1: Make x", "Task 2: Make y", "Task 3: Make z"]
+    place.segue("run", GOAL, "--restart")
+    assert tasks(place) == {"3": "done", "4": "done", "5": "done"}
+    assert place.subjects()[-3:] == ["Task 3: Make x", "Task 4: Make y", "Task 5: Make z"]
 
 
 def test_after_a_failed_plan_the_user_may_change_the_repository(place: Place) -> None:

@@ -177,20 +177,12 @@ def test_a_judge_needs_commits(feature: Place) -> None:
     assert "commits" in done.stderr
 
 
-@pytest.mark.parametrize("damage", ["missing", "corrupt"])
-def test_resume_without_a_state_file_stops(feature: Place, damage: str) -> None:
-    feature.config(
-        'agent = "scripted"\njudged_by = "checks"\nchecks = [["test", "-f", "never"]]\n'
-        '[agents.scripted]\nscript = "script.toml"\n[limits]\nresolutions = 0\n'
-    )
-    feature.segue("run", code=3)
+def test_a_corrupt_state_file_of_an_unknown_run_stops(feature: Place) -> None:
     path = folder(feature) / "state.json"
-    if damage == "missing":
-        path.unlink()
-    else:
-        path.write_text("{")
-    done = feature.segue("resume", code=2)
+    path.write_text("{")
+    done = feature.segue("run", code=2)
     assert "Cannot proceed: state file is missing or corrupted." in done.stderr
+    assert path.read_text() == "{"
 
 
 def test_all_ticked_means_nothing_to_do(feature: Place) -> None:

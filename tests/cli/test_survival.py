@@ -154,19 +154,6 @@ def test_detached_runs_are_followed_with_logs(place: Place) -> None:
     until(lambda: identity.start_time(launch["pid"]) is None, "the background process is gone")
 
 
-def test_run_stops_on_a_corrupt_state_file_and_resume_sets_it_aside(place: Place) -> None:
-    place.script('[[on]]\ntask = "2"\nattempt = 1\nexit_code = 1\n[[on]]\nappend = { "f{task}" = "x" }\n')
-    place.segue("run", "plan.md", code=3)
-    state = place.state_file()
-    state.write_text("{ torn")
-    place.segue("run", "plan.md", code=2)
-    assert state.read_text() == "{ torn"
-    done = place.segue("resume", code=3)
-    assert "first task" in done.stderr
-    assert [path.read_text() for path in state.parent.glob("*.corrupt-*")] == ["{ torn"]
-    assert (place.repo / "f1").read_text() == "xx"
-
-
 def test_a_task_taken_back_in_the_state_file_is_done_again(place: Place) -> None:
     place.script('[[on]]\nappend = { "f{task}" = "x" }\n')
     place.segue("run", "plan.md")

@@ -16,7 +16,8 @@ from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.plan.source import CONTEXT_BYTES, PlanFile
-from segue.sources.plan.state import CorruptState, state_path
+from segue.sources.plan.state import state_path
+from segue.sources.restore import CorruptState
 
 PLAN = "# Plan\n\nUse tabs.\n\n## Task 1\n\nOne.\n\n## Task 3\n\nThree.\n\n## Task 2\n\nTwo.\n"
 TITLED = "# Plan\n\n## Task 1: One\n\na\n\n### Task 1.1: Two\n\nb\n\n## Task 4b: Three\n\nc\n"
@@ -54,7 +55,8 @@ def test_it_is_a_source(tmp_path: Path, text: str, strict: bool) -> None:
         return plan_file(tmp_path, text, strict)
 
     options = {"plan_format": "strict" if strict else "auto"}
-    check_source(make, SourceRequest("plan.md", tmp_path, tmp_path / "state", tmp_path, options=options))
+    request = SourceRequest("plan.md", tmp_path, tmp_path / "state", tmp_path, options=options)
+    check_source(make, request, lose=plan_file(tmp_path, text, strict).state_path.unlink)
 
 
 def test_completion_is_recorded_and_read_back(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.state import (
     KEPT_PLANS,
-    CorruptState,
     PlanState,
     load,
     pair_key,
@@ -26,6 +25,7 @@ from segue.sources.plan.state import (
     state_path,
     update,
 )
+from segue.sources.restore import CorruptState
 
 MINIMAL = {"plan_path": "/p/plan.md", "repo_path": "/r", "completed_task_indices": [1, 3]}
 

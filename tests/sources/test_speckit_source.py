@@ -13,9 +13,10 @@ import pytest
 
 from segue.conformance.source import check_source
 from segue.domain.errors import SourceError, TwoLists
+from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import Source, SourceRequest
-from segue.sources.plan.state import CorruptState
+from segue.sources.restore import CorruptState
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import MOST_BYTES
 from segue.sources.speckit.source import SpecKit
@@ -58,7 +59,8 @@ def test_it_is_a_source(tmp_path: Path, text: str, spec: str | None) -> None:
     def make() -> Source:
         return speckit(tmp_path)
 
-    check_source(make, SourceRequest("specs/001-lending", tmp_path, tmp_path, tmp_path))
+    request = SourceRequest("specs/001-lending", tmp_path, tmp_path, tmp_path)
+    check_source(make, request, lose=speckit(tmp_path).state_path.unlink)
 
 
 def test_the_strict_one_is_a_source(tmp_path: Path) -> None:
@@ -243,24 +245,22 @@ def test_a_task_nobody_knows_is_not_recorded(tmp_path: Path) -> None:
         )
 
 
-def test_a_run_begins_with_a_state_and_goes_on_with_it_only(tmp_path: Path) -> None:
+def test_a_corrupt_state_stops_a_run_only_where_the_journal_knows_none(tmp_path: Path) -> None:
     feature(tmp_path)
     source = speckit(tmp_path)
+    assert source.restore(SourceHistory()) == ""
+    source.mark(task(source, "T001"), done(branch="b1"))
+    source.state_path.write_text("{")
     with pytest.raises(
         speckit_state.UnusableState, match=r"^Cannot proceed: state file is missing or corrupted\.$"
     ):
-        source.recover()
-    assert source.begin("run-1", lambda _: True, ()) == ""
-    assert speckit_state.required(source.state_path).run == "run-1"
-    source.mark(task(source, "T001"), done(branch="b1"))
-    source.begin("run-2", lambda _: True, ())
-    assert source.recover() == ""
-    assert source.head_branch() == "b1"
-    source.state_path.write_text("{")
-    with pytest.raises(speckit_state.UnusableState):
-        source.recover()
+        source.restore(SourceHistory())
     with pytest.raises(CorruptState):
         source.tasks()
+    assert source.state_path.read_text() == "{"
+    history = SourceHistory(("run-1",), {"T001": done(branch="b1")})
+    assert "from the journal (1 task done)" in source.restore(history)
+    assert source.head_branch() == "b1"
 
 
 def test_a_tick_that_a_crash_prevented_is_made_good(tmp_path: Path) -> None:
@@ -316,7 +316,9 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
         assert worker.exitcode == 0
     source = speckit(tmp_path)
     assert set(statuses(source).values()) == {"done"}
-    assert len(speckit_state.required(source.state_path).completed) == 40
+    state = source.state()
+    assert state is not None
+    assert len(state.completed) == 40
     assert source.path.read_text().count("[x]") == 40
 
 
@@ -345,7 +347,9 @@ def test_a_kill_at_any_moment_leaves_tick_and_state_in_agreement(tmp_path: Path)
         source = speckit(root)
         listed = {given.key for given in source.tasks().tasks if given.status is TaskStatus.DONE}
         assert len(listed) >= enough
-        assert listed == speckit_state.required(source.state_path).completed
+        state = source.state()
+        assert state is not None
+        assert listed == state.completed
         assert path.read_bytes().count(b"[x]") == len(listed)
         assert path.read_bytes().replace(b"[x]", b"[ ]") == before
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.task import Completion, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
-from segue.sources.plan.state import CorruptState
-from segue.sources.speckit.state import CANNOT_PROCEED, SpecState, UnusableState, load, required, save
+from segue.sources.restore import CorruptState
+from segue.sources.speckit.state import CANNOT_PROCEED, SpecState, load, save, unusable
 
 PASSED = Verdict(Result.PASS, Action.PROCEED, "all is well", (CriterionVerdict("US1/AC2", True, "seen"),))
 
@@ -66,7 +66,9 @@ def test_the_file_is_as_documented(tmp_path: Path) -> None:
     assert list(shown["tasks"]["T012"]) == list(real["tasks"]["T012"])
     assert list(shown["tasks"]["T012"]["verdict"]) == list(real["tasks"]["T012"]["verdict"])
     (tmp_path / "state.json").write_text(json.dumps(shown))
-    assert required(tmp_path / "state.json").has("T012", "5d41402abc4b")
+    read = load(tmp_path / "state.json")
+    assert read is not None
+    assert read.has("T012", "5d41402abc4b")
 
 
 def test_a_failure_keeps_the_head_branch(tmp_path: Path) -> None:
@@ -150,20 +152,15 @@ def test_a_corrupt_file_is_told_and_left_alone(tmp_path: Path, text: str) -> Non
         load(path)
     assert str(path) in caught.value.message
     assert "first task" not in caught.value.hint
-    with pytest.raises(UnusableState) as stopped:
-        required(path)
-    assert stopped.value.message == CANNOT_PROCEED
-    assert str(path) in stopped.value.hint
+    stopped = unusable(caught.value)
+    assert stopped.message == CANNOT_PROCEED == "Cannot proceed: state file is missing or corrupted."
+    assert stopped.exit_code == 2
+    assert str(path) in stopped.hint
     assert path.read_text() == text
 
 
 def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
     assert load(tmp_path / "state.json") is None
-    with pytest.raises(UnusableState) as caught:
-        required(tmp_path / "state.json")
-    assert caught.value.message == "Cannot proceed: state file is missing or corrupted."
-    assert caught.value.exit_code == 2
-    assert "There is no" in caught.value.hint
 
 
 ENDS = st.builds(

@@ -10,6 +10,7 @@ from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
 from segue.domain.options import (
     Amount,
+    Argv,
     Bytes,
     Commands,
     Count,
@@ -287,6 +288,12 @@ class Settings(Options, frozen=True):
     kinds: dict[str, TaskKindName] = {}
     """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
     other tasks are recognised."""
+    criteria: tuple[Literal["constitution"], ...] = ()
+    """More that every task is judged by: `constitution` stands for the principles of Spec Kit's."""
+    ignore_checklists: bool = False
+    """Start a Spec Kit feature although its checklists have unchecked items."""
+    hooks: dict[str, Argv] = {}
+    """Commands for the hooks of Spec Kit's extensions, by their name; `"skip"` leaves one out."""
     checks: Commands = Commands()
     """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
     control_files: tuple[str, ...] = ()
@@ -308,6 +315,8 @@ class Settings(Options, frozen=True):
     """When to revise the rest of a plan made by an agent, after each step."""
     plan_changed: Literal["ask", "keep", "restart"] = "ask"
     """What to do when the plan has changed since one of its tasks was completed."""
+    commits_missing: Literal["ask", "keep", "restart"] = "ask"
+    """What to do when the repository does not contain the commits of completed tasks."""
     continue_with_remaining_tasks: bool = False
     """Continue with the next task when one needs a human."""
     max_consecutive_task_failures: Count | None = None

@@ -7,13 +7,14 @@ def test_my_source(tmp_path: Path) -> None:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from segue.conformance.trial import expect
 from segue.domain.errors import SegueError
+from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
@@ -22,12 +23,16 @@ _NOBODY = "no-such-task"
 
 
 def check_source(
-    make: Callable[[], Source], request: SourceRequest | None = None, commit: str = "0" * 40
+    make: Callable[[], Source],
+    request: SourceRequest | None = None,
+    commit: str = "0" * 40,
+    lose: Callable[[], None] | None = None,
 ) -> None:
     """Raise AssertionError unless the source keeps its promises.
 
     `make` builds a new object for the same source each time; `request` is what a user gives to open it. It
-    needs at least two pending tasks, and they are completed for good by this check.
+    needs at least two pending tasks, and they are completed for good by this check. `lose` deletes or damages
+    the source's own record of what is done, where it has one that can be rebuilt from the journal.
     """
     before = _check_reading(make)
     pending = [task for task in before.tasks if task.status is TaskStatus.PENDING]
@@ -36,7 +41,7 @@ def check_source(
     if request is not None:
         _check_opening(make(), request, before)
     _check_unknown(make, before)
-    _check_sessions(make, before)
+    _check_sessions(make, before, [])
     _check_failure(make, pending[0], before)
     for number, task in enumerate(pending):
         _check_mark(make, task, Completion(TaskStatus.DONE, "check", number + 1, commit, plan="a plan"))
@@ -44,7 +49,10 @@ def check_source(
         not [task for task in make().tasks().tasks if task.status is TaskStatus.PENDING],
         "after all pending tasks were marked as done, some are still pending",
     )
-    _check_sessions(make, make().tasks())
+    marked = [task.key for task in pending]
+    _check_sessions(make, make().tasks(), marked)
+    if lose is not None:
+        _check_loss(make, lose, _history(marked))
 
 
 def _check_reading(make: Callable[[], Source]) -> TaskList:
@@ -113,17 +121,42 @@ def _check_unknown(make: Callable[[], Source], before: TaskList) -> None:
     expect(make().tasks() == before, "a refused mark changed the source")
 
 
-def _check_sessions(make: Callable[[], Source], before: TaskList) -> None:
+def _check_sessions(make: Callable[[], Source], before: TaskList, marked: Sequence[str]) -> None:
     """A run starts and resumes without a change to any task."""
-    done = [task.key for task in before.tasks if task.status is TaskStatus.DONE]
     for _ in range(2):
-        expect(isinstance(make().begin("check", lambda _: True, done), str), "begin() must return a text")
-        warning = make().recover()
-        expect(warning == "", f"nothing happened to the source, but recover() warns: {warning}")
+        said = make().restore(_history(marked))
+        expect(said == "", f"nothing happened to the source, but restore() says: {said!r}")
         change = make().rewritten()
         expect(change is None, f"nobody has rewritten a task, but rewritten() says: {change}")
     now = make().tasks()
     expect(now.tasks == before.tasks, "starting and resuming a run changed the tasks")
+    for task in now.tasks:
+        same = make().fingerprint(task) == make().fingerprint(task)
+        expect(same, f"the fingerprint of task {task.key!r} changes from object to object")
+
+
+def _history(marked: Sequence[str]) -> SourceHistory:
+    """Return what the journal knows after this check has marked some tasks as done."""
+    marks = {key: Completion(TaskStatus.DONE, "check", number + 1) for number, key in enumerate(marked)}
+    return SourceHistory(("check",), marks)
+
+
+def _check_loss(make: Callable[[], Source], lose: Callable[[], None], history: SourceHistory) -> None:
+    """A record that was lost is rebuilt from the journal, with a word about it; a restart is not undone."""
+    before = make().tasks()
+    lose()
+    said = make().restore(history)
+    expect(bool(said), "the record was lost and rebuilt, but restore() says nothing")
+    expect(
+        make().tasks().tasks == before.tasks, "restore() did not bring back what the journal knows as done"
+    )
+    expect(make().restore(history) == "", "restore() rebuilds what it has rebuilt already")
+    make().restart()
+    begun = [task for task in make().tasks().tasks if task.status is TaskStatus.PENDING]
+    said = make().restore(history)
+    expect(said == "", f"after restart() nothing is lost, but restore() says: {said!r}")
+    now = [task for task in make().tasks().tasks if task.status is TaskStatus.PENDING]
+    expect(now == begun, "restore() has undone restart()")
 
 
 def _check_failure(make: Callable[[], Source], task: Task, before: TaskList) -> None:

@@ -88,11 +88,17 @@ class RunEnded(Event, frozen=True):
 
 
 class StateImported(Event, frozen=True):
-    """The state file was edited, is missing or comes from elsewhere."""
+    """The source and the journal disagreed about what is done; `text` says which of them was believed."""
 
     type: ClassVar[str] = "state.imported"
     text: str
     task: str | None = None
+    """The one task that is pending again; None: `done` and `skipped` say all."""
+    done: dict[str, str] | None = None
+    """The tasks that are done from now on, with digests of their texts; None in events of older versions."""
+    skipped: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    """Commits that are recorded but not in the repository, where a person said that their tasks are done."""
 
 
 class NoticeGiven(Event, frozen=True):
@@ -122,6 +128,19 @@ class TaskMarked(Event, frozen=True):
     by: str | None = None
     reason: str = ""
     skipped: bool = False
+    digest: str = ""
+    """Of the task's text, so that another task with the same key is not taken for it."""
+
+
+class TaskBlocked(Event, frozen=True):
+    """A task is not begun, because others that it waits for are not done."""
+
+    type: ClassVar[str] = "task.blocked"
+    task: str
+    title: str
+    by: tuple[str, ...]
+    why: str = ""
+    """Why it waits for them."""
 
 
 class TaskEnded(Event, frozen=True):
@@ -339,7 +358,7 @@ class Reviewed(Event, frozen=True):
 
 
 class FinalCommandRun(Event, frozen=True):
-    """A command that runs after the last task has ended."""
+    """A command of the user that runs after the last task has ended, or for a hook."""
 
     type: ClassVar[str] = "final"
     label: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from enum import StrEnum
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
 from segue.domain.errors import SegueError
+from segue.domain.graph import Dependency
 from segue.domain.verdict import Verdict
 
 
@@ -55,8 +57,19 @@ class Task(Struct, frozen=True):
     """Whether somebody has decided the kind; until then it is recognised by the words of the task."""
     section: str = ""
     """The headings and notes above it, where they help to understand it."""
+    depends_on: tuple[Dependency, ...] = ()
+    """What must be done before it."""
+    phase: str = ""
+    """The heading of the phase it belongs to."""
+    checkpoint: str = ""
+    """What must be true after it, where the source has a checkpoint there."""
     build_phase: str | None = None
     """setup, schema, backend, frontend, testing or deployment, where an agent has planned the task."""
+
+
+def text_digest(text: str) -> str:
+    """Return what tells the text of a task from another one."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def without_secrets(task: Task, redact: Callable[[str], str]) -> Task:
@@ -103,3 +116,5 @@ class Completion(Struct, frozen=True):
     verdict: Verdict | None = None
     error: str | None = None
     attempts: int = 0
+    digest: str | None = None
+    """Of the task's text when it ended; None where older versions did not record it."""

@@ -202,8 +202,8 @@ class RunContext(Struct, frozen=True):
     judging: Judging | None = None
     building: Building | None = None
     testing: Testing | None = None
-    earlier: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The files that tasks changed in earlier runs of the source, by task."""
+    earlier: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The files that tasks changed, in this run of the source and before it, by task."""
 
     @property
     def cloud(self) -> bool:

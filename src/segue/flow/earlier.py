@@ -35,13 +35,17 @@ def files_by_task(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
 
 def describe_earlier(context: RunContext, task: str) -> str:
     """Return what tasks before this one changed, as an agent is told."""
-    return context.redact(list_earlier({**context.earlier, **files_by_task(context.journal.steps())}, task))
+    return context.redact(list_earlier(context.earlier, task))
 
 
-def read_earlier(store: Store, source_key: str, but: str = "") -> dict[str, tuple[str, ...]]:
-    """Return what the tasks of a source changed in its last runs, except for one run."""
-    runs = [run for run in store.runs(source_key, limit=_LAST_RUNS) if run.id != but]
+def remember(context: RunContext, task: str) -> None:
+    """Add what a task changed that has just ended."""
+    context.earlier.update(files_by_task(context.journal.steps(f"task/{task}/")))
+
+
+def read_earlier(store: Store, source_key: str) -> dict[str, tuple[str, ...]]:
+    """Return what the tasks of a source changed in its last runs."""
     merged: dict[str, tuple[str, ...]] = {}
-    for run in reversed(runs):
+    for run in reversed(list(store.runs(source_key, limit=_LAST_RUNS))):
         merged |= files_by_task(store.steps(run.id))
     return merged

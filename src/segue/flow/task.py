@@ -10,6 +10,7 @@ from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.flow.commit import commit_task
 from segue.flow.context import RunContext
+from segue.flow.earlier import remember
 from segue.flow.mutants import score_mutants
 from segue.flow.phases.check import check
 from segue.flow.phases.plan import PLAN
@@ -151,7 +152,8 @@ def _story_base(context: RunContext, task: Task) -> Snapshot | None:
 async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: str) -> None:
     """Write completion back first: doing that again does no harm, forgetting it would."""
     task = state.task
-    seq = await context.emit(TaskMarked(task.key, ending.done), key)
+    marked = TaskMarked(task.key, ending.done, digest=context.source.fingerprint(task))
+    seq = await context.emit(marked, key)
     done = TaskStatus.SKIPPED if ending.skipped else TaskStatus.DONE
     completion = Completion(
         status=done if ending.done else TaskStatus.PENDING,
@@ -170,3 +172,4 @@ async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: st
     else:
         context.source.record(task, completion)
     await context.journal.record(key, StepResult(ending.done, ending), StepFacts(task.key, "end"))
+    remember(context, task.key)

@@ -112,6 +112,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.StateImported: lambda v: f"state imported: {v.text}",
     e.NoticeGiven: lambda v: f"line {v.line}: {v.text}" if v.line is not None else v.text,
     e.TaskStarted: lambda v: f"task {v.task} started: {v.title}",
+    e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",
     e.TaskEnded: _describe_task_end,
     e.StepAdopted: lambda _: "continues where it was interrupted",
     e.PlanRevised: lambda v: f"plan of {len(v.new)} steps: {v.reason}",
@@ -135,5 +136,5 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.BridgeResult: lambda v: f"{v.status} {v.reason or v.branch or ''}".rstrip(),
     e.BridgeReminder: lambda v: f"reminder {'sent' if v.told else 'set'}: {v.message}",
     e.BridgeWebhook: lambda v: f"webhook {v.direction}: {v.agent_id} {v.outcome}",
-    e.FinalCommandRun: lambda v: f"{v.command}: exit code {v.exit_code}",
+    e.FinalCommandRun: lambda v: f"{v.label}: {v.command}: exit code {v.exit_code}",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from segue.ports import Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.base import choose_base
+from segue.runtime.gates import check_gates
+from segue.runtime.past import Past, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
 from segue.runtime.wiring import (
     check_programs,
@@ -71,6 +74,8 @@ class OpenRun(Struct, frozen=True):
     warning: str = ""
     tree: Worktree | None = None
     """The run's own work tree, if it has one."""
+    past: Past = Past()
+    """What was known about the source before."""
 
     @property
     def app(self) -> App:
@@ -90,33 +95,38 @@ async def open_run(
     only: tuple[str, ...] = (),
     start: str | None = None,
     kind: str | None = None,
+    *,
+    restart: bool = False,
 ) -> AsyncIterator[OpenRun | None]:
-    """Check everything, lock the repository, find or create the run; None when there is nothing to do."""
-    found = app.source(named, app.repo, kind)
-    found.look()
-    if found.outline is not None:
-        await new_repository(app.repo)
-    home = await Repository.open(app.repo)
+    """Check everything, lock the repository, find or create the run; None when there is nothing to do.
+
+    With `restart` all tasks are pending again.
+    """
+    home = await _find_home(app, app.source(named, app.repo, kind))
+    await home.recover(time.time())
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
-    if app.loaded.settings.plan_changed == "restart" and source.rewritten() is not None:
-        source.restart()
-    plan = plan_run(app, source, only, start)
     with app.store(read_only=True) as known:
         last = _last(known, source.key)
-    run = _unfinished(last)
-    if run is not None:
-        _refuse_changed_settings(app, run)
+        run = _unfinished(last)
+        if run is not None:
+            _refuse_changed_settings(app, run)
+        past = await settle_start(app, known, home, source, last, restart)
+    plan = plan_run(app, source, only, start)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
+        if past.restored and app.tell is not None:
+            app.tell(past.restored)
         yield None
         return
+    gates = check_gates(app.loaded.settings, source) if run is None else []
     parts, warnings = await build_parts(plan, home)
+    warnings += gates
     spec, said = await _choose_place(plan, parts, home, last)
     opener = _open_apart if spec.worktree else _open_in_place
     with app.store() as store:
         async with opener(plan, parts, store, home, spec, run) as opened:
             words = "\n".join(filter(None, (*warnings, said, opened.warning)))
-            yield replace(opened, warning=words)
+            yield replace(opened, warning=words, past=past)
 
 
 @asynccontextmanager
@@ -124,16 +134,28 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
     """Open a run that exists, with the settings it was started with."""
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
-    said = [source.recover()]
+    with app.store(read_only=True) as known:
+        past = await settle_resume(app, known, home, source, run)
     plan = replan_run(app, source, run)
     parts, warnings = await build_parts(plan, home)
     with app.store(read_only=True) as known:
         tree, repo, words = await _enter(known, home, run, source)
     with _locked(repo, run.id) as lock:
         exclude_state_files(home, source, repo)
-        warning = "\n".join(filter(None, (*said, *warnings, words)))
+        warning = "\n".join(filter(None, (*warnings, words)))
         await repo.recover(run.created / 1000)
-        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree)
+        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree, past)
+
+
+async def _find_home(app: App, source: Source) -> Repository:
+    """Open the repository; one for a sentence is made. A wrong source is named before a wrong repository."""
+    if source.outline is not None:
+        await new_repository(app.repo)
+    try:
+        return await Repository.open(app.repo)
+    except WorkspaceError:
+        source.look()
+        raise
 
 
 async def finish_end(app: App, run: Run) -> None:
@@ -213,7 +235,7 @@ async def _choose_base(
 ) -> tuple[RunSpec, str]:
     """Return the spec with the branch that cloud agents start from, and what to say about it."""
     before = None
-    if last is not None:
+    if last is not None and last.spec.base:
         with plan.app.store(read_only=True) as known:
             before = RunView.of({}, known.events(last.id, kinds=FOLDED)).branch
     base, warning = await choose_base(plan.app, home, plan.source, before)
@@ -283,7 +305,7 @@ def exclude_state_files(home: Repository, source: Source, place: Repository | No
     In a work tree of the run's own, `place`, the same files are left out: yours are the ones that count.
     """
     if source.own_files:
-        home.keep_out(list(source.own_files))
+        home.keep_out([*source.own_files, *source.kept_out])
         for folder in {path.parent for path in source.own_files}:
             clear_temporary(folder)
     if place is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from segue.domain.errors import UsageError
@@ -12,19 +11,20 @@ from segue.domain.results import EndOutput, LaunchOutput, StepResult, read_as
 from segue.domain.run import Run
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.phases import PHASES
-from segue.ports import Journal, StepFacts
+from segue.ports import Journal, Source, StepFacts
 from segue.runtime.app import App
+from segue.runtime.history import read_history
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import workplace
 from segue.system.lock import RepoLock
-
-Mark = Callable[[Task, Completion], None]
 
 
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> None:
     """Write the decision into the source and the journal. Refused while a process works on the run."""
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
+    with app.store(read_only=True) as known:
+        source.restore(read_history(known, source.key))
     task = next((task for task in source.tasks().tasks if task.key == key), None)
     if task is None:
         raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
@@ -37,23 +37,23 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
         with app.store() as store:
             journal = await store.open(run.id)
             try:
-                await _write(journal, task, await home.author() or "a person", reason, skip, source.mark)
+                await _write(journal, task, await home.author() or "a person", reason, skip, source)
             finally:
                 await store.close(journal)
     finally:
         lock.release()
 
 
-async def _write(journal: Journal, task: Task, by: str, reason: str, skip: bool, mark: Mark) -> None:
+async def _write(journal: Journal, task: Task, by: str, reason: str, skip: bool, source: Source) -> None:
     end = f"task/{task.key}/end"
     status = TaskStatus.SKIPPED if skip else TaskStatus.DONE
     commit, branch = (None, None) if skip else _left(journal, task)
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
-        marked = TaskMarked(task.key, True, by, reason, skip)
+        marked = TaskMarked(task.key, True, by, reason, skip, source.fingerprint(task))
         seq = (await journal.emit(marked, end)).seq
-        mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
+        source.mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
         proof = None if skip else Proof(level=Level.ACCEPTED, by=by)
         ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip, proof=proof)
         return StepResult(True, ending)

@@ -25,17 +25,20 @@ from segue.domain.errors import (
     TimeLimit,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
-from segue.domain.run import Run, RunState, StepState
+from segue.domain.hook import HookTime
+from segue.domain.run import Run, RunState
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.earlier import read_earlier
 from segue.flow.final import FinalCommand, FinalReport, run_final_commands
+from segue.flow.hooks import run_hooks
 from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
 from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestsApart
 from segue.runtime.app import App
+from segue.runtime.gates import hook_commands
 from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
@@ -94,10 +97,11 @@ class _Session:
         self._store = store
         self._journal = journal
         self._view = view
+        self._before = view.done
 
     async def run(self) -> SessionEnd:
         """Run the tasks, and turn whatever ends that into a state of the run."""
-        opened, before = self._opened, self._view.done
+        opened = self._opened
         error: SegueError | None = None
         final: list[FinalReport] = []
         result: WorktreeResult | None = None
@@ -121,7 +125,7 @@ class _Session:
             raise
         if opened.tree and result and result.merged:
             await opened.tree.forget()
-        return SessionEnd(opened.run.id, state, self._view.done - before, error, tuple(final), result)
+        return SessionEnd(opened.run.id, state, self._view.done - self._before, error, tuple(final), result)
 
     def _name_work(self) -> str:
         """Say where the work is that the database may not know."""
@@ -163,6 +167,7 @@ class _Session:
             await self._announce(guard)
             if context.checking.commands or context.checking.smoke:
                 await context.checking.prepare()
+            await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
             try:
                 await run_tasks(context, opened.spec.tasks)
@@ -170,10 +175,21 @@ class _Session:
                 await _end_review(context)
             await self._account_for_all()
             await self._verify_delivery(before)
+            await self._run_hooks(HookTime.AFTER)
         final = opened.app.loaded.settings.final
         run = command_runner(opened.parts.services.redactor, final.timeout)
         commands = _final_commands(final)
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
+
+    async def _run_hooks(self, when: HookTime) -> None:
+        """Run the commands that the settings have for hooks of the source."""
+        settings = self._opened.app.loaded.settings
+        if not settings.hooks:
+            return
+        run = command_runner(self._opened.parts.services.redactor, settings.final.timeout)
+        root = self._opened.repo.root
+        hooks, commands = self._opened.source.hooks, hook_commands(settings)
+        await run_hooks(self._journal, hooks, commands, when, lambda argv: run(argv, root))
 
     async def _account_for_all(self) -> None:
         """See to it that no task is left, before anybody calls the run done.
@@ -233,7 +249,7 @@ class _Session:
             judging=parts.judging,
             building=parts.building,
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
-            earlier=read_earlier(self._store, opened.run.source_key, but=opened.run.id),
+            earlier=read_earlier(self._store, opened.run.source_key),
         )
 
     async def _announce(self, guard: LaunchGuard) -> None:
@@ -248,13 +264,24 @@ class _Session:
             await journal.emit(make_contract(opened, guard))
         else:
             await journal.emit(RunResumed(*facts, last_seen(self._store, run.id)))
-        done = [step.task for step in journal.steps() if step.phase == "end" and _is_done(step.state)]
-        known = [task for task in done if task is not None]
-        imported = opened.source.begin(run.id, lambda name: self._store.run(name) is not None, known)
-        if imported:
-            await journal.emit(StateImported(imported))
+        for prefix in opened.past.redo:
+            await journal.redo(prefix)
+        await self._settle()
         for notice in opened.source.look().notices:
             await journal.emit(NoticeGiven(notice.text, notice.line))
+
+    async def _settle(self) -> None:
+        """Write down what counts as done from now on, where source and journal disagreed about it."""
+        past, source = self._opened.past, self._opened.source
+        now = source.look().tasks
+        done = {task.key: source.fingerprint(task) for task in now if task.status is TaskStatus.DONE}
+        skipped = tuple(task.key for task in now if task.status is TaskStatus.SKIPPED)
+        pending = {task.key for task in now if task.status is TaskStatus.PENDING}
+        again = [key for key in past.history.done if key in pending]
+        said = past.restored or (f"Pending again: {', '.join(again)}." if again else "")
+        if said:
+            await self._journal.emit(StateImported(said, None, done, skipped, past.without))
+        self._before = self._view.done
 
     async def _finish_worktree(self) -> WorktreeResult | None:
         """Merge or keep what a run has done in a work tree of its own."""
@@ -288,10 +315,6 @@ async def _end_review(context: RunContext) -> None:
         warning = await context.reviewing.reviewer.finish(subject)
         if warning:
             await context.emit(NoticeGiven(warning))
-
-
-def _is_done(state: StepState) -> bool:
-    return state is StepState.DONE
 
 
 def state_after(error: SegueError | None) -> RunState:

@@ -13,11 +13,14 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from segue.domain.errors import SourceError
+from segue.domain.history import SourceHistory
 from segue.domain.plan import revised, step_of
 from segue.domain.run import RunKind
-from segue.domain.task import Completion, Task, TaskList
+from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.ports import Outline, Source, SourceRequest
+from segue.sources.plan.state import set_aside
 from segue.sources.recognise import recognise
+from segue.sources.restore import CorruptState, restore_state
 from segue.system.files import exclusive, private_folder, write_atomic
 
 SCHEMA = 1
@@ -42,6 +45,13 @@ class _State(Struct, frozen=True):
     run: str | None = None
     last: int = 0
     """The highest number in those plans."""
+    seq: int = 0
+    edited: bool = False
+
+    @property
+    def completed(self) -> list[str]:
+        """The steps that are done."""
+        return [step.key for step in self.steps if step.status is TaskStatus.DONE]
 
 
 class PromptSource(Source):
@@ -87,7 +97,8 @@ class PromptSource(Source):
 
     def is_planned(self) -> bool:
         """Return whether there is a plan."""
-        return self._load() is not None
+        state = self._load()
+        return state is not None and (bool(state.steps) or state.run is not None)  # no run: restarted
 
     def stamp(self) -> object:
         """Return the same value as long as the file is as this object left it."""
@@ -115,7 +126,7 @@ class PromptSource(Source):
                 return
             before = {"steps": [_document(step) for step in state.steps], "run": state.run}
             revisions = (*state.revisions, before) if state.steps else state.revisions
-            self._write(_State(new, revisions, run))
+            self._write(_State(new, revisions, run, seq=state.seq if state.run == run else 0))
 
     def last_number(self) -> int:
         """Return the highest number that a step has ever had: new steps are counted from there."""
@@ -123,6 +134,38 @@ class PromptSource(Source):
         if state is None:
             return 0
         return max(state.last, *(int(step.key) for step in state.steps), 0)
+
+    def restart(self) -> None:
+        """Plan again; the steps of the plan as it was are kept beside the new one."""
+        with exclusive(self._lock()):
+            try:
+                state = self._load() or _State((), ())
+            except CorruptState:
+                set_aside(self.path)
+                state = _State((), ())
+            before = ({"steps": [_document(step) for step in state.steps], "run": state.run},)
+            self._write(_State((), (*state.revisions, *(before if state.steps else ()))))
+
+    def restore(self, history: SourceHistory) -> str:
+        """Rebuild a plan that is missing, unreadable or older than the journal; believe any other."""
+
+        def rebuild(_old: _State | None) -> _State:
+            return self._rebuild(history)
+
+        return restore_state(self.path, history, self._load, rebuild, lambda: set_aside(self.path))
+
+    def _rebuild(self, history: SourceHistory) -> _State:
+        marks = history.marks
+        *old, current = history.plans or ((),)
+        steps = tuple(
+            replace(step, status=marks[step.key].status) if step.key in marks else step for step in current
+        )
+        run, seq = history.last
+        revisions = tuple({"steps": [_document(step) for step in plan], "run": run} for plan in old)
+        state = _State(steps, revisions, run, seq=seq)
+        with exclusive(self._lock()):
+            self._write(state)
+        return state
 
     def _sign(self, step: Task, current: Task) -> str:
         if step.key == current.key:
@@ -138,7 +181,7 @@ class PromptSource(Source):
                 replace(step, status=completion.status) if step.key == key else step for step in state.steps
             )
             mine = self._seen == self._signature()
-            self._write(_State(steps, state.revisions, completion.run))
+            self._write(_State(steps, state.revisions, completion.run, seq=completion.seq))
             if mine:
                 self._seen = self._signature()
 
@@ -159,15 +202,12 @@ class PromptSource(Source):
             old = [[_step(step) for step in revision["steps"]] for revision in document["revisions"]]
             last = max((int(step.key) for steps in old for step in steps), default=0)
             steps = tuple(_step(step) for step in document["steps"])
-            return _State(steps, tuple(document["revisions"]), document["run"], last)
+            return _State(steps, tuple(document["revisions"]), document["run"], last, document.get("seq", 0))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise SourceError(
-                f"Cannot proceed: state file is missing or corrupted. {self.path}: {error}",
-                kept="Nothing was changed.",
-                hint=f"Restore the file from a backup, or remove it to plan again: {self.path}",
-            ) from error
+            hint = "Restore the file from a backup, or plan again: segue run PROMPT --restart"
+            raise CorruptState(self.path, str(error), hint) from error
 
     def _write(self, state: _State) -> None:
         document = {
@@ -175,6 +215,7 @@ class PromptSource(Source):
             "goal": self.goal,
             "repo_path": str(self.repo),
             "run": state.run,
+            "seq": state.seq,
             "steps": [_document(step) for step in state.steps],
             "revisions": list(state.revisions),
         }

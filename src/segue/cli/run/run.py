@@ -48,6 +48,12 @@ if TYPE_CHECKING:
     "--worktree", is_flag=True, default=None, help="Work in a separate git worktree, on a new branch."
 )
 @click.option("--base", metavar="BRANCH", help="The branch of origin that cloud agents start from.")
+@click.option(
+    "--ignore-checklists",
+    is_flag=True,
+    default=None,
+    help="Start although checklists of the feature have unchecked items.",
+)
 @click.option("--allow-dirty", is_flag=True, default=None, help="Start despite uncommitted changes.")
 @click.option("--allow-no-change", is_flag=True, default=None, help="Accept a task that changes no files.")
 @click.option(
@@ -60,6 +66,12 @@ if TYPE_CHECKING:
     type=click.Choice(["ask", "keep", "restart"]),
     help="If the plan changed after a task was completed: keep what is done, or start over.",
 )
+@click.option(
+    "--commits-missing",
+    type=click.Choice(["ask", "keep", "restart"]),
+    help="If the repository lacks commits of completed tasks: keep them as done, or start over.",
+)
+@click.option("--restart", is_flag=True, help="Start over: every task is pending again.")
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
 @options("verbose", "plan_format", "task_list", "repo", "config", "database", "json", "quiet", "color")
@@ -71,6 +83,7 @@ def run(
     log_format: str | None,
     only: tuple[str, ...],
     start: str | None,
+    restart: bool,
     dry_run: bool,
     detach: bool,
     serve: bool,
@@ -106,7 +119,8 @@ def run(
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
     from segue.domain.errors import TwoLists
-    from segue.runtime.base import NotPushed
+    from segue.runtime.gates import Undecided
+    from segue.runtime.past import CommitsMissing
     from segue.runtime.plan import PlanChanged
 
     more = _agent_settings(agents)
@@ -116,17 +130,23 @@ def run(
         return print_prompts(app, source, only, start, output)
     page = _page_options(serve or stay, stay, detach)
     while True:
+        begin = session.start(
+            *(replace(app, tell=output.warn), source, only, start, output),
+            restart=restart,
+            detach=detach,
+            verbose=verbose,
+            page=page,
+        )
         try:
-            patient = replace(app, tell=output.warn)
-            return asyncio.run(
-                session.start(patient, source, only, start, output, detach=detach, verbose=verbose, page=page)
-            )
+            return asyncio.run(begin)
         except PlanChanged as changed:
-            more["plan_changed"] = session.choose_plan(changed, output)
+            more["plan_changed"] = session.choose_kept(changed, output)
+        except CommitsMissing as missing:
+            more["commits_missing"] = session.choose_kept(missing, output)
         except TwoLists as lists:
             more["task_list"] = session.choose_list(lists, output)
-        except NotPushed as unseen:
-            more["base"] = session.start_all_the_same(unseen, output)
+        except Undecided as undecided:
+            more |= session.decide(undecided, output)
         app = settings.load(**more)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import Any
 
 import click
 from msgspec import Struct
@@ -19,9 +20,9 @@ from segue.cli.terminal.progress import Progress
 from segue.domain.errors import TwoLists, UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
-from segue.runtime.base import NotPushed
+from segue.runtime.gates import Undecided
 from segue.runtime.open import OpenRun, open_run
-from segue.runtime.plan import NO_TASKS, PlanChanged
+from segue.runtime.plan import NO_TASKS
 from segue.runtime.session import resume_in_background, run_session
 from segue.runtime.wiring import make_notifiers
 from segue.view.run import FOLDED, RunView
@@ -44,12 +45,13 @@ async def start(
     start: str | None,
     output: Printer,
     *,
+    restart: bool = False,
     detach: bool = False,
     verbose: bool = False,
     page: PageOptions = NO_PAGE,
 ) -> int:
     """Run a source and return the exit code."""
-    async with open_run(app, named, tuple(only), start) as opened:
+    async with open_run(app, named, tuple(only), start, restart=restart) as opened:
         if opened is None:
             if output.json:
                 output.record(
@@ -69,10 +71,10 @@ async def start(
         return await _detach(opened, output)
 
 
-def choose_plan(changed: PlanChanged, output: Printer) -> str:
-    """Ask the user what to do about a plan that changed."""
+def choose_kept(error: UsageError, output: Printer) -> str:
+    """Ask the user what to do about tasks that are done, but not as they were."""
     question = "Keep what is done, restart from the first task, or stop?"
-    return _choose(changed, question, ["keep", "restart", "stop"], output)
+    return _choose(error, question, ["keep", "restart", "stop"], output)
 
 
 def choose_list(lists: TwoLists, output: Printer) -> int:
@@ -89,12 +91,12 @@ def _choose(error: UsageError, question: str, choices: Sequence[str], output: Pr
     return answer
 
 
-def start_all_the_same(unseen: NotPushed, output: Printer) -> str:
-    """Ask whether to start without what is not pushed; without a terminal or a yes, raise the error."""
-    _tell_or_raise(unseen, output)
-    if not click.confirm("Start all the same?", err=True):
-        raise unseen
-    return unseen.start
+def decide(undecided: Undecided, output: Printer) -> Mapping[str, Any]:
+    """Ask whether to start all the same; without a terminal or a yes, raise the error."""
+    _tell_or_raise(undecided, output)
+    if not click.confirm(undecided.question, err=True):
+        raise undecided
+    return undecided.answer
 
 
 def _tell_or_raise(error: UsageError, output: Printer) -> None:

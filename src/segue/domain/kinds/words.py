@@ -3,21 +3,55 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cached_property
 
 
-def words(phrases: str, before: str = r"\b", after: str = r"\b") -> re.Pattern[str]:
-    """Compile phrases that are separated by ` | `: whole words, in any case."""
+class Words:
+    """A pattern that is compiled when it is first used: most tasks need few of them."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self.pattern = pattern
+        self._flags = flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern, self._flags)
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """Return what stands at the beginning of the text."""
+        return self._compiled.match(text)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """Return the match that is the whole text."""
+        return self._compiled.fullmatch(text)
+
+    def search(self, text: str, start: int = 0) -> re.Match[str] | None:
+        """Return the first place."""
+        return self._compiled.search(text, start)
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Return all places."""
+        return self._compiled.finditer(text)
+
+    def without(self, text: str) -> str:
+        """Return the text with all places removed."""
+        return self._compiled.sub("", text)
+
+
+def words(phrases: str, before: str = r"\b", after: str = r"\b") -> Words:
+    """Return the pattern of phrases that are separated by ` | `: whole words, in any case."""
     every = "|".join(phrase.strip().replace(" ", r"\s+") for phrase in phrases.split(" | "))
-    return re.compile(f"{before}(?:{every}){after}", re.IGNORECASE | re.DOTALL)
+    return Words(f"{before}(?:{every}){after}", re.IGNORECASE | re.DOTALL)
 
 
 # What the author says.
-KIND_LINE = re.compile(r"^[\s>*_+`-]*kind[\s*_`]*[:=][\s*_`]*([\w/ -]{1,40}?)[\s*_`.]*$", re.IGNORECASE)
-KIND_LABEL = re.compile(r"[(\[]\s*kind\s*[:=]\s*([\w/ -]{1,40}?)\s*[)\]]", re.IGNORECASE)
-CODE_FENCE = re.compile(r"\s*(?:```|~~~)")
+KIND_LINE = Words(r"^[\s>*_+`-]*kind[\s*_`]*[:=][\s*_`]*([\w/ -]{1,40}?)[\s*_`.]*$", re.IGNORECASE)
+KIND_LABEL = Words(r"[(\[]\s*kind\s*[:=]\s*([\w/ -]{1,40}?)\s*[)\]]", re.IGNORECASE)
+CODE_FENCE = Words(r"\s*(?:```|~~~)")
 
 # Files.
-SOURCE_FILE = re.compile(
+SOURCE_FILE = Words(
     r"(?<![\w.-])(?:[\w@.()\[\]-]+/)*[\w@()\[\]-][\w@.()\[\]-]*\.(?:py|pyi|ts|tsx|js|jsx|mjs|cjs|go|rs|java"
     r"|kts?|swift|cs|fs|cpp|cc|c|h|hpp|rb|php|vue|svelte|astro|dart|scala|clj|exs?|erl|lua|sql|prisma|html"
     r"|s?css|sass|less|sh|ps1|zig|tf|el|r|jl|proto|graphql)\b"
@@ -28,11 +62,11 @@ FRAMEWORK = words(
     after=r"\.(?:js|io)\b",
 )
 """Names that only look like a file."""
-TEST_FILE = re.compile(
+TEST_FILE = Words(
     r"(?:^|[\s(`/])(?:tests?|__tests__|specs?|e2e|cypress)/|test_|_test\.|\.tests?\.|\.spec\.|Tests?\.\w+\b",
     re.IGNORECASE,
 )
-DOCS_FILE = re.compile(
+DOCS_FILE = Words(
     r"(?<![\w/.-])(?:(?:[\w.-]+/)*(?:README|CHANGELOG|CONTRIBUTING|LICENSE|SECURITY|AGENTS"
     r"|CLAUDE)(?:\.\w+)?\b"
     r"|[\w./-]+\.(?:md|mdx|rst|adoc|toml|ini|cfg)\b|(?:[\w.-]+/)*docs/[\w./-]*"
@@ -58,9 +92,9 @@ _BY_HAND = (
     r"|review"
     r"|inspection|walk-?through|smoke|e2e|end-to-end|acceptance|audit)\b"
 )
-HUMAN_LABEL = re.compile(r"\[(?:human|manual)\]", re.IGNORECASE)
+HUMAN_LABEL = Words(r"\[(?:human|manual)\]", re.IGNORECASE)
 HUMAN = (
-    re.compile(rf"(?:\w+\s+)?{_BY_HAND}|manually\s", re.IGNORECASE),
+    Words(rf"(?:\w+\s+)?{_BY_HAND}|manually\s", re.IGNORECASE),
     words(
         "ask | interview | consult | check with | talk to | call | email | meet with | coordinate with",
         after=r"\s+(?:(?:the|an?|our)\s+)?(?:[\w-]+\s+)?(?:customers?|clients?|users?|stakeholders?|team"
@@ -81,7 +115,7 @@ HUMAN = (
 TRIES_OUT = words(
     "run | execute | verify | validate | check | confirm | test | perform | conduct | complete | do"
 )
-DONE_BY_HAND = re.compile(
+DONE_BY_HAND = Words(
     rf"(?<!without )(?<!no )(?:{_BY_HAND}|\bby hand\b"
     r"|\bmanually\b(?! (?:created|added|entered|triggered|run|set)))",
     re.IGNORECASE,
@@ -90,19 +124,19 @@ DONE_BY_HAND = re.compile(
 # A test that fails now.
 _WRITE = r"(?:write|add|create|implement|develop|author|define|extend)\b"
 _FAILS = r"\b(?:expect(?:ed)?(?:\s+to)?|must|should|will)\s+(?:all\s+)?fail\b"
-FAILING_TEST = re.compile(
+FAILING_TEST = Words(
     rf"{_WRITE}\s+(?:(?:an?|the|some|new|more|initial|first|unit|integration|contract|e2e)\s+)*failing\b"
     rf"|(?:[\w/-]+\s+){{0,4}}(?:tests?|specs?)\b.*{_FAILS}|(?:tdd|red)\s*[:—–-]\s*\S",
     re.IGNORECASE | re.DOTALL,
 )
-RED_LABEL = re.compile(r"\[(?:red|test-first|tdd)\]", re.IGNORECASE)
-TESTS_MUST_FAIL = re.compile(rf"\btests?\b[^.\n]{{0,40}}{_FAILS}", re.IGNORECASE)
-WRITES_TEST = re.compile(
+RED_LABEL = Words(r"\[(?:red|test-first|tdd)\]", re.IGNORECASE)
+TESTS_MUST_FAIL = Words(rf"\btests?\b[^.\n]{{0,40}}{_FAILS}", re.IGNORECASE)
+WRITES_TEST = Words(
     rf"(?=.*(?:\b(?:tests?|specs?|testing)\b|{TEST_FILE.pattern}))"
     rf"(?:{_WRITE}|(?:[\w/-]+\s+){{0,4}}(?:tests?|specs?)\b)",
     re.IGNORECASE,
 )
-SUPPORTS_TESTS = re.compile(
+SUPPORTS_TESTS = Words(
     r"(?!.*\btests? (?:for|of|that)\b)"
     r"(?:create|add|set\s?up|configure|install|prepare|implement|build|write|provide|generate)\b.*"
     r"\b(?:fixtures?|helpers?|harness|framework|infrastructure|factory|factories|mocks?|stubs?|conftest"
@@ -110,22 +144,22 @@ SUPPORTS_TESTS = re.compile(
     r"|test (?:data|utilities|utils|database|environment|runner|config\w*|setup))\b",
     re.IGNORECASE,
 )
-TESTS_FIRST = re.compile(
+TESTS_FIRST = Words(
     r"\btests?\b.*\b(?:first|fail\w*|tdd|red|before)\b|\btdd\b.*\btests?\b|\btest-first\b",
     re.IGNORECASE | re.DOTALL,
 )
 """What headings and notes say above tests that come before the implementation."""
 
 # Nothing needs to change.
-RUN = re.compile(
+RUN = Words(
     r"(?:(?:final(?:ly)?|full|complete)[:,]?\s+)?(?:re-?)?(?:run|execute)(?![\w-])\s+(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-VERIFY = re.compile(
+VERIFY = Words(
     r"(?:final(?:ly)?[:,]?\s+)?(?:re-?)?(verify|confirm|validate|(?:double-)?check)(?![\w-])[:\s]+(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-FINAL_RUN = re.compile(
+FINAL_RUN = Words(
     r"(?:final|full|complete)\s+(?:\w+\s+)?(?:test run|verification|validation|regression (?:test|run"
     r"|check)\w*)\b",
     re.IGNORECASE,
@@ -180,10 +214,8 @@ _CHANGES = (
     r"|initiali[sz]e"
     r"|set up|seed|deploy|publish|push)\b"
 )
-RUN_CHANGES = re.compile(
-    rf"(?:\band|\bthen|\bto|;)\s+(?:then\s+)?{_CHANGES}|--(?:fix|write)\b", re.IGNORECASE
-)
-VERIFY_CHANGES = re.compile(
+RUN_CHANGES = Words(rf"(?:\band|\bthen|\bto|;)\s+(?:then\s+)?{_CHANGES}|--(?:fix|write)\b", re.IGNORECASE)
+VERIFY_CHANGES = Words(
     rf"(?:\bthen|;)\s+{_CHANGES}|\band\s+(?:record|document|capture|implement)\b"
     r"|\band\s+update\s+(?:the\s+)?(?:docs|readme|documentation)",
     re.IGNORECASE,
@@ -198,7 +230,7 @@ CHANGING_COMMAND = words(
     before=r"(?:^|[\s:])",
     after=r"(?=\s|$)",
 )
-ONLY_LOOKS = re.compile(r"--(?:check|dry-run|diff|list-different)\b")
+ONLY_LOOKS = Words(r"--(?:check|dry-run|diff|list-different)\b")
 
 # Documentation and configuration.
 DOCUMENT = words(
@@ -210,7 +242,7 @@ _DOCS = (
     r"|migration) notes"
     r"|changeset|ADR|quick-?start(?: guide)?)"
 )
-WRITE_DOCS = re.compile(
+WRITE_DOCS = Words(
     r"(?:update|write|add|create|improve|revise|extend|finali[sz]e|complete|generate|refresh|polish|expand"
     r"|draft"
     rf"|review and update|edit)\s+(?:[\w'/()-]+\s+){{0,4}}?{_DOCS}\b"

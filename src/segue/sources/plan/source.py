@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -12,13 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import SourceError, UsageError
+from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
-from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
+from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
 from segue.ports import Source, SourceChange, SourceRequest
+from segue.sources.markdown.stated import note_waits
 from segue.sources.plan import state as planstate
 from segue.sources.plan.state import PlanState, Signature, signature
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
+from segue.sources.restore import restore_state
 
 CONTEXT_BYTES = 8 * 1024
 _KEPT = "Nothing was changed."
@@ -124,20 +127,11 @@ class PlanFile(Source):
         plan_hash = self._current_hash()
 
         def change(old: PlanState | None) -> PlanState:
-            base = replace(
-                old or PlanState("", ""),
-                plan_path=str(self.path),
-                repo_path=str(self.repo),
-                plan_hash=plan_hash,
-            )
-            marked = base.after(task.key, completion)
+            marked = (old or PlanState("", "")).after(task.key, completion)
             same_plan = old is not None and old.plan_hash == plan_hash
             return replace(marked, task_hashes=self._task_hashes(marked, [task.key] if same_plan else None))
 
-        before, after, state = planstate.update(self.state_path, change, self._written)
-        self._written = (after, state)
-        if before == self._seen[1]:
-            self._seen = (self._seen[0], after)
+        self._update(change)
 
     def rewritten(self) -> SourceChange | None:
         """Return which completed tasks say something else now, or are gone."""
@@ -154,26 +148,40 @@ class PlanFile(Source):
 
     def restart(self) -> None:
         """Start from the first task; the record of what is done is kept aside."""
-        planstate.set_aside(self.state_path, "restarted")
+        if self.state_path.exists():
+            planstate.set_aside(self.state_path, "restarted")
+        self._update(lambda _old: PlanState("", ""))
 
-    def recover(self) -> str:
-        """Set a state file aside that cannot be read, and say so."""
-        try:
-            self.state()
-        except planstate.CorruptState as error:
-            aside = planstate.set_aside(self.state_path)
-            return f"{error.message} It was kept as {aside}; the plan starts from its first task."
-        return ""
+    def restore(self, history: SourceHistory) -> str:
+        """Rebuild a state file that is missing, unreadable or older than the journal; believe any other."""
 
-    def begin(self, run: str, known: Callable[[str], bool], done: Collection[str]) -> str:  # noqa: ARG002
-        """Say so when the state file does not continue what the database knows."""
-        state = self.state()
-        if state is None:
-            return "The state file is missing: the plan starts from its first task." if done else ""
-        if not state.edited and (state.run is None or known(state.run)):
-            return ""
-        tasks = ", ".join(sorted(state.completed)) or "none"
-        return f"{self.state_path} was edited or comes from elsewhere. Tasks done according to it: {tasks}."
+        def change(old: PlanState | None) -> PlanState:
+            state = (old or PlanState("", "")).continued(history)
+            digests = {key: mark.digest for key, mark in history.marks.items() if mark.digest}
+            known = {key: digest for key, digest in digests.items() if state.has(key)}
+            return replace(state, task_hashes={**self._task_hashes(state, None), **known})
+
+        def rebuild(_old: PlanState | None) -> PlanState:
+            return self._update(change)
+
+        return restore_state(
+            self.state_path, history, self.state, rebuild, lambda: planstate.set_aside(self.state_path)
+        )
+
+    def _update(self, change: Callable[[PlanState | None], PlanState]) -> PlanState:
+        """Change the state file; gives what is in it now."""
+        plan_hash = self._current_hash()
+
+        def complete(old: PlanState | None) -> PlanState:
+            return replace(
+                change(old), plan_path=str(self.path), repo_path=str(self.repo), plan_hash=plan_hash
+            )
+
+        before, after, state = planstate.update(self.state_path, complete, self._written)
+        self._written = (after, state)
+        if before == self._seen[1]:
+            self._seen = (self._seen[0], after)
+        return state
 
     def _task_hashes(self, state: PlanState, changed: list[str] | None) -> dict[str, str]:
         """Return hashes of what the completed tasks say now; only of the changed ones, if named."""
@@ -183,7 +191,7 @@ class PlanFile(Source):
             return dict(state.task_hashes)
         keys = [key for key in (changed or state.completed) if key in now and state.has(key)]
         kept = {} if changed is None else state.task_hashes
-        return {**kept, **{key: _text_hash(now[key]) for key in keys}}
+        return {**kept, **{key: text_digest(now[key].text) for key in keys}}
 
     def state(self) -> PlanState | None:
         """Return what the state file says now; its `edited` is set when somebody else wrote it."""
@@ -197,7 +205,7 @@ class PlanFile(Source):
         changed = [
             key
             for key, before in known.items()
-            if key in completed and (key not in reading.done or _text_hash(reading.done[key]) != before)
+            if key in completed and (key not in reading.done or text_digest(reading.done[key].text) != before)
         ]
         return sorted(changed, key=order)
 
@@ -218,14 +226,16 @@ class PlanFile(Source):
     def _list(self, reading: _PlanReading) -> TaskList:
         state = self.state()
         if state is None:
-            return TaskList(reading.plan.tasks, reading.plan.notices, reading.plan.read_as)
+            notices = (*note_waits(reading.plan.tasks), *reading.plan.notices)
+            return TaskList(reading.plan.tasks, notices, reading.plan.read_as)
         completed, skipped = state.completed, set(state.skipped)
         tasks = tuple(
             reading.done[task.key] if task.key in completed else task for task in reading.plan.tasks
         )
         if skipped:
             tasks = tuple(_skipped(task) if task.key in skipped else task for task in tasks)
-        notices = (*_state_notices(state, reading), *reading.plan.notices)
+        about = (*_state_notices(state, reading), *note_waits(tasks))
+        notices = (*about, *reading.plan.notices)
         return TaskList(tasks, notices, reading.plan.read_as)
 
     def _current_hash(self) -> str | None:
@@ -257,10 +267,6 @@ def _is_readable(reading: _PlanReading) -> bool:
 
 def _skipped(task: Task) -> Task:
     return task if task.status is TaskStatus.DONE else replace(task, status=TaskStatus.SKIPPED)
-
-
-def _text_hash(task: Task) -> str:
-    return hashlib.sha256(task.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -17,9 +17,10 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.errors import SourceError
+from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
+from segue.sources.restore import CorruptState
 from segue.system.files import exclusive, private_folder, write_atomic, write_error
 
 SCHEMA = 1
@@ -40,18 +41,6 @@ _OPTIONAL = {
 
 
 Signature = tuple[int, int, int] | None
-
-
-class CorruptState(SourceError):
-    """The state file cannot be understood; `path` says which."""
-
-    def __init__(self, path: Path, reason: str, hint: str = "") -> None:
-        super().__init__(
-            f"The state file {path} is corrupted: {reason}.",
-            kept="The file was left as it is.",
-            hint=hint or "Fix it, or move it away: then the plan starts from its first task.",
-        )
-        self.path = path
 
 
 class PlanState(Struct, frozen=True):
@@ -107,6 +96,14 @@ class PlanState(Struct, frozen=True):
             run=run,
             seq=seq,
         )
+
+    def continued(self, history: SourceHistory) -> PlanState:
+        """The state with everything the journal knows."""
+        state = self
+        for key, completion in history.completions().items():
+            state = state.after(key, completion)
+        run, seq = history.last
+        return replace(state, run=run, seq=seq)
 
     def has(self, key: str) -> bool:
         """Return whether the task is completed."""
@@ -187,7 +184,7 @@ def save(path: Path, state: PlanState) -> None:
     texts = {name: _encode(name, value) for name, value in document.items()}
     texts["digest"] = json.dumps(_digest_of(document, texts))
     rows = [f"  {json.dumps(name)}: {text}" for name, text in texts.items()]
-    write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode())
+    write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode(), durable=False)  # the journal has it too
 
 
 def update(
@@ -219,13 +216,13 @@ def signature(path: Path) -> Signature:
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
-def set_aside(path: Path, why: str = "corrupt") -> Path:
-    """Rename a state file so that it is kept but no longer in the way; says its new name."""
+def set_aside(path: Path, why: str = "corrupt", folder: Path | None = None) -> Path:
+    """Rename a state file so that it is kept, there or in a folder, but not in the way; says its new name."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     try:
         for number in count(1):
             suffix = f"-{number}" if number > 1 else ""
-            target = path.with_name(f"{path.name}.{why}-{stamp}{suffix}")
+            target = (folder or path.parent) / f"{path.name}.{why}-{stamp}{suffix}"
             try:
                 # Taking the name first, the rename can only replace this empty file of our own.
                 target.touch(exist_ok=False)
@@ -267,7 +264,7 @@ def _check(path: Path, document: dict[str, Any]) -> None:
     schema = document.get("schema", SCHEMA)
     if isinstance(schema, int) and schema > SCHEMA:
         reason = f"it has schema {schema}, this version of Segue knows {SCHEMA}"
-        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.")
+        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.", newer=True)
     right = {
         "schema": schema == SCHEMA and not isinstance(schema, bool),
         "plan_path": isinstance(document.get("plan_path"), str),

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError
+from segue.domain.graph import Waits
+from segue.domain.history import SourceHistory
+from segue.domain.hook import SourceHook
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.markdown.lines import decode, find_bad_byte, read_lines, readable
-from segue.sources.plan.state import Signature, pair_key, signature
+from segue.sources.markdown.stated import note_waits
+from segue.sources.plan.state import Signature, pair_key, set_aside, signature
 from segue.sources.recognise import TASKS, is_feature
+from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import join_sections, list_documents, sections
+from segue.sources.speckit.context import join_sections, list_documents, list_principles, sections
+from segue.sources.speckit.dependencies import find_waits
+from segue.sources.speckit.files import lock_path, read_parsed, read_tasks
 from segue.sources.speckit.find import find_feature, project_root
 from segue.sources.speckit.phase import describe_phase
+from segue.sources.speckit.project import SpecKitProject, name_in, open_checklists
+from segue.sources.speckit.recorded import recorded, state_notices, unticked
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, story_keys
@@ -29,7 +38,6 @@ from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_
 from segue.system.files import exclusive, write_atomic
 
 _KEPT = "Nothing was changed."
-_T = TypeVar("_T")
 
 
 class _TasksReading(Struct, frozen=True):
@@ -37,6 +45,7 @@ class _TasksReading(Struct, frozen=True):
 
     data: bytes
     parsed: ParsedTasks
+    waits: Waits
 
 
 class SpecKit(Source):
@@ -57,7 +66,13 @@ class SpecKit(Source):
         start = request.repo if request.named is None else request.here
         folder = find_feature(request.named, start, os.environ, request.here)
         options = request.options
-        source = cls(folder, request.repo, options.get("verify", "task"), options.get("task_list"))
+        source = cls(
+            folder,
+            request.repo,
+            options.get("verify", "task"),
+            options.get("task_list"),
+            options.get("criteria", ()),
+        )
         if request.named is None and not (project_root(folder, {}) / ".specify").is_dir():
             text = f"Spec Kit is not set up here: there is no .specify. The feature is {source.title}."
             source._found.append(Notice(1, text))
@@ -69,6 +84,7 @@ class SpecKit(Source):
         repo: Path,
         verify: Literal["task", "strict"] = "task",
         task_list: int | None = None,
+        criteria: Sequence[str] = (),
     ) -> None:
         self.folder = Path(os.path.realpath(folder))
         self.repo = Path(os.path.realpath(repo))
@@ -77,7 +93,9 @@ class SpecKit(Source):
         self.key = pair_key(folder, repo)
         self._strict = verify == "strict"
         self._task_list = task_list
-        self._lock = _lock_path(self.folder)
+        self._judges_constitution = "constitution" in criteria
+        self._project = SpecKitProject(Path(os.path.realpath(project_root(self.folder, {}))))
+        self._lock = lock_path(self.folder)
         self._last: _TasksReading | None = None
         self._given: dict[str, str] = {}
         self._found: list[Notice] = []
@@ -101,14 +119,36 @@ class SpecKit(Source):
         return (self.path, self.state_path)
 
     @property
+    def kept_out(self) -> Sequence[Path]:
+        """The journal of Spec Kit's workflow engine, which writes it while Segue is one of its steps."""
+        return (self._project.journal,)
+
+    @property
     def contract_files(self) -> Sequence[Path]:
-        """The tasks, and the specification whose scenarios are judged."""
-        return (self.path, self.folder / "spec.md")
+        """The tasks, and the documents whose words are judged."""
+        law = (self._project.law,) if self._judges_constitution else ()
+        return (self.path, self.folder / "spec.md", *law)
 
     @property
     def documents(self) -> Sequence[Path]:
         """The folder of the feature, whose plan, data model and so on prompts name, and the constitution."""
-        return (self.folder, self._law())
+        return (self.folder, self._project.law)
+
+    @property
+    def hooks(self) -> Sequence[SourceHook]:
+        """The hooks of `/speckit.implement`, whose work Segue does."""
+        return self._project.hooks()
+
+    @property
+    def open_checklists(self) -> Sequence[str]:
+        """The checklists of the feature that have unchecked items."""
+        return tuple(open_checklists(self.folder))
+
+    @property
+    def next_step(self) -> str:
+        """Compare the code with the specification, once all boxes are ticked."""
+        pending = any(task.status is TaskStatus.PENDING for task in self.look().tasks)
+        return "" if pending else self._project.next_step()
 
     @property
     def branch_prefix(self) -> str:
@@ -141,16 +181,12 @@ class SpecKit(Source):
 
     def context(self, task: Task) -> str:
         """Return what an agent must know around the task, and where it can read the rest."""
-        law = self._law()
-        constitution = _parsed(law, parse_constitution, "")
-        place, rules = self._name(self.folder), self._name(law)
+        law = self._project.law
+        constitution = read_parsed(law, parse_constitution, "")
+        place, rules = name_in(self.repo, self.folder), name_in(self.repo, law)
         found = sections(task, place, self._phase(task), self._spec(), self._plan(), constitution, rules)
         documents = [*list_documents(self.folder, place), *([f"- {rules}"] if constitution else [])]
         return join_sections(found, documents)
-
-    def _law(self) -> Path:
-        root = project_root(self.folder, {})
-        return Path(os.path.realpath(root / ".specify" / "memory" / "constitution.md"))
 
     def _phase(self, task: Task) -> str:
         reading = self._read()
@@ -158,11 +194,6 @@ class SpecKit(Source):
         if box is None or not box.phase:
             return ""
         return describe_phase(read_lines(readable(decode(reading.data, TASKS))), box.phase, box.line)
-
-    def _name(self, path: Path) -> str:
-        """Return a path as an agent in the repository names it."""
-        real = Path(os.path.realpath(path))
-        return real.relative_to(self.repo).as_posix() if real.is_relative_to(self.repo) else str(real)
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the end of a task and tick its box, or take a tick of ours back."""
@@ -181,17 +212,39 @@ class SpecKit(Source):
         with self._own_change():
             self._save(task.key, text, completion)
 
-    def begin(self, run: str, known: Callable[[str], bool], done: Collection[str]) -> str:  # noqa: ARG002
-        """Make sure that there is a state file, so that `resume` can tell a lost one from a fresh start."""
-        with self._own_change():
-            if self.state() is None:
-                speckit_state.save(self.state_path, SpecState(run=run))
-        return ""
+    def restore(self, history: SourceHistory) -> str:
+        """Rebuild a state file that is missing, unreadable or older than the journal; believe any other."""
 
-    def recover(self) -> str:
-        """Refuse to resume without a usable state file."""
-        speckit_state.required(self.state_path)
-        return ""
+        def rebuild(old: SpecState | None) -> SpecState:
+            lines = {box.key: box.fingerprint for box in self._read().parsed.tasks}
+            state = (old or SpecState()).continued(history, lines)
+            with self._own_change():
+                speckit_state.save(self.state_path, state)
+            return state
+
+        def aside() -> Path:
+            return set_aside(self.state_path, folder=self._lock.parent)
+
+        try:
+            return restore_state(self.state_path, history, self.state, rebuild, aside)
+        except CorruptState as error:
+            raise speckit_state.unusable(error) from error
+
+    def fingerprint(self, task: Task) -> str:
+        """Return what tells the line of the task from another one with the same id."""
+        return self._given.get(task.key) or fingerprint(task.text)
+
+    def restart(self) -> None:
+        """Open the boxes of all tasks that Segue completed, and begin an empty state file."""
+        try:
+            state = self.state()
+        except CorruptState:
+            state = None
+        with self._own_change():
+            for box in self._read().parsed.tasks:
+                if state and box.status is TaskStatus.DONE and state.has(box.key, box.fingerprint):
+                    self._write_mark(box, done=False)
+            speckit_state.save(self.state_path, SpecState())
 
     def state(self) -> SpecState | None:
         """Return what the state file says now; raises UnusableState if it cannot be understood."""
@@ -279,7 +332,7 @@ class SpecKit(Source):
 
     def _heal(self, parsed: ParsedTasks, state: SpecState | None) -> None:
         """Tick the boxes of tasks whose completion was recorded when something stopped us."""
-        for box in _unticked(parsed, state):
+        for box in unticked(parsed, state):
             text = f"{box.key} was recorded as done but its box was open: it has been ticked."
             try:
                 with self._own_change():
@@ -291,9 +344,12 @@ class SpecKit(Source):
 
     def _list(self, parsed: ParsedTasks, state: SpecState | None) -> TaskList:
         spec = self._spec()
-        boxes = [_recorded(box, state) for box in parsed.tasks]
-        tasks = list_tasks(boxes, spec, parsed.independent_tests, self._strict)
-        about_files = [*_state_notices(boxes, state), *self._spec_notices(boxes, spec)]
+        boxes, waits = [recorded(box, state) for box in parsed.tasks], self._read().waits
+        tasks = list_tasks(boxes, spec, parsed.independent_tests, waits, self._strict)
+        if self._judges_constitution:
+            principles = list_principles(read_parsed(self._project.law, parse_constitution, ""))
+            tasks = tuple(replace(task, criteria=(*task.criteria, *principles)) for task in tasks)
+        about_files = [*state_notices(boxes, state), *self._spec_notices(boxes, spec), *note_waits(tasks)]
         return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices), parsed.read_as)
 
     def _spec_notices(self, boxes: list[BoxTask], spec: Spec) -> Iterator[Notice]:
@@ -319,21 +375,23 @@ class SpecKit(Source):
     def _note_last_of_story(self, box: BoxTask) -> None:
         """The criteria of a story's last open task are those of the story: the tasks must be read again."""
         state = self.state()
-        boxes = (_recorded(other, state) for other in self._read().parsed.tasks)
+        boxes = (recorded(other, state) for other in self._read().parsed.tasks)
         if not self._strict and has_last_task(box, boxes, self._spec()):
             self._changes += 1
 
     def _read(self) -> _TasksReading:
-        data = _bytes_of(self.path)
+        data = read_tasks(self.path)
         if self._last is None or self._last.data != data:
-            self._last = _TasksReading(data, parse(data, str(self.path), self._task_list))
+            parsed = parse(data, str(self.path), self._task_list)
+            waits = find_waits(parsed.tasks, read_lines(readable(decode(data, TASKS))))
+            self._last = _TasksReading(data, parsed, waits)
         return self._last
 
     def _spec(self) -> Spec:
-        return _parsed(self.folder / "spec.md", parse_spec, Spec())
+        return read_parsed(self.folder / "spec.md", parse_spec, Spec())
 
     def _plan(self) -> Plan:
-        return _parsed(self.folder / "plan.md", parse_plan, Plan())
+        return read_parsed(self.folder / "plan.md", parse_plan, Plan())
 
     def _signatures(self) -> tuple[Signature, ...]:
         return tuple(signature(path) for path in (self.path, self.state_path, self.folder / "spec.md"))
@@ -348,70 +406,3 @@ class SpecKit(Source):
             finally:
                 if known:
                     self._seen = self._signatures()
-
-
-def _unticked(parsed: ParsedTasks, state: SpecState | None) -> list[BoxTask]:
-    """Tasks that are done by the record although their box is open."""
-    if state is None:
-        return []
-    return [
-        box
-        for box in parsed.tasks
-        if box.status is TaskStatus.PENDING and state.has(box.key, box.fingerprint)
-    ]
-
-
-def _recorded(box: BoxTask, state: SpecState | None) -> BoxTask:
-    """A task with an open box as the record has it: done, or left out by a person."""
-    if state is None or box.status is not TaskStatus.PENDING:
-        return box
-    if state.has(box.key, box.fingerprint):
-        return replace(box, status=TaskStatus.DONE)
-    return replace(box, status=TaskStatus.SKIPPED) if state.skips(box.key, box.fingerprint) else box
-
-
-def _state_notices(boxes: list[BoxTask], state: SpecState | None) -> Iterator[Notice]:
-    if state is None:
-        return
-    here = {box.key: box for box in boxes}
-    for key, box in here.items():
-        if key in state.completed and box.status is TaskStatus.PENDING:
-            text = f"{key} was done once but says something else now: it is pending again."
-            yield Notice(box.line, text)
-    gone = sorted(state.completed - here.keys())
-    if gone:
-        yield Notice(1, f"state.json counts tasks as done that are not in tasks.md: {', '.join(gone[:20])}.")
-
-
-def _parsed(path: Path, read: Callable[[bytes, str], _T], missing: _T) -> _T:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return missing
-    except OSError as error:
-        message = f"Cannot read {path}: {error.strerror or error}."
-        raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
-    return read(data, str(path))
-
-
-def _bytes_of(path: Path) -> bytes:
-    if not path.is_file():
-        raise SourceError(
-            f"There is no {TASKS} in {path.parent}.", kept=_KEPT, hint="Make it with /speckit.tasks."
-        )
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        message = f"Cannot read {path}: {error.strerror or error}."
-        raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
-
-
-def _lock_path(folder: Path) -> Path:
-    """A lock file where git does not see it: users' folders stay clean, and it is never committed."""
-    for parent in (folder, *folder.parents):
-        git = parent / ".git"
-        if git.is_file():
-            git = parent / git.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
-        if git.is_dir():
-            return git / f"segue-{pair_key(folder, folder)}.lock"
-    return folder / ".state.json.lock"

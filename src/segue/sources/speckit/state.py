@@ -13,9 +13,10 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from segue.domain.errors import SourceError
+from segue.domain.history import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.domain.verdict import Verdict
-from segue.sources.plan.state import CorruptState
+from segue.sources.restore import CorruptState
 from segue.system.files import write_atomic
 
 SCHEMA = 1
@@ -119,6 +120,14 @@ class SpecState(Struct, frozen=True):
             seq=completion.seq,
         )
 
+    def continued(self, history: SourceHistory, lines: Mapping[str, str]) -> SpecState:
+        """The state with all that the journal knows; `lines` are fingerprints of the tasks of now."""
+        state = self
+        for key, completion in history.completions().items():
+            state = state.after(key, completion.digest or lines.get(key, ""), completion)
+        run, seq = history.last
+        return replace(state, run=run, seq=seq)
+
     def _head(self, old: TaskRecord | None, record: TaskRecord, rest: Mapping[str, TaskRecord]) -> str | None:
         if record.is_done:
             return record.branch or self.head_branch
@@ -157,24 +166,18 @@ def load(path: Path) -> SpecState | None:
     return _from_document(document)
 
 
-def required(path: Path) -> SpecState:
-    """Read a state file that must be there, as for `resume`; UnusableState if it is not, or is corrupted."""
-    hint = f"There is no {path}. `segue run` begins a new one with the boxes that are still open."
-    try:
-        state = load(path)
-    except CorruptState as error:
-        hint = f"{error.message} {error.hint}"
-        raise UnusableState(CANNOT_PROCEED, kept=error.kept, hint=hint) from error
-    if state is None:
-        raise UnusableState(CANNOT_PROCEED, kept="The ticks in tasks.md are as they were.", hint=hint)
-    return state
+def unusable(error: CorruptState) -> UnusableState:
+    """Return the refusal to run a feature with a corrupted state file that cannot be rebuilt."""
+    return UnusableState(CANNOT_PROCEED, kept=error.kept, hint=f"{error.message} {error.hint}")
 
 
 def save(path: Path, state: SpecState) -> None:
     """Write the state file, whole or not at all."""
     fields = state.document()
     fields["digest"] = _digest(fields)
-    write_atomic(path, (json.dumps(fields, indent=2) + "\n").encode())
+    write_atomic(
+        path, (json.dumps(fields, indent=2) + "\n").encode(), durable=False
+    )  # the journal has it too
 
 
 def _record(text: str, completion: Completion, old: TaskRecord | None) -> TaskRecord:
@@ -222,7 +225,7 @@ def _check(path: Path, document: dict[str, Any]) -> None:
     schema = document.get("schema", SCHEMA)
     if isinstance(schema, int) and schema > SCHEMA:
         reason = f"it has schema {schema}, this version of Segue knows {SCHEMA}"
-        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.")
+        raise CorruptState(path, reason, hint="Use the newer Segue that wrote it.", newer=True)
     if schema != SCHEMA or isinstance(schema, bool):
         raise CorruptState(path, "`schema` has the wrong type", _HINT)
     wrong = _wrong({"tasks": None, **document}, _TOP)

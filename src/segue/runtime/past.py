@@ -1,0 +1,139 @@
+"""Before a run starts or resumes: brings source, journal and repository into agreement about what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from segue.domain.errors import Locked, UsageError
+from segue.domain.history import SourceHistory
+from segue.domain.results import SnapshotOutput, read_as
+from segue.domain.run import Run, RunState
+from segue.ports import Source, Store
+from segue.runtime.app import App
+from segue.runtime.history import read_history
+from segue.system import identity
+from segue.system.git.delivery import find_absent, find_trailers, is_shallow
+from segue.system.git.repository import Repository
+from segue.view.load import state_of
+
+_ALL = ("run/", "task/")
+
+
+class CommitsMissing(UsageError):
+    """The journal names commits that the repository does not contain; the user must choose."""
+
+
+class Past(Struct, frozen=True):
+    """What is known about a source when a run of it starts."""
+
+    history: SourceHistory = field(default_factory=SourceHistory)
+    restored: str = ""
+    """What to say about the source's own record."""
+    redo: tuple[str, ...] = ()
+    """The steps of the unfinished run that do not count any more, by the beginnings of their keys."""
+    without: tuple[str, ...] = ()
+    """The commits that are missing, where the user wants to continue without them."""
+
+
+async def settle_start(
+    app: App, store: Store, home: Repository, source: Source, last: Run | None, restart: bool
+) -> Past:
+    """Return what a run of the source begins with: nothing, if the user wants to start over."""
+    settings = app.loaded.settings
+    history = read_history(store, source.key)
+    run = last if last and last.state is not RunState.DONE else None
+    lost, moved = ({}, {}) if restart else await _find_missing(store, home, history, run)
+    if lost and settings.commits_missing == "ask":
+        raise _refusal(store, home, source, last, lost)
+    restart = restart or bool(lost and settings.commits_missing == "restart")
+    said = "" if restart else source.restore(history)
+    if restart or (settings.plan_changed == "restart" and source.rewritten() is not None):
+        _refuse_running(last)
+        source.restart()
+        return Past(history, "", _ALL)
+    if lost:
+        said = "\n".join(filter(None, (said, f"Continued without commits of {_names(lost)}.")))
+    return Past(history, said, _begun(history, {**lost, **moved}), tuple(lost.values()))
+
+
+async def settle_resume(app: App, store: Store, home: Repository, source: Source, run: Run) -> Past:
+    """Return what a run continues with; raises CommitsMissing if its work is not in this repository."""
+    history = read_history(store, source.key)
+    lost, moved = await _find_missing(store, home, history, run)
+    if lost and app.loaded.settings.commits_missing == "ask":
+        raise _refusal(store, home, source, run, lost)
+    return Past(history, source.restore(history), _begun(history, {**lost, **moved}))
+
+
+def _begun(history: SourceHistory, missing: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the tasks that began with a commit that is gone: they begin again."""
+    return tuple(f"task/{key}/" for key in missing if key not in history.done)
+
+
+async def _find_missing(
+    store: Store, home: Repository, history: SourceHistory, run: Run | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the commits that tasks ended or began with and that the repository lacks, by task.
+
+    Apart from them, those whose work other commits contain, as after a rebase: they have the same trailer.
+    """
+    wanted = {key: mark.commit for key, mark in history.marks.items() if mark.commit and key in history.done}
+    for step in store.steps(run.id) if run else ():
+        if step.phase == "base" and step.task and step.task not in history.done:
+            wanted[step.task] = read_as(SnapshotOutput, step.output).head
+    wanted = {key: commit for key, commit in wanted.items() if commit and commit not in history.without}
+    absent = await find_absent(home, set(wanted.values())) if wanted else frozenset()
+    missing = {key: commit for key, commit in wanted.items() if commit in absent}
+    if not missing:
+        return {}, {}
+    trailers = await find_trailers(home, "Segue-Step")
+    kept = {commit for key, commit in missing.items() if _is_moved(store, history, key, trailers)}
+    lost = {key: commit for key, commit in missing.items() if commit not in kept}
+    return lost, {key: commit for key, commit in missing.items() if commit in kept}
+
+
+def _is_moved(store: Store, history: SourceHistory, task: str, trailers: frozenset[str]) -> bool:
+    mark = history.marks.get(task)
+    if mark is None:
+        return False
+    steps = [step for step in store.steps(mark.run) if step.task == task and step.phase == "commit"]
+    return any(step.token in trailers for step in steps)
+
+
+def _refusal(
+    store: Store, home: Repository, source: Source, run: Run | None, missing: Mapping[str, str]
+) -> CommitsMissing:
+    elsewhere = _other_machine(store, run) if run else ""
+    shallow = "git fetch --unshallow, or " if is_shallow(home) else ""
+    return CommitsMissing(
+        f"The journal knows commits of {_names(missing)}, but {home.root} does not contain them.{elsewhere}",
+        kept="Nothing was started or changed.",
+        hint=f"If they are in another clone: push them there, then {shallow}git fetch here. Otherwise: "
+        f"segue run {source.address} --commits-missing keep continues with the pending tasks, "
+        "--commits-missing restart starts over",
+    )
+
+
+def _names(missing: Mapping[str, str]) -> str:
+    named = [f"{key} ({commit[:10]})" for key, commit in missing.items()]
+    more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+    return f"task{'' if len(named) == 1 else 's'} {', '.join(named[:5])}{more}"
+
+
+def _other_machine(store: Store, run: Run) -> str:
+    last = "SELECT owner FROM orchestrator_steps WHERE run_id = ? ORDER BY seq DESC LIMIT 1"
+    owners = [str(row["owner"]) for row in store.query(last, [run.id])]
+    if not owners or identity.is_here(owners[0]):
+        return ""
+    return f" Run {run.id} was last worked on by the machine {owners[0].split('/')[0]}."
+
+
+def _refuse_running(last: Run | None) -> None:
+    if last is not None and state_of(last) in (RunState.RUNNING, RunState.PARKED):
+        raise Locked(
+            f"Run {last.id} of this source is working: it cannot be restarted.",
+            kept="Nothing was changed.",
+            hint=f"Stop it first: segue stop {last.id}",
+        )
