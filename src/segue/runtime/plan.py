@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.budget import Budget
-from segue.domain.errors import UsageError
+from segue.domain.errors import SourceError, UsageError
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
@@ -100,6 +100,10 @@ def plan_run(app: App, source: Source, only: Sequence[str] = (), start: str | No
     """Plan a run of a source; raises UsageError for everything that does not fit together."""
     check_rewritten(source, app.loaded.settings.plan_changed)
     listing = source.tasks()
+    if not listing.tasks and source.outline is None:
+        raise SourceError(
+            f"There are no tasks in {source.title}.", kept="Nothing was started.", hint="See: segue task list"
+        )
     agent = agent_text(app)
     flow = find_flow(app, source)
     return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start))
@@ -212,7 +216,12 @@ def select_tasks(listing: TaskList, only: Sequence[str], start: str | None) -> t
     if start is None:
         return tuple(only)
     rest = keys[keys.index(start) :]
-    return tuple(key for key in rest if not only or key in only)
+    chosen = tuple(key for key in rest if not only or key in only)
+    if not chosen:
+        named = f"{'task' if len(only) == 1 else 'tasks'} {', '.join(only)}"
+        hint = "Leave one of --task and --from out"
+        raise UsageError(f"No task is chosen: {named} comes before task {start}.", hint=hint)
+    return chosen
 
 
 def pending_tasks(listing: TaskList, chosen: Sequence[str]) -> list[Task]:
