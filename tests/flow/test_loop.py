@@ -16,9 +16,10 @@ from segue.domain.events import AgentReplaced, CheckRun, RunParked, TaskEnded
 from segue.domain.evidence import Evidence
 from segue.domain.failure import FailureKind
 from segue.domain.finding import DismissReason, Finding, Review, Severity
+from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
-from segue.domain.task import Completion, Task, TaskStatus
+from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Policy
 from segue.flow.launch import MAX_PARKS
@@ -272,6 +273,47 @@ def test_the_run_goes_on_after_a_failure_if_it_may(tmp_path: Path) -> None:
     other = Loop(tmp_path / "other", ListSource("1", "2"), [FunctionAgent("one", only_two)], policy=limited)
     with pytest.raises(NeedsHuman, match="Task 1 needs a human"):
         other.session()
+
+
+def test_a_failed_task_blocks_what_waits_for_it_and_nothing_else(tmp_path: Path) -> None:
+    def all_but_one(job: Job) -> Outcome:
+        return fail(FailureKind.CRASH)(job) if job.labels["task"] == "1" else edit()(job)
+
+    source = ListSource(*"12345")
+    waits = {
+        "2": Dependency(("1",), WaitKind.STATED, "it says so"),
+        "3": Dependency(("2",), WaitKind.PHASE, "phase 2 waits for phase 1"),
+        "4": Dependency(("3",), WaitKind.ORDER, "it comes after 3"),
+    }
+    for key, wait in waits.items():
+        source.found[key] = replace(source.found[key], depends_on=(wait,))
+    agent = FunctionAgent("one", all_but_one)
+    loop = Loop(tmp_path, source, [agent], policy=Policy(continue_after_failure=True))
+    with pytest.raises(NeedsHuman, match=r"Task 1 needs a human: .*\n2 more wait for that"):
+        loop.session()
+    states = {key: task.state for key, task in loop.view.tasks.items()}
+    assert states == {"1": "needs_human", "2": "blocked", "3": "blocked", "4": "done", "5": "done"}
+    assert loop.view.tasks["2"].blocked_by == ("1",)
+    assert loop.view.tasks["3"].reason == "waits for 2: phase 2 waits for phase 1"
+    agent._behave = edit()
+    loop.session()
+    assert all(task.state == "done" and not task.blocked_by for task in loop.view.tasks.values())
+
+
+def test_a_task_for_a_person_blocks_only_what_says_so(tmp_path: Path) -> None:
+    source = ListSource(*"1234")
+    waits = {
+        "2": Dependency(("1",), WaitKind.STATED, "it says so"),
+        "3": Dependency(("1", "2"), WaitKind.PHASE, "phase 2 waits for phase 1"),
+    }
+    for key, wait in waits.items():
+        source.found[key] = replace(source.found[key], depends_on=(wait,))
+    source.found["1"] = replace(source.found["1"], kind=TaskKind.HUMAN, kind_is_given=True)
+    loop = Loop(tmp_path, source, [FunctionAgent("one", edit())])
+    with pytest.raises(NeedsHuman, match="Task 1 needs a human"):
+        loop.session()
+    states = {key: task.state for key, task in loop.view.tasks.items()}
+    assert states == {"1": "needs_human", "2": "blocked", "3": "done", "4": "done"}
 
 
 def test_failures_are_counted_in_a_row(tmp_path: Path) -> None:

@@ -132,6 +132,17 @@ class TaskMarked(Event, frozen=True):
     """Of the task's text, so that another task with the same key is not taken for it."""
 
 
+class TaskBlocked(Event, frozen=True):
+    """A task is not begun, because others that it waits for are not done."""
+
+    type: ClassVar[str] = "task.blocked"
+    task: str
+    title: str
+    by: tuple[str, ...]
+    why: str = ""
+    """Why it waits for them."""
+
+
 class TaskEnded(Event, frozen=True):
     """A task is done, skipped, planned again or needs a human."""
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
 from segue.domain.errors import SegueError
+from segue.domain.graph import Dependency
 from segue.domain.verdict import Verdict
 
 
@@ -56,6 +57,12 @@ class Task(Struct, frozen=True):
     """Whether somebody has decided the kind; until then it is recognised by the words of the task."""
     section: str = ""
     """The headings and notes above it, where they help to understand it."""
+    depends_on: tuple[Dependency, ...] = ()
+    """What must be done before it."""
+    phase: str = ""
+    """The heading of the phase it belongs to."""
+    checkpoint: str = ""
+    """What must be true after it, where the source has a checkpoint there."""
     build_phase: str | None = None
     """setup, schema, backend, frontend, testing or deployment, where an agent has planned the task."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from segue.domain.errors import NeedsHuman
+from segue.domain.events import TaskBlocked
+from segue.domain.graph import find_block
 from segue.domain.kinds.recognise import with_kind
 from segue.domain.results import EndOutput, StepResult
 from segue.domain.run import Step, StepState
@@ -21,9 +23,15 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
         await outline(context, context.building)
         await _end_dropped(context)
     failed: list[tuple[str, str]] = []
+    stuck: set[str] = set()
+    asked: set[str] = set()
     in_a_row = done = 0
     pending = PendingTasks(context, chosen)
     while (task := pending.next()) is not None:
+        if blocked := find_block(task.depends_on, stuck, asked):
+            (asked if asked.issuperset(blocked.by) else stuck).add(task.key)
+            await context.emit(TaskBlocked(task.key, context.redact(task.title), blocked.by, blocked.why))
+            continue
         ending = await run_task(context, without_secrets(task, context.redact))
         if ending.done:
             done, in_a_row = done + 1, 0
@@ -33,12 +41,14 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
             continue
         failed.append((task.key, ending.reason))
         if task.kind is TaskKind.HUMAN:
+            asked.add(task.key)
             continue
+        stuck.add(task.key)
         in_a_row += 1
         if not context.policy.continue_after_failure or in_a_row == context.policy.max_failures:
             break
     if failed:
-        raise _needs_human(context, failed, done)
+        raise _needs_human(context, failed, len(stuck) + len(asked) - len(failed), done)
 
 
 async def _end_dropped(context: RunContext) -> None:
@@ -50,12 +60,14 @@ async def _end_dropped(context: RunContext) -> None:
         await context.journal.record(f"task/{key}/end", StepResult(False, ending), StepFacts(key, "end"))
 
 
-def _needs_human(context: RunContext, failed: list[tuple[str, str]], done: int) -> NeedsHuman:
+def _needs_human(context: RunContext, failed: list[tuple[str, str]], blocked: int, done: int) -> NeedsHuman:
     run, (key, reason) = context.journal.run.id, failed[0]
     message = f"Task {key} needs a human: {reason}"
     if len(failed) > 1:
         listed = "\n".join(f"  Task {key}: {reason}" for key, reason in failed)
         message = f"{len(failed)} tasks need a human:\n{listed}"
+    if blocked:
+        message += f"\n{blocked} more {'waits' if blocked == 1 else 'wait'} for that."
     finished = f"{done} task{'' if done == 1 else 's'} done in this session" if done else "No task was lost"
     return NeedsHuman(
         message,

@@ -26,6 +26,7 @@ from segue.domain.events import (
     StepEnded,
     StepStarted,
     Tampered,
+    TaskBlocked,
     TaskEnded,
     TaskMarked,
     TaskStarted,
@@ -49,7 +50,7 @@ class TaskView(Struct):
     key: str
     title: str
     state: str = "pending"
-    """pending, running, parked, done, skipped, replanned, needs_human or stopped."""
+    """pending, running, parked, blocked, done, skipped, replanned, needs_human or stopped."""
     phase: str = ""
     attempts: int = 0
     """Launches of agents for this task, in every phase."""
@@ -218,13 +219,21 @@ class RunView(Struct):
         task = self._task(event.task, event.title)
         task.started = task.started or at.ts
         task.ended = task.proof = None
+        task.blocked_by = ()
         task.kind, task.state, task.reason = event.kind, "running", ""
         self.active = task
+
+    def _task_blocked(self, event: TaskBlocked, at: Recorded) -> None:
+        self._tick(at.ts)
+        task = self._task(event.task, event.title)
+        task.state, task.blocked_by = "blocked", event.by
+        task.reason = f"waits for {', '.join(event.by)}: {event.why}"
 
     def _task_marked(self, event: TaskMarked, _at: Recorded) -> None:
         if event.by is None:
             return
         task = self._task(event.task)
+        task.blocked_by = ()
         task.state, task.reason = ("skipped" if event.skipped else "done"), event.reason
         task.proof = None if event.skipped else Proof(level=Level.ACCEPTED, by=event.by)
         if task.verdict == Result.PASS:
@@ -389,6 +398,7 @@ _FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
     WaitBegan: RunView._wait_began,
     WaitEnded: RunView._wait_ended,
     TaskStarted: RunView._task_started,
+    TaskBlocked: RunView._task_blocked,
     TaskMarked: RunView._task_marked,
     StateImported: RunView._imported,
     TaskEnded: RunView._task_ended,

@@ -32,6 +32,7 @@ SIGNS = {
     "not met": "✗",
     "stopped": "■",
     "needs_human": "!",
+    "blocked": "⊘",
     "PARTIAL": "◐",
     "skipped": "↷",
     "cancelled": "↷",
@@ -46,7 +47,7 @@ _TONES = {
     "good": ("done", "PASS", "met", "ok", "sent"),
     "busy": ("running", "started"),
     "bad": ("failed", "FAIL", "needs_human", "not met", "refused"),
-    "wait": ("parked", "stopped", "PARTIAL", "set"),
+    "wait": ("parked", "stopped", "blocked", "PARTIAL", "set"),
 }
 
 

@@ -51,7 +51,7 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
     if run.note:
         output.text(run.note)
     for task in view.tasks.values():
-        if task.state == "needs_human":
+        if task.state in ("needs_human", "blocked"):
             output.text(f"Task {task.key}: {task.reason}")
 
 

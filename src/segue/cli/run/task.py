@@ -1,4 +1,4 @@
-"""`segue task`: list the tasks of a source, accept or skip one."""
+"""`segue task`: list the tasks of a source, show what they wait for, accept or skip one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _RUN = click.option(
 
 @click.group()
 def task() -> None:
-    """List the tasks of a source, accept or skip one.
+    """List the tasks of a source, show what they wait for, accept or skip one.
 
     \b
     Examples:
       segue task list plan.md
+      segue task graph specs/001-login
       segue task accept 3
       segue task skip 4 --reason "no longer needed"
     """
@@ -73,6 +74,35 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
         output.warn(f"{plan.address}:{notice.line}: {notice.text}")
     if listing.refusal is not None:
         raise listing.refusal
+
+
+@task.command("graph")
+@click.argument("source", required=False)
+@click.option("--mermaid", is_flag=True, help="Print a Mermaid diagram.")
+@options("plan_format", "task_list", "repo", "config", "json")
+def graph(source: str | None, mermaid: bool, settings: CommandSettings, output: Printer) -> None:
+    """Show which tasks of SOURCE wait for which, and why.
+
+    \b
+    Examples:
+      segue task graph specs/001-login
+      segue task graph specs/001-login --mermaid > graph.mmd
+    """
+    import asyncio
+
+    from segue.domain.graph import find_cycles
+    from segue.view.graph import draw_mermaid, graph_data, print_waits
+
+    app = settings.load()
+    listing = app.source(source, asyncio.run(_root(app.repo))).look()
+    if listing.refusal is not None:
+        raise listing.refusal
+    if output.json:
+        output.data(graph_data(listing.tasks))
+        return
+    output.text(draw_mermaid(listing.tasks) if mermaid else print_waits(listing.tasks))
+    for cycle in find_cycles({task.key: task.depends_on for task in listing.tasks}):
+        output.warn(f"These tasks wait for each other: {' → '.join((*cycle, cycle[0]))}.")
 
 
 async def _root(path: Path) -> Path:

@@ -16,6 +16,7 @@ from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
 from segue.ports import Source, SourceChange, SourceRequest
+from segue.sources.markdown.stated import note_waits
 from segue.sources.plan import state as planstate
 from segue.sources.plan.state import PlanState, Signature, signature
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
@@ -225,14 +226,16 @@ class PlanFile(Source):
     def _list(self, reading: _PlanReading) -> TaskList:
         state = self.state()
         if state is None:
-            return TaskList(reading.plan.tasks, reading.plan.notices, reading.plan.read_as)
+            notices = (*note_waits(reading.plan.tasks), *reading.plan.notices)
+            return TaskList(reading.plan.tasks, notices, reading.plan.read_as)
         completed, skipped = state.completed, set(state.skipped)
         tasks = tuple(
             reading.done[task.key] if task.key in completed else task for task in reading.plan.tasks
         )
         if skipped:
             tasks = tuple(_skipped(task) if task.key in skipped else task for task in tasks)
-        notices = (*_state_notices(state, reading), *reading.plan.notices)
+        about = (*_state_notices(state, reading), *note_waits(tasks))
+        notices = (*about, *reading.plan.notices)
         return TaskList(tasks, notices, reading.plan.read_as)
 
     def _current_hash(self) -> str | None:

@@ -9,9 +9,11 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.graph import Dependency, WaitKind
 from segue.domain.task import Notice, Task, TaskStatus
 from segue.sources.markdown.ids import named_in_heading, numbered
 from segue.sources.markdown.lines import hidden_by, plain, split_heading, split_lines
+from segue.sources.markdown.stated import TaskNames, wait_by_text
 from segue.sources.plan.strict import CANONICAL, fenced, read_strict, swallowed
 from segue.sources.plan.text import (
     LOOKS_LIKE_TASK,
@@ -30,6 +32,7 @@ _HEADING_BOX = re.compile(r"(?:[-*+]\s+)?\[([ xX])\]\s+")
 _BOX = re.compile(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+\[([ xX~-])\]\s+(?=\S)(.*)", re.DOTALL)
 _CHECKLIST = re.compile(r"check-?\s?list|accept|criteri|definition of done|prerequisit", re.IGNORECASE)
 _GROUP_NUMBER = re.compile(r"\w[^\W\d]*\s*#?([0-9]+)")
+_STEP = re.compile(r"\b[Ss]tep(?=s?\s+#?[0-9])")
 _DIGITS = re.compile(r"0*([0-9]{1,18}(?:\.[0-9]+)*[a-z]?)")
 _DONE = {"x": TaskStatus.DONE, "X": TaskStatus.DONE, "-": TaskStatus.SKIPPED, "~": TaskStatus.CANCELLED}
 
@@ -49,7 +52,26 @@ class _PlanHeading(Struct, frozen=True):
 def parse(text: str, strict: bool = False) -> ParsedPlan:
     """Understand a plan in any of the usual shapes, or by the one strict rule."""
     text = text.removeprefix("\ufeff")
-    return read_strict(text) if strict else _read_usual(text)
+    plan = read_strict(text) if strict else _read_usual(text)
+    return replace(plan, tasks=_with_waits(plan))
+
+
+def _with_waits(plan: ParsedPlan) -> tuple[Task, ...]:
+    """Return the tasks with what they wait for: what they say themselves, else the task before them."""
+    names = {}
+    for task in plan.tasks:
+        known = named_in_heading(task.title)
+        names[task.key] = known.id if known and known.id.startswith("T") else task.key
+    called = TaskNames.of(names)
+    found: list[Task] = []
+    for task in plan.tasks:
+        text = _STEP.sub("Task", task.text) if "'Step N" in plan.read_as else task.text
+        waits = [*wait_by_text(f"{task.title}\n{text}", task.key, called)]
+        if found:
+            before = found[-1].key
+            waits.append(Dependency((before,), WaitKind.ORDER, f"it comes after {before}"))
+        found.append(replace(task, depends_on=tuple(waits)))
+    return tuple(found)
 
 
 def _read_usual(text: str) -> ParsedPlan:

@@ -12,16 +12,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import SegueError, SourceError
+from segue.domain.graph import Waits
 from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.markdown.lines import decode, find_bad_byte, read_lines, readable
+from segue.sources.markdown.stated import note_waits
 from segue.sources.plan.state import Signature, pair_key, set_aside, signature
 from segue.sources.recognise import TASKS, is_feature
 from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.context import join_sections, list_documents, sections
+from segue.sources.speckit.dependencies import find_waits
 from segue.sources.speckit.find import find_feature, project_root
 from segue.sources.speckit.phase import describe_phase
 from segue.sources.speckit.recorded import recorded, state_notices, unticked
@@ -40,6 +43,7 @@ class _TasksReading(Struct, frozen=True):
 
     data: bytes
     parsed: ParsedTasks
+    waits: Waits
 
 
 class SpecKit(Source):
@@ -316,9 +320,9 @@ class SpecKit(Source):
 
     def _list(self, parsed: ParsedTasks, state: SpecState | None) -> TaskList:
         spec = self._spec()
-        boxes = [recorded(box, state) for box in parsed.tasks]
-        tasks = list_tasks(boxes, spec, parsed.independent_tests, self._strict)
-        about_files = [*state_notices(boxes, state), *self._spec_notices(boxes, spec)]
+        boxes, waits = [recorded(box, state) for box in parsed.tasks], self._read().waits
+        tasks = list_tasks(boxes, spec, parsed.independent_tests, waits, self._strict)
+        about_files = [*state_notices(boxes, state), *self._spec_notices(boxes, spec), *note_waits(tasks)]
         return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices), parsed.read_as)
 
     def _spec_notices(self, boxes: list[BoxTask], spec: Spec) -> Iterator[Notice]:
@@ -351,7 +355,9 @@ class SpecKit(Source):
     def _read(self) -> _TasksReading:
         data = _bytes_of(self.path)
         if self._last is None or self._last.data != data:
-            self._last = _TasksReading(data, parse(data, str(self.path), self._task_list))
+            parsed = parse(data, str(self.path), self._task_list)
+            waits = find_waits(parsed.tasks, read_lines(readable(decode(data, TASKS))))
+            self._last = _TasksReading(data, parsed, waits)
         return self._last
 
     def _spec(self) -> Spec:

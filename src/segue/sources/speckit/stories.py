@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from segue.domain.graph import Waits
 from segue.domain.task import Task, TaskStatus
 from segue.sources.speckit.context import criteria
 from segue.sources.speckit.spec import Spec
@@ -31,11 +32,12 @@ def has_last_task(box: BoxTask, boxes: Iterable[BoxTask], spec: Spec) -> bool:
 
 
 def list_tasks(
-    boxes: Sequence[BoxTask], spec: Spec, told: Mapping[str, str], strict: bool
+    boxes: Sequence[BoxTask], spec: Spec, told: Mapping[str, str], waits: Waits, strict: bool
 ) -> tuple[Task, ...]:
     """Return the tasks with their criteria; those of a story are at its last open task, or at all if strict.
 
     `told` are the independent tests of stories in tasks.md; they come before those in spec.md.
+    `waits` is what each task waits for.
     """
     counts = open_counts(boxes, spec)
     members: dict[str, list[str]] = {}
@@ -59,6 +61,9 @@ def list_tasks(
                 criteria=criteria(task, spec, ending),
                 story_tasks=tuple(sorted(keys, key=order.__getitem__)),
                 independent_test="\n\n".join(filter(None, tests)),
+                depends_on=tuple(waits.get(box.key, ())),
+                phase=box.phase,
+                checkpoint=box.checkpoint,
             )
         )
     return tuple(tasks)

@@ -51,6 +51,8 @@ class BoxTask(Struct, frozen=True):
     labels: tuple[str, ...] = ()
     stories: tuple[str, ...] = ()
     phase: str = ""
+    checkpoint: str = ""
+    """What must be true after it, if the file has a checkpoint between it and the next task."""
     section: str = ""
     """The headings above it, with a note below them and what the section comes before, if that says more."""
 
@@ -96,7 +98,7 @@ def parse(data: bytes, name: str = "tasks.md", which: int | None = None) -> Pars
     starts = {task.line.number for task in chosen.tasks}
     before = _sections_before([task for task in found if task.shape is not Shape.HEADING])
     tasks = [_task(task, _details(lines, task, starts, chosen.about), before) for task in chosen.tasks]
-    tasks = _numbered(tasks, notices)
+    tasks = _numbered(_with_checkpoints(tasks, lines), notices)
     notices += [*chosen.notices, *_remarks(chosen.tasks), *_stray_boxes(found, chosen, tasks)]
     return ParsedTasks(
         tuple(tasks),
@@ -280,6 +282,17 @@ def _phase(headings: Sequence[Heading]) -> str:
     below_title = [head for head in headings if head.level > 1]
     phases = [head for head in below_title if PHASE.search(head.text)]
     return _words((phases[-1:] or below_title[:1])[0]) if below_title else ""
+
+
+def _with_checkpoints(tasks: Sequence[BoxTask], lines: Sequence[Line]) -> list[BoxTask]:
+    places = {task.line: place for place, task in enumerate(tasks)}
+    found, last = list(tasks), None
+    for line in lines:
+        last = places.get(line.number, last)
+        if last is not None and not line.block and (said := _CHECKPOINT.match(line.text)):
+            text = plain(line.text[said.end() :].lstrip("*_:： ")) or "Checkpoint"
+            found[last] = replace(found[last], checkpoint=text)
+    return found
 
 
 def _numbered(tasks: Sequence[BoxTask], notices: list[Notice]) -> list[BoxTask]:
