@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -102,6 +103,7 @@ async def open_run(
     With `restart` all tasks are pending again.
     """
     home = await _find_home(app, app.source(named, app.repo, kind))
+    await home.recover(time.time())
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
     with app.store(read_only=True) as known:
@@ -235,7 +237,7 @@ async def _choose_base(
 ) -> tuple[RunSpec, str]:
     """Return the spec with the branch that cloud agents start from, and what to say about it."""
     before = None
-    if last is not None:
+    if last is not None and last.spec.base:
         with plan.app.store(read_only=True) as known:
             before = RunView.of({}, known.events(last.id, kinds=FOLDED)).branch
     base, warning = await choose_base(plan.app, home, plan.source, before)
