@@ -39,8 +39,8 @@ WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases|prompt)"
-    r"(?:: (?P<words>[a-z. -]+?))? -->\n)"
+    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases|prompt|example)"
+    r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
 )
@@ -182,6 +182,11 @@ def _prompt_of_example(_words: str) -> str:
     return f"```text\n{prompt.text}```\n"
 
 
+def _quote_file(path: str) -> str:
+    """Return a file of the repository as a code block."""
+    return f"```{Path(path).suffix.lstrip('.')}\n{(ROOT / path).read_text('utf-8')}```\n"
+
+
 def _place(phase: Phase) -> str:
     if phase.run is not None:
         return "in flows"
@@ -204,6 +209,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "flows": _flow_table,
     "phases": _phase_table,
     "prompt": _prompt_of_example,
+    "example": _quote_file,
 }
 
 

@@ -16,6 +16,7 @@ from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding, Review
 from segue.domain.history import SourceHistory
+from segue.domain.hook import SourceHook
 from segue.domain.job import Job
 from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
@@ -161,6 +162,11 @@ class Source(Protocol):
         return ()
 
     @property
+    def kept_out(self) -> Sequence[Path]:
+        """More files and folders that are neither evidence nor committed; other tools write them."""
+        return ()
+
+    @property
     def contract_files(self) -> Sequence[Path]:
         """Files that say what is to be done; the first one lists the tasks. Agents have no say in them."""
         return ()
@@ -169,6 +175,21 @@ class Source(Protocol):
     def documents(self) -> Sequence[Path]:
         """Files and folders that prompts point to instead of quoting them; agents must see them."""
         return ()
+
+    @property
+    def hooks(self) -> Sequence[SourceHook]:
+        """What others want done before its first task and after its last one."""
+        return ()
+
+    @property
+    def open_checklists(self) -> Sequence[str]:
+        """What people have not checked yet that should be before the first task, a sentence each."""
+        return ()
+
+    @property
+    def next_step(self) -> str:
+        """What a person may do when all tasks are done, in a sentence; empty: nothing."""
+        return ""
 
     @property
     def branch_prefix(self) -> str | None:

@@ -256,7 +256,7 @@ def test_the_only_feature_is_found_without_specify(feature: Place) -> None:
 
 
 def test_a_checkpoint_is_a_gate_where_wanted(feature: Place) -> None:
-    text = "- [ ] T001 One\n\n**Checkpoint**: It starts\n\n- [ ] T002 Two\n- [ ] T003 Three\n"
+    text = "- [ ] T001 One\n\n**Checkpoint**: It starts\n\n- [ ] T002 Two\n- [ ] T003\n"
     path = rewrite(feature, text)
     feature.more_config('gates = ["checkpoint"]\n')
     stopped = feature.segue("run", code=3)
@@ -269,7 +269,7 @@ def test_a_checkpoint_is_a_gate_where_wanted(feature: Place) -> None:
 
 
 def test_parts_of_a_feature(feature: Place) -> None:
-    text = "## Phase 1\n- [ ] T001 [US1] One\n\n**Checkpoint**: ok\n## Phase 2\n- [ ] T002 Two\n- [ ] T003 Three\n"
+    text = "## Phase 1\n- [ ] T001 [US1] One\n\n**Checkpoint**: ok\n## Phase 2\n- [ ] T002 Two\n- [ ] T003\n"
     path = rewrite(feature, text)
     shown = feature.segue("run", "--dry-run", "--phase", "2").stdout
     assert "task T001" not in shown

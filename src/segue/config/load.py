@@ -51,7 +51,7 @@ Tree = dict[str, Any]
 Known = Callable[[str], Iterable[str]]
 """Yields the names that exist for a table such as `agents`; for other tables, none."""
 
-_FLAT_TABLES = ("kinds",)
+_FLAT_TABLES = ("kinds", "hooks")
 """Tables whose keys may contain dots, such as the task 2.1."""
 _KEEP_CASE = ("KINDS", "ENV", "READ_ENV", "OWN_ENV")
 """Tables whose keys are names of tasks or variables: an environment variable keeps their case."""

@@ -10,6 +10,7 @@ from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
 from segue.domain.options import (
     Amount,
+    Argv,
     Bytes,
     Commands,
     Count,
@@ -287,6 +288,12 @@ class Settings(Options, frozen=True):
     kinds: dict[str, TaskKindName] = {}
     """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
     other tasks are recognised."""
+    criteria: tuple[Literal["constitution"], ...] = ()
+    """More that every task is judged by: `constitution` stands for the principles of Spec Kit's."""
+    ignore_checklists: bool = False
+    """Start a Spec Kit feature although its checklists have unchecked items."""
+    hooks: dict[str, Argv] = {}
+    """Commands for the hooks of Spec Kit's extensions, by their name; `"skip"` leaves one out."""
     checks: Commands = Commands()
     """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
     control_files: tuple[str, ...] = ()

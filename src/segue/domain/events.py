@@ -373,7 +373,7 @@ class Reviewed(Event, frozen=True):
 
 
 class FinalCommandRun(Event, frozen=True):
-    """A command that runs after the last task has ended."""
+    """A command of the user that runs after the last task has ended, or for a hook."""
 
     type: ClassVar[str] = "final"
     label: str

@@ -138,5 +138,5 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.BridgeResult: lambda v: f"{v.status} {v.reason or v.branch or ''}".rstrip(),
     e.BridgeReminder: lambda v: f"reminder {'sent' if v.told else 'set'}: {v.message}",
     e.BridgeWebhook: lambda v: f"webhook {v.direction}: {v.agent_id} {v.outcome}",
-    e.FinalCommandRun: lambda v: f"{v.command}: exit code {v.exit_code}",
+    e.FinalCommandRun: lambda v: f"{v.label}: {v.command}: exit code {v.exit_code}",
 }

@@ -133,6 +133,7 @@ class App(Struct, frozen=True):
             "plan_format": settings.plan_format,
             "task_list": settings.task_list,
             "verify": settings.verify,
+            "criteria": settings.criteria,
         }
         return replace(request, options={**own, **settings.sources.get(name, {})})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.ports import Source
 from segue.runtime.app import App
+from segue.runtime.gates import Undecided
 from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.repository import Repository
 from segue.system.git.upstream import name_unseen, pushed_branch
@@ -12,19 +13,11 @@ from segue.system.git.upstream import name_unseen, pushed_branch
 _KEPT = "Nothing was launched."
 
 
-class NotPushed(UsageError):
-    """A cloud agent would not see work of the user; they push it, or start all the same."""
-
-    def __init__(self, message: str, start: str, hint: str) -> None:
-        super().__init__(message, kept=_KEPT, hint=hint)
-        self.start = start
-
-
 async def choose_base(app: App, repo: Repository, source: Source, before: str | None) -> tuple[str, str]:
     """Return the branch of the remote to start from, and a warning about what is not seen there.
 
     It is the one that was named, or that of the user; as long as it lacks earlier work, the branch of that.
-    `before` is the branch that the last run of this source ended with. Raises NotPushed if something is not
+    `before` is the branch that the last run of this source ended with. Raises Undecided if something is not
     seen and no branch was named.
     """
     remote = RemoteBranches(repo, REMOTE, app.state_dir / "worktrees")
@@ -54,4 +47,5 @@ async def choose_base(app: App, repo: Repository, source: Source, before: str | 
     if named:
         return start, message
     push = "Push your work" if start == base else f"Merge {start} and your work into one branch, and push it"
-    raise NotPushed(message, start, f"{push}; or start there all the same: --base {start}")
+    hint = f"{push}; or start there all the same: --base {start}"
+    raise Undecided(message, hint, "Start all the same?", {"base": start})

@@ -77,6 +77,8 @@ def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterat
     settings = loaded.settings
     if settings.judged_by is not None and not flow.has("verify"):
         yield "judged_by", f"the flow {flow.name} has no phase `verify`"
+    if settings.criteria and not flow.has("verify"):
+        yield "criteria", f"the flow {flow.name} has no phase `verify`"
     if settings.smoke and not planned:
         yield "smoke", "only steps that an agent has planned belong to a build phase"
     if loaded.origin("replan") != "default" and not flow.has("replan"):

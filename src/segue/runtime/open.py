@@ -20,6 +20,7 @@ from segue.ports import Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.base import choose_base
+from segue.runtime.gates import check_gates
 from segue.runtime.past import Past, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
 from segue.runtime.units import ALL, Units
@@ -117,7 +118,9 @@ async def open_run(
             app.tell(past.restored)
         yield None
         return
+    gates = check_gates(app.loaded.settings, source) if run is None else []
     parts, warnings = await build_parts(plan, home)
+    warnings += gates
     spec, said = await _choose_place(plan, parts, home, last)
     opener = _open_apart if spec.worktree else _open_in_place
     with app.store() as store:
@@ -302,7 +305,7 @@ def exclude_state_files(home: Repository, source: Source, place: Repository | No
     In a work tree of the run's own, `place`, the same files are left out: yours are the ones that count.
     """
     if source.own_files:
-        home.keep_out(list(source.own_files))
+        home.keep_out([*source.own_files, *source.kept_out])
         for folder in {path.parent for path in source.own_files}:
             clear_temporary(folder)
     if place is not None:

@@ -131,9 +131,22 @@ def _plan(
     if "checks" in panel and not (settings.checks or settings.smoke):
         raise UsageError('judged_by = "checks", but there are no checks.', hint='Set checks = ["pytest -q"]')
     check_proof(settings, flow, panel, listing)
+    _check_criteria(app, listing)
     roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
+
+
+def _check_criteria(app: App, listing: TaskList) -> None:
+    """Refuse criteria that the source does not have."""
+    if app.loaded.settings.criteria and listing.tasks:
+        keys = [criterion.key for task in listing.tasks for criterion in task.criteria]
+        if not any(key.startswith("Constitution") for key in keys):
+            raise UsageError(
+                f"criteria (from {app.loaded.where('criteria')}) has no effect: this source has no "
+                "constitution with principles.",
+                hint="Fill in .specify/memory/constitution.md, or leave it out",
+            )
 
 
 def kind_rules(app: App) -> dict[str, TaskKind]:

@@ -25,17 +25,20 @@ from segue.domain.errors import (
     TimeLimit,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
+from segue.domain.hook import HookTime
 from segue.domain.run import Run, RunState
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.earlier import read_earlier
 from segue.flow.final import FinalCommand, FinalReport, run_final_commands
+from segue.flow.hooks import run_hooks
 from segue.flow.launch import Launcher
 from segue.flow.scheduler import run_tasks
 from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestsApart
 from segue.runtime.app import App
+from segue.runtime.gates import hook_commands
 from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
@@ -164,6 +167,7 @@ class _Session:
             await self._announce(guard)
             if context.checking.commands or context.checking.smoke:
                 await context.checking.prepare()
+            await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
             try:
                 await run_tasks(context, opened.spec.tasks)
@@ -171,10 +175,21 @@ class _Session:
                 await _end_review(context)
             await self._account_for_all()
             await self._verify_delivery(before)
+            await self._run_hooks(HookTime.AFTER)
         final = opened.app.loaded.settings.final
         run = command_runner(opened.parts.services.redactor, final.timeout)
         commands = _final_commands(final)
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
+
+    async def _run_hooks(self, when: HookTime) -> None:
+        """Run the commands that the settings have for hooks of the source."""
+        settings = self._opened.app.loaded.settings
+        if not settings.hooks:
+            return
+        run = command_runner(self._opened.parts.services.redactor, settings.final.timeout)
+        root = self._opened.repo.root
+        hooks, commands = self._opened.source.hooks, hook_commands(settings)
+        await run_hooks(self._journal, hooks, commands, when, lambda argv: run(argv, root))
 
     async def _account_for_all(self) -> None:
         """See to it that no task is left, before anybody calls the run done.

@@ -32,13 +32,17 @@ _HINTS = {
 }
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that readers, also after a crash, see either the old content or the new one."""
+def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
+    """Write a file so that readers, also after a crash, see either the old content or the new one.
+
+    Unless it is `durable`, a power failure may damage it: that will do for what can be made again.
+    """
     # A link is followed, so that it is not replaced by a file.
     target = Path(os.path.realpath(path))
     try:
-        _replace(target, data)
-        _sync_folder(target.parent)
+        _replace(target, data, durable)
+        if durable:
+            _sync_folder(target.parent)
     except OSError as error:
         raise write_error(error, path) from error
 
@@ -98,7 +102,7 @@ def explain_full_disk(error: Exception) -> SegueError | None:
     )
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, data: bytes, durable: bool) -> None:
     mode = target.stat().st_mode & 0o7777 if target.exists() else None
     # A rename needs rights on the folder only; a file that its owner made read-only must not change.
     if mode is not None and not os.access(target, os.W_OK):
@@ -111,8 +115,9 @@ def _replace(target: Path, data: bytes) -> None:
             file.write(data)
             if mode is not None:
                 temporary.chmod(mode)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         replace(str(temporary), str(target))
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -52,6 +52,12 @@ if TYPE_CHECKING:
     "--worktree", is_flag=True, default=None, help="Work in a separate git worktree, on a new branch."
 )
 @click.option("--base", metavar="BRANCH", help="The branch of origin that cloud agents start from.")
+@click.option(
+    "--ignore-checklists",
+    is_flag=True,
+    default=None,
+    help="Start although checklists of the feature have unchecked items.",
+)
 @click.option("--allow-dirty", is_flag=True, default=None, help="Start despite uncommitted changes.")
 @click.option("--allow-no-change", is_flag=True, default=None, help="Accept a task that changes no files.")
 @click.option(
@@ -122,7 +128,7 @@ def run(
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
     from segue.domain.errors import TwoLists
-    from segue.runtime.base import NotPushed
+    from segue.runtime.gates import Undecided
     from segue.runtime.past import CommitsMissing
     from segue.runtime.plan import PlanChanged
     from segue.runtime.units import Units
@@ -154,8 +160,8 @@ def run(
             more["commits_missing"] = session.choose_kept(missing, output)
         except TwoLists as lists:
             more["task_list"] = session.choose_list(lists, output)
-        except NotPushed as unseen:
-            more["base"] = session.start_all_the_same(unseen, output)
+        except Undecided as undecided:
+            more |= session.decide(undecided, output)
         app = settings.load(**more)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import Any
 
 import click
 from msgspec import Struct
@@ -19,7 +20,7 @@ from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, TwoLists, UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
-from segue.runtime.base import NotPushed
+from segue.runtime.gates import Undecided
 from segue.runtime.open import OpenRun, open_run, reopen_run
 from segue.runtime.plan import NO_TASKS
 from segue.runtime.session import SessionEnd, resume_in_background, run_session
@@ -106,12 +107,12 @@ def _choose(error: UsageError, question: str, choices: Sequence[str], output: Pr
     return answer
 
 
-def start_all_the_same(unseen: NotPushed, output: Printer) -> str:
-    """Ask whether to start without what is not pushed; without a terminal or a yes, raise the error."""
-    _tell_or_raise(unseen, output)
-    if not click.confirm("Start all the same?", err=True):
-        raise unseen
-    return unseen.start
+def decide(undecided: Undecided, output: Printer) -> Mapping[str, Any]:
+    """Ask whether to start all the same; without a terminal or a yes, raise the error."""
+    _tell_or_raise(undecided, output)
+    if not click.confirm(undecided.question, err=True):
+        raise undecided
+    return undecided.answer
 
 
 def _tell_or_raise(error: UsageError, output: Printer) -> None:

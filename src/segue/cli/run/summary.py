@@ -33,6 +33,8 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         if ended.worktree:
             output.text(f"\n{clean(ended.worktree.words)}")
         output.note(f"Summary: {path}")
+        if ended.error is None and opened.source.next_step:
+            output.note(opened.source.next_step)
     if ended.error:
         output.warn(error_text(ended.error))
 

@@ -184,7 +184,7 @@ def save(path: Path, state: PlanState) -> None:
     texts = {name: _encode(name, value) for name, value in document.items()}
     texts["digest"] = json.dumps(_digest_of(document, texts))
     rows = [f"  {json.dumps(name)}: {text}" for name, text in texts.items()]
-    write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode())
+    write_atomic(path, ("{\n" + ",\n".join(rows) + "\n}\n").encode(), durable=False)  # the journal has it too
 
 
 def update(

@@ -144,6 +144,22 @@ def shorten_constitution(text: str) -> str:
     return "\n".join(shortened)
 
 
+def list_principles(text: str) -> tuple[Criterion, ...]:
+    """Return a criterion for each principle of a constitution: its innermost headings with their texts."""
+    lines = read_lines(text)
+    heads = [head for line in lines if (head := heading(line)) and head.level > 1]
+    level = max((head.level for head in heads if head.level <= 3), default=0)
+    found = []
+    for head in (head for head in heads if head.level == level and not _GOVERNANCE.search(head.text)):
+        end = next((other.number for other in heads if other.number > head.number), len(lines) + 1)
+        body = " ".join(line.text.strip() for line in lines[head.number : end - 1] if line.text.strip())
+        number, _, name = plain(head.text).partition(". ")
+        key = f"Constitution {number}" if name and len(number) < 6 else f"Constitution: {plain(head.text)}"
+        rule = f"The change keeps to the principle “{plain(head.text)}”, as far as it applies: {body}"
+        found.append(Criterion(key, rule))
+    return tuple(found)
+
+
 def _first_sentences(text: str) -> str:
     kept = ""
     for sentence in _SENTENCE.split(text.replace("**", "")):

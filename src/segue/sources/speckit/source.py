@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from segue.domain.errors import SegueError, SourceError
 from segue.domain.graph import Waits
 from segue.domain.history import SourceHistory
+from segue.domain.hook import SourceHook
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
@@ -23,10 +24,12 @@ from segue.sources.plan.state import Signature, pair_key, set_aside, signature
 from segue.sources.recognise import TASKS, is_feature
 from segue.sources.restore import CorruptState, restore_state
 from segue.sources.speckit import state as speckit_state
-from segue.sources.speckit.context import join_sections, list_documents, sections
+from segue.sources.speckit.context import join_sections, list_documents, list_principles, sections
 from segue.sources.speckit.dependencies import find_waits
+from segue.sources.speckit.files import lock_path, read_parsed, read_tasks
 from segue.sources.speckit.find import find_feature, project_root
 from segue.sources.speckit.phase import describe_phase
+from segue.sources.speckit.project import SpecKitProject, name_in, open_checklists
 from segue.sources.speckit.recorded import recorded, state_notices, unticked
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
@@ -35,7 +38,6 @@ from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_
 from segue.system.files import exclusive, write_atomic
 
 _KEPT = "Nothing was changed."
-_T = TypeVar("_T")
 
 
 class _TasksReading(Struct, frozen=True):
@@ -64,7 +66,13 @@ class SpecKit(Source):
         start = request.repo if request.named is None else request.here
         folder = find_feature(request.named, start, os.environ, request.here)
         options = request.options
-        source = cls(folder, request.repo, options.get("verify", "task"), options.get("task_list"))
+        source = cls(
+            folder,
+            request.repo,
+            options.get("verify", "task"),
+            options.get("task_list"),
+            options.get("criteria", ()),
+        )
         if request.named is None and not (project_root(folder, {}) / ".specify").is_dir():
             text = f"Spec Kit is not set up here: there is no .specify. The feature is {source.title}."
             source._found.append(Notice(1, text))
@@ -76,6 +84,7 @@ class SpecKit(Source):
         repo: Path,
         verify: Literal["task", "strict"] = "task",
         task_list: int | None = None,
+        criteria: Sequence[str] = (),
     ) -> None:
         self.folder = Path(os.path.realpath(folder))
         self.repo = Path(os.path.realpath(repo))
@@ -84,7 +93,9 @@ class SpecKit(Source):
         self.key = pair_key(folder, repo)
         self._strict = verify == "strict"
         self._task_list = task_list
-        self._lock = _lock_path(self.folder)
+        self._judges_constitution = "constitution" in criteria
+        self._project = SpecKitProject(Path(os.path.realpath(project_root(self.folder, {}))))
+        self._lock = lock_path(self.folder)
         self._last: _TasksReading | None = None
         self._given: dict[str, str] = {}
         self._found: list[Notice] = []
@@ -108,14 +119,36 @@ class SpecKit(Source):
         return (self.path, self.state_path)
 
     @property
+    def kept_out(self) -> Sequence[Path]:
+        """The journal of Spec Kit's workflow engine, which writes it while Segue is one of its steps."""
+        return (self._project.journal,)
+
+    @property
     def contract_files(self) -> Sequence[Path]:
-        """The tasks, and the specification whose scenarios are judged."""
-        return (self.path, self.folder / "spec.md")
+        """The tasks, and the documents whose words are judged."""
+        law = (self._project.law,) if self._judges_constitution else ()
+        return (self.path, self.folder / "spec.md", *law)
 
     @property
     def documents(self) -> Sequence[Path]:
         """The folder of the feature, whose plan, data model and so on prompts name, and the constitution."""
-        return (self.folder, self._law())
+        return (self.folder, self._project.law)
+
+    @property
+    def hooks(self) -> Sequence[SourceHook]:
+        """The hooks of `/speckit.implement`, whose work Segue does."""
+        return self._project.hooks()
+
+    @property
+    def open_checklists(self) -> Sequence[str]:
+        """The checklists of the feature that have unchecked items."""
+        return tuple(open_checklists(self.folder))
+
+    @property
+    def next_step(self) -> str:
+        """Compare the code with the specification, once all boxes are ticked."""
+        pending = any(task.status is TaskStatus.PENDING for task in self.look().tasks)
+        return "" if pending else self._project.next_step()
 
     @property
     def branch_prefix(self) -> str:
@@ -148,16 +181,12 @@ class SpecKit(Source):
 
     def context(self, task: Task) -> str:
         """Return what an agent must know around the task, and where it can read the rest."""
-        law = self._law()
-        constitution = _parsed(law, parse_constitution, "")
-        place, rules = self._name(self.folder), self._name(law)
+        law = self._project.law
+        constitution = read_parsed(law, parse_constitution, "")
+        place, rules = name_in(self.repo, self.folder), name_in(self.repo, law)
         found = sections(task, place, self._phase(task), self._spec(), self._plan(), constitution, rules)
         documents = [*list_documents(self.folder, place), *([f"- {rules}"] if constitution else [])]
         return join_sections(found, documents)
-
-    def _law(self) -> Path:
-        root = project_root(self.folder, {})
-        return Path(os.path.realpath(root / ".specify" / "memory" / "constitution.md"))
 
     def _phase(self, task: Task) -> str:
         reading = self._read()
@@ -165,11 +194,6 @@ class SpecKit(Source):
         if box is None or not box.phase:
             return ""
         return describe_phase(read_lines(readable(decode(reading.data, TASKS))), box.phase, box.line)
-
-    def _name(self, path: Path) -> str:
-        """Return a path as an agent in the repository names it."""
-        real = Path(os.path.realpath(path))
-        return real.relative_to(self.repo).as_posix() if real.is_relative_to(self.repo) else str(real)
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Record the end of a task and tick its box, or take a tick of ours back."""
@@ -322,6 +346,9 @@ class SpecKit(Source):
         spec = self._spec()
         boxes, waits = [recorded(box, state) for box in parsed.tasks], self._read().waits
         tasks = list_tasks(boxes, spec, parsed.independent_tests, waits, self._strict)
+        if self._judges_constitution:
+            principles = list_principles(read_parsed(self._project.law, parse_constitution, ""))
+            tasks = tuple(replace(task, criteria=(*task.criteria, *principles)) for task in tasks)
         about_files = [*state_notices(boxes, state), *self._spec_notices(boxes, spec), *note_waits(tasks)]
         return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices), parsed.read_as)
 
@@ -353,7 +380,7 @@ class SpecKit(Source):
             self._changes += 1
 
     def _read(self) -> _TasksReading:
-        data = _bytes_of(self.path)
+        data = read_tasks(self.path)
         if self._last is None or self._last.data != data:
             parsed = parse(data, str(self.path), self._task_list)
             waits = find_waits(parsed.tasks, read_lines(readable(decode(data, TASKS))))
@@ -361,10 +388,10 @@ class SpecKit(Source):
         return self._last
 
     def _spec(self) -> Spec:
-        return _parsed(self.folder / "spec.md", parse_spec, Spec())
+        return read_parsed(self.folder / "spec.md", parse_spec, Spec())
 
     def _plan(self) -> Plan:
-        return _parsed(self.folder / "plan.md", parse_plan, Plan())
+        return read_parsed(self.folder / "plan.md", parse_plan, Plan())
 
     def _signatures(self) -> tuple[Signature, ...]:
         return tuple(signature(path) for path in (self.path, self.state_path, self.folder / "spec.md"))
@@ -379,37 +406,3 @@ class SpecKit(Source):
             finally:
                 if known:
                     self._seen = self._signatures()
-
-
-def _parsed(path: Path, read: Callable[[bytes, str], _T], missing: _T) -> _T:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return missing
-    except OSError as error:
-        message = f"Cannot read {path}: {error.strerror or error}."
-        raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
-    return read(data, str(path))
-
-
-def _bytes_of(path: Path) -> bytes:
-    if not path.is_file():
-        raise SourceError(
-            f"There is no {TASKS} in {path.parent}.", kept=_KEPT, hint="Make it with /speckit.tasks."
-        )
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        message = f"Cannot read {path}: {error.strerror or error}."
-        raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
-
-
-def _lock_path(folder: Path) -> Path:
-    """A lock file where git does not see it: users' folders stay clean, and it is never committed."""
-    for parent in (folder, *folder.parents):
-        git = parent / ".git"
-        if git.is_file():
-            git = parent / git.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
-        if git.is_dir():
-            return git / f"segue-{pair_key(folder, folder)}.lock"
-    return folder / ".state.json.lock"

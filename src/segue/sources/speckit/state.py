@@ -175,7 +175,9 @@ def save(path: Path, state: SpecState) -> None:
     """Write the state file, whole or not at all."""
     fields = state.document()
     fields["digest"] = _digest(fields)
-    write_atomic(path, (json.dumps(fields, indent=2) + "\n").encode())
+    write_atomic(
+        path, (json.dumps(fields, indent=2) + "\n").encode(), durable=False
+    )  # the journal has it too
 
 
 def _record(text: str, completion: Completion, old: TaskRecord | None) -> TaskRecord:

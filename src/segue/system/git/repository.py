@@ -112,6 +112,8 @@ class Repository(Struct):
 
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
+        if self._left is not None and not self._left.dirty:
+            return None
         self._left = None
         added = await self._run("add", "--all", "--verbose", *self.without_own())
         # What was just added can be committed, as a rule: one git process less for every task.

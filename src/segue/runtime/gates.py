@@ -1,0 +1,69 @@
+"""What a person must decide before the first task: open checklists, and hooks that nobody would run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+
+from segue.config.settings import Settings
+from segue.domain.errors import ToolMissing, UsageError
+from segue.domain.hook import SourceHook
+from segue.ports import Source
+
+_KEPT = "Nothing was started."
+_SKIP = ("skip",)
+
+
+class Undecided(UsageError):
+    """Something that a person may wave through; `answer` are the settings that say so."""
+
+    def __init__(self, message: str, hint: str, question: str, answer: Mapping[str, object]) -> None:
+        super().__init__(message, kept=_KEPT, hint=hint)
+        self.question, self.answer = question, answer
+
+
+def check_gates(settings: Settings, source: Source) -> list[str]:
+    """Return what to say about hooks; raises Undecided for what a person must decide first."""
+    if source.open_checklists and not settings.ignore_checklists:
+        raise Undecided(
+            f"Some checklists have unchecked items: {'; '.join(source.open_checklists)}.",
+            "Check them, or start all the same with --ignore-checklists",
+            "Start all the same?",
+            {"ignore_checklists": True},
+        )
+    hooks = source.hooks
+    for name, argv in settings.hooks.items() if hooks else ():
+        _check_command(name, argv, hooks)
+    missing = [hook for hook in hooks if hook.required and hook.name not in settings.hooks]
+    if missing:
+        hook = missing[0]
+        raise Undecided(
+            f"Spec Kit's hook {hook.name} ({hook.about}) must run {hook.when} the implementation. "
+            "It is a command for an agent, and Segue runs programs only.",
+            f'In [hooks] set "{hook.name}" to a program that does the same, or to "skip" and run it yourself',
+            f"Start without it (you run {hook.name} yourself)?",
+            {"hooks": {**settings.hooks, **{one.name: "skip" for one in missing}}},
+        )
+    return list(_describe_optional(hooks, settings))
+
+
+def hook_commands(settings: Settings) -> dict[str, Sequence[str]]:
+    """Return the commands for hooks by name, without those that are skipped."""
+    return {name: argv for name, argv in settings.hooks.items() if tuple(argv) != _SKIP}
+
+
+def _check_command(name: str, argv: Sequence[str], hooks: Sequence[SourceHook]) -> None:
+    known = [hook.name for hook in hooks]
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known hooks: {', '.join(known)}"
+        raise UsageError(f'hooks."{name}" has no effect: no extension asks for it.', kept=_KEPT, hint=hint)
+    if tuple(argv) != _SKIP and "/" not in argv[0] and shutil.which(argv[0]) is None:
+        raise ToolMissing(f"The hook {name} cannot run: {argv[0]} was not found.", kept=_KEPT)
+
+
+def _describe_optional(hooks: Sequence[SourceHook], settings: Settings) -> Iterator[str]:
+    for hook in hooks:
+        if not hook.required and hook.name not in settings.hooks:
+            yield f"Optional hook {hook.when} the implementation, not run: {hook.name} ({hook.about})."
