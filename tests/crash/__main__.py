@@ -72,7 +72,7 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make torture")
-    parser.add_argument("--points", type=int, default=50, help="per flow, store and kind of kill; 0: all")
+    parser.add_argument("--points", type=int, default=25, help="per flow, store and kind of kill; 0: all")
     parser.add_argument("--faults", type=int, default=500, help="random faults")
     parser.add_argument("--flows", nargs="+", choices=FLOWS, default=list(FLOWS))
     parser.add_argument("--stores", nargs="+", choices=STORES, default=list(STORES))

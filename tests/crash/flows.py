@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import httpx2
+
+from segue.sim.cloud.app import cloud_app
+from segue.sim.cloud.script import CloudScript
+from segue.sim.llm.app import llm_app
+from segue.sim.llm.script import LlmScript
+from segue.sim.script import check_script
+from segue.system.http.server import start_server
 from tests.cli.place import Place, make_template
 from tests.cli.test_build import GOAL, plan, step
+from tests.cli.test_cloud import HOSTED, Cloud
 from tests.cli.test_spec import SPEC
 
 PLAN = "## Task 1\nWrite one.\n\n## Task 2\nWrite two.\n"
@@ -63,27 +76,64 @@ FLOWS = {
             subjects=("Task 1: Make a", "Task 2: Make b"),
             launches=5,
         ),
+        KilledFlow(
+            "cloud",
+            ("run", _FEATURE),
+            tasks=("T001", "T002"),
+            subjects=(),
+            scores=(f"{_FEATURE}/tasks.md", f"{_FEATURE}/state.json"),
+            launches=4,
+        ),
         KilledFlow("worktree", ("run", "plan.md", "--worktree"), 'worktree_end = "merge"\n'),
     )
 }
-"""The five flows that come with Segue, and a run in a work tree of its own that is merged at the end."""
+"""The five flows that come with Segue, one of them with agents in the cloud too, and a run in a work tree of
+its own that is merged at the end."""
 
 
-def make_place(flow: KilledFlow, root: Path, database: str) -> Place:
-    """Make a repository in which the flow can be run; `database` is the URL of a Postgres, or empty."""
+@contextmanager
+def open_place(flow: KilledFlow, root: Path, database: str) -> Iterator[Place]:
+    """Yield a repository in which the flow can be run; `database` is the URL of a Postgres, or empty."""
     place = Place.make(root, PLAN, _template(flow.name))
     place.script(flow.script)
-    url = f'database_url = "{database}"\n' if database else ""
-    place.more_config(url + flow.settings)
-    with (root / "segue.toml").open("a") as file:
-        file.write(flow.tables)
-    return place
+    if flow.name == "build":  # in an empty folder
+        shutil.rmtree(place.repo)
+        place.repo.mkdir()
+        (root / "home" / ".gitconfig").write_text("[user]\nname = Tester\nemail = tester@localhost\n")
+    with _serve(place) if flow.name == "cloud" else nullcontext():
+        url = f'database_url = "{database}"\n' if database else ""
+        place.more_config(url + flow.settings)
+        with (root / "segue.toml").open("a") as file:
+            file.write(flow.tables)
+        yield place
+
+
+@contextmanager
+def _serve(place: Place) -> Iterator[None]:
+    """Serve simulated cloud agents, which push to a repository beside the user's, and a judge."""
+    bare = place.root / "hosted.git"
+    subprocess.run(["git", "clone", "-q", "--bare", str(place.repo), str(bare)], check=True, env=place.env)
+    place.git("remote", "add", "origin", str(bare))
+    service, stop = start_server(cloud_app(CloudScript(), {HOSTED: bare}))
+    judge, stop_judge = start_server(llm_app(check_script([{"judge": {"default": True}}], LlmScript)))
+    (place.root / "service").write_text(service)
+    Cloud(place, service, judge)
+    yield
+    stop()
+    stop_judge()
+
+
+def count_cloud_agents(place: Place) -> int:
+    """Return how many agents the simulated service has started."""
+    with httpx2.Client(headers={"Authorization": "Bearer crsr_test"}) as client:
+        found = client.get(f"{(place.root / 'service').read_text()}/v1/agents").json()
+    return len(found["items"])
 
 
 @cache
 def _template(name: str) -> Path:
     files = {"plan.md": PLAN}
-    if name == "spec":
+    if name in ("spec", "cloud"):
         files = {".specify/init-options.json": "{}"}
         files |= {f"{_FEATURE}/tasks.md": TASKS, f"{_FEATURE}/spec.md": SPEC}
     return make_template(files)

@@ -15,7 +15,7 @@ from segue.ports import Store
 from segue.store import connect
 from segue.view.load import load_view
 from tests.cli.place import Place, processes_with
-from tests.crash.flows import KilledFlow
+from tests.crash.flows import KilledFlow, count_cloud_agents
 
 LOST, DOUBLED, ORPHANS, REFUSED, RECORDS = "lost", "doubled", "orphans", "refused", "records"
 KINDS = (LOST, DOUBLED, ORPHANS, REFUSED, RECORDS)
@@ -45,10 +45,20 @@ def find_problems(flow: KilledFlow, place: Place, database: str, alone: bool) ->
 
 
 def _in_repository(flow: KilledFlow, place: Place) -> Iterator[Problem]:
+    if flow.name == "cloud":
+        agents = count_cloud_agents(place)
+        if agents != len(flow.tasks):
+            yield Problem(DOUBLED, f"{agents} cloud agents for {len(flow.tasks)} tasks")
+    else:
+        yield from _in_work(flow, place)
+    yield from _left_by_git(flow, place)
+
+
+def _in_work(flow: KilledFlow, place: Place) -> Iterator[Problem]:
     for task in flow.tasks:
         if not (place.repo / f"f{task}").exists():
             yield Problem(LOST, f"the work of task {task} is not there")
-    launched = Counter((place.repo / "started").read_text().split())
+    launched = Counter(_started(place))
     for launch, times in launched.items():
         if times > 1:
             yield Problem(DOUBLED, f"launch {launch} happened {times} times")
@@ -58,6 +68,15 @@ def _in_repository(flow: KilledFlow, place: Place) -> Iterator[Problem]:
     steps = place.git("log", "--format=%(trailers:key=Segue-Step,valueonly)").split()
     if len(set(steps)) != len(steps):
         yield Problem(DOUBLED, f"a step was committed twice: {steps}")
+
+
+def _started(place: Place) -> list[str]:
+    """Return which launches happened, as task/attempt."""
+    file = place.repo / "started"
+    return file.read_text().split() if file.exists() else []
+
+
+def _left_by_git(flow: KilledFlow, place: Place) -> Iterator[Problem]:
     changed = {line[3:] for line in place.git("status", "--porcelain", "--untracked-files=all").splitlines()}
     if changed - set(flow.scores):
         yield Problem(RECORDS, f"the work tree is not clean: {sorted(changed)}")
@@ -83,7 +102,8 @@ def _in_journal(flow: KilledFlow, place: Place, store: Store, run: Run, alone: b
         yield Problem(RECORDS, f"the run is {run.state}")
     if states != dict.fromkeys(flow.tasks, "done"):
         yield Problem(LOST, f"tasks are {states}")
-    reachable = place.git("log", "--all", "--format=%H").split()
+    where = place.root / "hosted.git" if flow.name == "cloud" else place.repo
+    reachable = place.git("-C", str(where), "log", "--all", "--format=%H").split()
     for key, task in view.tasks.items():
         if key and task.commit not in reachable:
             yield Problem(RECORDS, f"task {key} is recorded with commit {task.commit}, which no branch has")
@@ -108,7 +128,7 @@ def _in_steps(flow: KilledFlow, place: Place, steps: list[Step], alone: bool) ->
         yield Problem(DOUBLED, f"launches that did their work: {done}")
     if alone and len(launches) != flow.launches:
         yield Problem(DOUBLED, f"{len(launches)} launches instead of {flow.launches}")
-    ran = (place.repo / "started").read_text().split()
+    ran = _started(place)
     known = {f"{step.task}/{step.attempt}" for step in launches if step.phase == "execute"}
     if not known >= set(ran):
         yield Problem(RECORDS, f"launches {ran}, but attempts {sorted(known)}")
@@ -116,7 +136,7 @@ def _in_steps(flow: KilledFlow, place: Place, steps: list[Step], alone: bool) ->
 
 def _in_state(flow: KilledFlow, place: Place) -> Iterator[Problem]:
     """Compare the state file with what was achieved."""
-    if flow.name == "spec":
+    if flow.name in ("spec", "cloud"):
         folder = place.repo / "specs" / "001-greeting"
         tasks = json.loads((folder / "state.json").read_text())["tasks"]
         status = {key: task["status"] for key, task in tasks.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.faults import KILLS
+from tests.crash.faults import FAULTS, KILLS
 from tests.crash.flows import FLOWS
 from tests.crash.points import compiler
 from tests.crash.trial import new_database, try_fault
@@ -23,6 +23,8 @@ pytestmark = [
 ]
 POINTS = 3
 """How many points each test takes."""
+AT = 180
+"""A call in the second task."""
 SEED = int(os.environ.get("SEGUE_CRASH_SEED", time.time() // 86400))
 
 
@@ -45,3 +47,10 @@ def test_resume_works_after_a_kill_at_any_durable_call(
         if at:
             number += 1
         total = total or trial.crash.calls
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in KILLS])
+def test_resume_works_after_any_fault(fault: str, tmp_path: Path) -> None:
+    """In the middle of the second task, when there is something to lose."""
+    trial = try_fault(FLOWS["execute"], tmp_path / "place", "", AT, fault)
+    assert not trial.problems, str(trial)

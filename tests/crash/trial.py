@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.crash.faults import FAULTS, HARMLESS
-from tests.crash.flows import KilledFlow, make_place
+from tests.crash.faults import FAULTS, HARMLESS, LOSING_STATE
+from tests.crash.flows import KilledFlow, open_place
 from tests.crash.invariants import REFUSED, Problem, find_problems
 from tests.crash.points import Crash, crash, resume
 
@@ -36,15 +36,18 @@ def try_fault(flow: KilledFlow, root: Path, database: str, at: int, fault: str) 
     `root` is deleted if all is well.
     """
     root.mkdir(parents=True)
-    place = make_place(flow, root, database)
-    ended = crash(place, flow.command, at, *FAULTS[fault])
-    refusal = (root / "crashed.log").read_text() if ended.code else ""
-    if ended.hit and ended.code:
-        refusal = resume(place, flow.command)
-    if refusal:
-        problems = [Problem(REFUSED, refusal)]
-    else:
-        problems = find_problems(flow, place, database, alone=fault in HARMLESS)
+    with open_place(flow, root, database) as place:
+        ended = crash(place, flow.command, at, *FAULTS[fault])
+        refusal = (root / "crashed.log").read_text() if ended.code else ""
+        if ended.hit and ended.code:
+            refusal = resume(place, flow.command)
+        if not refusal and fault in LOSING_STATE:
+            # A run that was done already is not resumed: its state file is made again by the next command.
+            place.segue(*flow.command)
+        if refusal:
+            problems = [Problem(REFUSED, refusal)]
+        else:
+            problems = find_problems(flow, place, database, alone=fault in HARMLESS)
     if not problems:
         shutil.rmtree(root)
     return Trial(flow.name, "postgres" if database else "sqlite", fault, at, ended, problems)

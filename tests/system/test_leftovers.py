@@ -13,7 +13,7 @@ import pytest
 from segue.domain.errors import WorkspaceError
 from segue.system.git.leftovers import wait_for_git
 from segue.system.git.merging import undo_killed_merge
-from segue.system.git.repository import Repository
+from segue.system.git.repository import Repository, new_repository
 from tests.cli.place import until
 from tests.system.test_git import git, repo
 from tests.system.test_worktree import enter, worktree
@@ -53,6 +53,27 @@ def test_a_lock_from_before_the_run_is_not_ours(repo: Path) -> None:
     assert lock.exists()
 
 
+@pytest.mark.parametrize("name", ["refs/segue/chain.lock", "segue-index.lock"])
+def test_a_lock_that_only_segue_makes_is_removed_whenever_it_was_made(repo: Path, name: str) -> None:
+    lock = repo / ".git" / name
+    lock.parent.mkdir(exist_ok=True)
+    lock.touch()
+    os.utime(lock, (time.time() - 3600, time.time() - 3600))
+    recover(repo, time.time())
+    assert not lock.exists()
+
+
+def test_a_repository_whose_making_was_killed_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "new" / ".git" / "hooks").mkdir(parents=True)
+    with_identity = {"GIT_AUTHOR_NAME": "Me", "GIT_AUTHOR_EMAIL": "me@localhost"}
+    with_identity |= {"GIT_COMMITTER_NAME": "Me", "GIT_COMMITTER_EMAIL": "me@localhost"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in with_identity.items():
+            patch.setenv(name, value)
+        assert asyncio.run(new_repository(tmp_path / "new"))
+    assert git(tmp_path / "new", "log", "--format=%s") == "Start"
+
+
 def test_a_git_that_works_is_waited_for(repo: Path) -> None:
     """A person's git, or one that outlived a killed Segue: its lock is its own."""
     hook = repo / ".git" / "hooks" / "pre-commit"
@@ -64,7 +85,7 @@ def test_a_git_that_works_is_waited_for(repo: Path) -> None:
     committing = subprocess.Popen(["git", "commit", "--quiet", "--all", "-m", "Mine"], cwd=repo)
     until(started.exists, "the hook runs")
     assert (repo / ".git" / "index.lock").exists()
-    assert not asyncio.run(wait_for_git(repo, 0.05))
+    assert not asyncio.run(wait_for_git([repo], 0.05))
 
     async def both() -> None:
         recovering = asyncio.create_task((await Repository.open(repo)).recover(time.time() - 60))
@@ -81,12 +102,47 @@ def test_a_git_that_works_is_waited_for(repo: Path) -> None:
     go.unlink()
 
 
+def test_a_git_in_another_work_tree_is_waited_for(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Work trees share branches, so that a lock here may be that of a git there."""
+    tree = worktree(repo, tmp_path_factory.mktemp("trees"))
+    enter(tree, begun=False)
+    lock = repo / ".git" / "refs" / "heads" / "main.lock"
+    lock.touch()
+    at_work = subprocess.Popen(["git", "cat-file", "--batch"], cwd=tree.folder, stdin=subprocess.PIPE)
+
+    async def both() -> None:
+        recovering = asyncio.create_task((await Repository.open(repo)).recover(time.time() - 60))
+        await asyncio.sleep(0.05)
+        assert lock.exists()
+        lock.unlink()
+        lock.touch()
+        os.utime(lock, (time.time(), time.time() + 1))
+        await asyncio.to_thread(at_work.communicate)
+        await recovering
+
+    asyncio.run(both())
+    assert lock.exists(), "it is another lock by now"
+
+
 KILLED_WHILE_MADE = {
     "nothing is written": {},
     "the lock is empty": {"locked": ""},
     "the lock is written": {"locked": "initializing"},
     "one file is empty": {"locked": "initializing", "gitdir": "x", "HEAD": "x", "commondir": ""},
 }
+
+
+@pytest.mark.parametrize("files", KILLED_WHILE_MADE.values(), ids=KILLED_WHILE_MADE)
+def test_half_a_work_tree_does_not_stop_git(repo: Path, files: dict[str, str]) -> None:
+    known = repo / ".git" / "worktrees" / "some"
+    known.mkdir(parents=True)
+    for name, text in files.items():
+        (known / name).write_text(text)
+    recover(repo, time.time() - 60)
+    assert len(git(repo, "worktree", "list").splitlines()) == 1
+    assert not known.exists()
 
 
 @pytest.mark.parametrize("files", KILLED_WHILE_MADE.values(), ids=KILLED_WHILE_MADE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -104,6 +105,7 @@ async def open_run(
     With `restart` all tasks are pending again.
     """
     home = await _find_home(app, app.source(named, app.repo, kind))
+    await home.recover(time.time())
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
     with app.store(read_only=True) as known:

@@ -36,6 +36,11 @@ _EXPLANATIONS = (
     ("readonly", "cannot be written", "Check who owns the file and its folder, or name another one."),
     ("full", "cannot grow: the disk is full", "Free some space, then `segue resume`."),
     ("locked", "is locked by another process", "Stop the program that keeps the file open, then try again."),
+    (
+        "locking protocol",
+        "is locked by another process",
+        "Stop the program that keeps the file open, then try again.",
+    ),
 )
 
 

@@ -1,11 +1,12 @@
-"""What a killed git leaves behind: lock files that keep every later git out."""
+"""What a killed git leaves behind: locks and half-made work trees that stop every later git."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 _NAMES = (
@@ -22,27 +23,45 @@ _CLOCK = 2.0
 """Seconds by which the clocks of a file system and of a database may differ."""
 
 
-async def clear_locks(root: Path, folders: tuple[Path, ...], since: float, patience: float) -> None:
-    """Remove locks of killed gits in these git folders that were made since an instant.
+async def clear_leftovers(root: Path, git_dir: Path, common: Path, since: float, patience: float) -> None:
+    """Remove what gits that were killed since an instant have left in the git folders of a work tree.
 
-    A git that is alive in the work tree is waited for; a lock that may be somebody else's stays.
+    Gits that are alive in one of the repository's work trees are waited for. What they or later ones make
+    is not touched: only what was there before and has not changed since.
     """
-    if not any(_locks(folders, since)):
+    before = _find(git_dir, common, since)
+    if not before or not await wait_for_git((root, common, *_work_trees(common)), patience):
         return
-    if await wait_for_git(root, patience):
-        for lock in list(_locks(folders, since)):
-            lock.unlink(missing_ok=True)
+    for path, seen in _find(git_dir, common, since).items():
+        if before.get(path) != seen:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
-async def wait_for_git(root: Path, patience: float, command: str = "") -> bool:
-    """Wait for gits that work in the work tree and may have outlived who began them; False: not all ended."""
+def is_half_made(known: Path) -> bool:
+    """Return whether git was killed while it made a work tree; `known` is the folder where it knows that."""
+    with contextlib.suppress(OSError):
+        if (known / "locked").read_text().strip() == "initializing":  # until it is finished
+            return True
+    try:
+        return not all((known / name).read_bytes() for name in ("gitdir", "commondir", "HEAD"))
+    except OSError:
+        return True
+
+
+async def wait_for_git(folders: Collection[Path], patience: float, command: str = "") -> bool:
+    """Wait for gits that work in these folders and may have outlived who began them; False: not all ended."""
     import psutil
 
     def may_work_here(process: psutil.Process) -> bool:
         try:
             if not process.name().startswith("git") or command not in ["", *process.cmdline()]:
                 return False
-            return Path(process.cwd()).is_relative_to(root)
+            place = Path(process.cwd())
+            return any(place.is_relative_to(folder) for folder in folders)
         except psutil.AccessDenied:
             return not command
         except (psutil.Error, OSError):
@@ -57,9 +76,28 @@ async def wait_for_git(root: Path, patience: float, command: str = "") -> bool:
     return True
 
 
-def _locks(folders: tuple[Path, ...], since: float) -> Iterator[Path]:
-    for folder in dict.fromkeys(folders):
-        for lock in (*(folder / f"{name}.lock" for name in _NAMES), *(folder / "refs").rglob("*.lock")):
+def _find(git_dir: Path, common: Path, since: float) -> dict[Path, tuple[int, int]]:
+    """Return what a killed git may have left, with what tells it from another file of the same name."""
+    found = {}
+    for folder in dict.fromkeys((git_dir, common)):
+        locks = [*(folder / f"{name}.lock" for name in _NAMES), *(folder / "refs").rglob("*.lock")]
+        half_made = [known for known in (folder / "worktrees").glob("*") if is_half_made(known)]
+        for path in (*locks, *half_made):
             with contextlib.suppress(OSError):
-                if lock.lstat().st_mtime >= since - _CLOCK:
-                    yield lock
+                now = path.lstat()
+                if now.st_mtime >= since - _CLOCK or _is_ours(folder, path):
+                    found[path] = (now.st_ino, now.st_mtime_ns)
+    return found
+
+
+def _is_ours(folder: Path, lock: Path) -> bool:
+    """Return whether nobody but Segue makes such a lock, whenever it was made."""
+    return lock.is_relative_to(folder / "refs" / "segue") or lock.name == "segue-index.lock"
+
+
+def _work_trees(common: Path) -> Iterator[Path]:
+    """Yield the folders of all work trees of a repository."""
+    yield common.parent
+    for known in (common / "worktrees").glob("*/gitdir"):
+        with contextlib.suppress(OSError):
+            yield Path(known.read_text().strip()).parent

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.git.leftovers import clear_locks, wait_for_git
+from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.process.processes import Captured, capture, child_environment
 
@@ -171,7 +171,7 @@ class Repository(Struct):
     async def find_commit(self, base: str, mark: str) -> str | None:
         """Return the commit after `base` whose message contains the mark."""
         # A commit that another process began may have outlived it, in a slow hook for example.
-        await wait_for_git(self.root, _TIMEOUT, "commit")
+        await wait_for_git([self.root], _TIMEOUT, "commit")
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
@@ -180,8 +180,8 @@ class Repository(Struct):
         return found[0] if found else None
 
     async def recover(self, since: float) -> None:
-        """Make the repository usable after a kill: remove locks of gits that were killed since then."""
-        await clear_locks(self.root, (self.git_dir, common_dir(self.git_dir)), since, _TIMEOUT)
+        """Make the repository usable after a kill: remove what gits killed since then have left."""
+        await clear_leftovers(self.root, self.git_dir, common_dir(self.git_dir), since, _TIMEOUT)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""
@@ -241,7 +241,7 @@ class Repository(Struct):
 
 async def new_repository(folder: Path) -> bool:
     """Turn a missing or empty folder into a repository with one empty commit; return False for others."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not _is_empty(folder):
         return False
     known = next(place for place in (folder, *folder.parents) if place.is_dir())
     if (await _git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
@@ -257,6 +257,14 @@ async def new_repository(folder: Path) -> bool:
         return False
     await repo.git("commit", "--quiet", "--allow-empty", "-m", "Start")
     return True
+
+
+def _is_empty(folder: Path) -> bool:
+    """Return whether there is nothing in the folder, or only what a killed `git init` has left."""
+    if not folder.is_dir():
+        return False
+    inside = {path.name for path in folder.iterdir()}
+    return not inside or (inside == {".git"} and not (folder / ".git" / "HEAD").exists())
 
 
 def common_dir(git_dir: Path) -> Path:

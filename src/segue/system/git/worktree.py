@@ -15,7 +15,7 @@ from msgspec import Struct
 from segue.domain.errors import Locked, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder
-from segue.system.git.leftovers import wait_for_git
+from segue.system.git.leftovers import is_half_made, wait_for_git
 from segue.system.git.merging import undo_killed_merge
 from segue.system.git.repository import Repository, common_dir
 from segue.system.lock import RepoLock
@@ -70,8 +70,8 @@ class Worktree(Struct, frozen=True):
             return await self._enter(begun, starts)
 
     async def _enter(self, begun: bool, starts: Sequence[str | None]) -> tuple[Repository, str]:
-        await self.home.recover(self.since)
         await self._clear()
+        await self.home.recover(self.since)
         found = await self.opened()
         if found is not None:
             return found, ""
@@ -228,9 +228,9 @@ class Worktree(Struct, frozen=True):
     async def _clear(self) -> None:
         """Remove what is left of a `git worktree` that was killed before it was finished."""
         shutil.rmtree(self._trash, ignore_errors=True)
-        if self._known.is_dir() and _is_unfinished(self._known):
-            await wait_for_git(self.home.root, _PATIENCE, "worktree")
-            if _is_unfinished(self._known):
+        if self._known.is_dir() and is_half_made(self._known):
+            await wait_for_git([self.home.root], _PATIENCE, "worktree")
+            if is_half_made(self._known):
                 shutil.rmtree(self.folder, ignore_errors=True)
                 shutil.rmtree(self._known, ignore_errors=True)
 
@@ -247,17 +247,6 @@ class Worktree(Struct, frozen=True):
         return (
             f"{said} It starts from {start}, which is not merged yet; to start from HEAD, delete that branch."
         )
-
-
-def _is_unfinished(known: Path) -> bool:
-    """Return whether git was killed while it made the work tree, which it locks with this word until then."""
-    with contextlib.suppress(OSError):
-        if (known / "locked").read_text().strip() == "initializing":
-            return True
-    try:
-        return not all((known / name).read_bytes() for name in ("gitdir", "commondir", "HEAD"))
-    except OSError:
-        return True
 
 
 async def workplace(home: Repository, run: Run, begun: bool) -> Repository:
