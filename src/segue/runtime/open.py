@@ -237,7 +237,7 @@ async def _choose_base(
 ) -> tuple[RunSpec, str]:
     """Return the spec with the branch that cloud agents start from, and what to say about it."""
     before = None
-    if last is not None:
+    if last is not None and last.spec.base:
         with plan.app.store(read_only=True) as known:
             before = RunView.of({}, known.events(last.id, kinds=FOLDED)).branch
     base, warning = await choose_base(plan.app, home, plan.source, before)

@@ -188,6 +188,11 @@ class Repository(Struct):
         ref = f"refs/heads/{name}"
         return (await _git(self.root, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
 
+    async def branch_head(self, name: str) -> str:
+        """Return the commit of a local branch; empty if there is none."""
+        done = await _git(self.root, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
+        return done.out.decode().strip()
+
     async def git(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> str:
         """Run any other git command and return its output."""
         return (await self._run(*args, stdin=stdin, extra=extra)).out.decode("utf-8", "replace")
