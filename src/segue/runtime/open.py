@@ -24,6 +24,7 @@ from segue.runtime.base import choose_base
 from segue.runtime.gates import check_gates
 from segue.runtime.past import Past, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
+from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import (
     check_programs,
     drop_unready,
@@ -97,6 +98,7 @@ async def open_run(
     kind: str | None = None,
     *,
     restart: bool = False,
+    units: Units = ALL,
 ) -> AsyncIterator[OpenRun | None]:
     """Check everything, lock the repository, find or create the run; None when there is nothing to do.
 
@@ -112,7 +114,7 @@ async def open_run(
         if run is not None:
             _refuse_changed_settings(app, run)
         past = await settle_start(app, known, home, source, last, restart)
-    plan = plan_run(app, source, only, start)
+    plan = plan_run(app, source, only, start, units)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
         if past.restored and app.tell is not None:
             app.tell(past.restored)
