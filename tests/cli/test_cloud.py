@@ -153,6 +153,30 @@ def test_work_that_was_merged_is_continued_on_the_branch_it_was_merged_into(clou
     assert cloud.launches()[-1]["body"]["repos"][0]["startingRef"] == "feature"
 
 
+def test_work_of_local_agents_counts_once_it_is_pushed(cloud: Cloud) -> None:
+    judged = ("--agent", "scripted", "--judge", "checks", "--task", "T001")
+    cloud.place.more_config('checks = ["true"]\n')
+    cloud.place.segue("run", "specs/001-greeting", *judged)
+    cloud.place.git("switch", "--quiet", "trunk")
+    done = cloud.place.segue("run", "specs/001-greeting", "--task", "T002", code=2)
+    assert "Branch segue/001-greeting/T001 does not exist on origin." in done.stderr
+    assert cloud.launches() == []
+    cloud.place.git("merge", "--quiet", "segue/001-greeting/T001")
+    cloud.place.git("push", "--quiet", "origin", "trunk")
+    cloud.place.segue("run", "specs/001-greeting", "--task", "T002")
+    assert first_ref(cloud) == "trunk"
+
+
+def test_a_local_run_elsewhere_does_not_move_the_start(cloud: Cloud) -> None:
+    cloud.place.segue("run", "plan.md", "--agent", "scripted", "--flow", "execute", "--task", "1")
+    cloud.place.git("push", "--quiet", "origin", "trunk")
+    cloud.place.git("switch", "--quiet", "--create", "feature", "HEAD~1")
+    cloud.place.git("push", "--quiet", "origin", "feature")
+    cloud.place.env["SEGUE_COMMITS_MISSING"] = "keep"
+    cloud.place.segue("run", "plan.md", "--flow", "execute", "--task", "2")
+    assert first_ref(cloud) == "feature"
+
+
 def test_a_plan_continues_from_the_branch_of_its_last_run(cloud: Cloud) -> None:
     cloud.place.segue("run", "plan.md", "--flow", "execute", "--task", "1")
     done = cloud.place.segue("run", "plan.md", "--flow", "execute", "--task", "2")

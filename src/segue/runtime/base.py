@@ -17,30 +17,32 @@ async def choose_base(app: App, repo: Repository, source: Source, before: str | 
     """Return the branch of the remote to start from, and a warning about what is not seen there.
 
     It is the one that was named, or that of the user; as long as it lacks earlier work, the branch of that.
-    `before` is the branch that the last run of this source ended with. Raises Undecided if something is not
-    seen and no branch was named.
+    `before` is the branch that the last run of this source ended with, if cloud agents did it. Raises
+    Undecided if something is not seen and no branch was named.
     """
-    remote = RemoteBranches(repo, REMOTE, app.state_dir / "worktrees")
+    scratch = app.state_dir / "worktrees"
     named = (app.loaded.settings.base or "").removeprefix(f"{REMOTE}/")
-    base = named or await pushed_branch(repo, REMOTE) or await remote.default_branch()
-    start, head = base, await remote.fetch(base)
-    if head is None:
+    base = named or await pushed_branch(repo, REMOTE)
+    base = base or await RemoteBranches(repo, REMOTE, scratch).default_branch()
+    remote = RemoteBranches(repo, REMOTE, scratch, base)
+    if await remote.fetch(base) is None:
         raise WorkspaceError(
             f"Branch {base} does not exist on {REMOTE}, where the agent would start.",
             kept=_KEPT,
             hint=f"Push it: git push --set-upstream {REMOTE} {base}   or name another one with --base",
         )
-    chain = source.head_branch() or before
-    chained = await remote.fetch(chain) if chain and chain != base else None
-    if chain and chained and not await repo.objects().is_ancestor(chained, head):
-        if named and named != chain:
-            raise UsageError(
-                f"The work so far is on branch {chain}, which {base} does not contain.",
-                kept=_KEPT,
-                hint=f"Merge {chain} into {base} and push it, or leave --base out to continue from {chain}",
-            )
-        start, head = chain, chained
-    unseen = await name_unseen(repo, head, source.documents)
+    chain = source.head_branch()
+    if chain is None and before and await remote.fetch(before) is not None:
+        chain = before
+    begun = await remote.begin("", chain)
+    start = begun.branch
+    if named and start != named:
+        raise UsageError(
+            f"The work so far is on branch {start}, which {base} does not contain.",
+            kept=_KEPT,
+            hint=f"Merge {start} into {base} and push it, or leave --base out to continue from {start}",
+        )
+    unseen = await name_unseen(repo, begun.head, source.documents)
     if not unseen:
         return start, ""
     message = f"The agent starts from branch {start} of {REMOTE} and does not see: {'; '.join(unseen)}."

@@ -101,11 +101,12 @@ class RemoteBranches(Struct, frozen=True):
         start = self.start or await self.default_branch()
         if head_branch is None or head_branch == start:
             return Snapshot(await self._find(start), start, "")
-        head = await self._find(head_branch)
+        # Work of local agents may have been merged and pushed without a push of its own branch.
+        head = await self.fetch(head_branch) or await self.repo.branch_head(head_branch)
         merged = await self.fetch(start) if self.start else None
-        if merged is not None and await self.repo.objects().is_ancestor(head, merged):
+        if head and merged and await self.repo.objects().is_ancestor(head, merged):
             return Snapshot(merged, start, "")
-        return Snapshot(head, head_branch, "")
+        return Snapshot(await self._find(head_branch), head_branch, "")
 
     async def _find(self, branch: str) -> str:
         head = await self.fetch(branch)

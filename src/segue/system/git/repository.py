@@ -188,6 +188,11 @@ class Repository(Struct):
         ref = f"refs/heads/{name}"
         return (await _git(self.root, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
 
+    async def branch_head(self, name: str) -> str:
+        """Return the commit of a local branch; empty if there is none."""
+        done = await _git(self.root, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
+        return done.out.decode().strip()
+
     async def git(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> str:
         """Run any other git command and return its output."""
         return (await self._run(*args, stdin=stdin, extra=extra)).out.decode("utf-8", "replace")
@@ -265,6 +270,19 @@ def _is_empty(folder: Path) -> bool:
         return False
     inside = {path.name for path in folder.iterdir()}
     return not inside or (inside == {".git"} and not (folder / ".git" / "HEAD").exists())
+
+
+def git_dirs(path: Path) -> tuple[Path, Path] | None:
+    """Return the git folder of the work tree around the path, and the one that all its work trees share."""
+    for folder in (path, *path.parents):
+        git = folder / ".git"
+        with contextlib.suppress(OSError):
+            if git.is_file():
+                git = folder / os.fsdecode(git.read_bytes()).removeprefix("gitdir:").strip()
+        if git.is_dir():
+            own = Path(os.path.realpath(git))
+            return own, common_dir(own)
+    return None
 
 
 def common_dir(git_dir: Path) -> Path:
