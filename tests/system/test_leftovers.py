@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -64,14 +65,23 @@ def test_a_lock_that_only_segue_makes_is_removed_whenever_it_was_made(repo: Path
     assert not lock.exists()
 
 
-def test_a_repository_whose_making_was_killed_is_made_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [(), ("HEAD", "config.lock"), ("index.lock",)])
+@pytest.mark.parametrize("made", [False, True])
+def test_a_repository_whose_making_was_killed_is_made_again(
+    tmp_path: Path, files: Sequence[str], made: bool
+) -> None:
     (tmp_path / "new" / ".git" / "hooks").mkdir(parents=True)
+    if made:
+        git(tmp_path / "new", "init", "--quiet")
+    for name in files:
+        (tmp_path / "new" / ".git" / name).write_text("ref: refs/heads/main\n")
     with_identity = {"GIT_AUTHOR_NAME": "Me", "GIT_AUTHOR_EMAIL": "me@localhost"}
     with_identity |= {"GIT_COMMITTER_NAME": "Me", "GIT_COMMITTER_EMAIL": "me@localhost"}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in with_identity.items():
             patch.setenv(name, value)
         assert asyncio.run(new_repository(tmp_path / "new"))
+        assert not asyncio.run(new_repository(tmp_path / "new")), "once"
     assert git(tmp_path / "new", "log", "--format=%s") == "Start"
 
 
