@@ -16,6 +16,7 @@ from segue.domain.task import Task, TaskList, TaskStatus
 from segue.runtime.app import App
 from segue.runtime.plan import PlanChanged, RunPlan, plan_run
 from segue.runtime.units import Units, select_tasks
+from tests.flow.loop import ListSource
 
 PLAN = "## Task 1\n\nDo one thing.\n\n## Task 2\n\nDo another.\n\n## Task 3\n\nDo the last.\n"
 
@@ -129,6 +130,20 @@ def test_rewritten_tasks_are_asked_about(tmp_path: Path) -> None:
         plan_run(app, app.source("plan.md", tmp_path))
     keeping = App.load(tmp_path, None, {"agent": "scripted", "plan_changed": "keep"})
     assert len(plan_run(keeping, keeping.source("plan.md", tmp_path)).pending) == 2
+
+
+def test_a_source_without_tasks_is_refused(tmp_path: Path) -> None:
+    app = App.load(tmp_path, None, {"agent": "scripted"})
+    with pytest.raises(UsageError, match="There are no tasks in list") as caught:
+        plan_run(app, ListSource())
+    assert caught.value.exit_code == 2
+
+
+def test_filters_that_leave_no_task_are_refused(tmp_path: Path) -> None:
+    listing = plan(tmp_path).listing
+    assert select_tasks(listing, ["3", "1"], "2") == ("3",)
+    with pytest.raises(UsageError, match="No task is in all of these parts"):
+        select_tasks(listing, ["1"], "3")
 
 
 def test_tasks_are_selected_by_name_and_from_a_start(tmp_path: Path) -> None:

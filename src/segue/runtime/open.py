@@ -22,7 +22,7 @@ from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.base import choose_base
 from segue.runtime.gates import check_gates
-from segue.runtime.past import Past, settle_resume, settle_start
+from segue.runtime.past import Past, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
 from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import (
@@ -134,6 +134,8 @@ async def open_run(
 @asynccontextmanager
 async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
     """Open a run that exists, with the settings it was started with."""
+    with app.store(read_only=True) as known:
+        refuse_absent(known, run)
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.budget import Budget
-from segue.domain.errors import UsageError
+from segue.domain.errors import SourceError, UsageError
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
@@ -103,6 +103,10 @@ def plan_run(
     """Plan a run of a source; raises UsageError for everything that does not fit together."""
     check_rewritten(source, app.loaded.settings.plan_changed)
     listing = source.tasks()
+    if not listing.tasks and source.outline is None:
+        raise SourceError(
+            f"There are no tasks in {source.title}.", kept="Nothing was started.", hint="See: segue task list"
+        )
     agent = agent_text(app)
     flow = find_flow(app, source)
     return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start, units))

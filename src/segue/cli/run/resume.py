@@ -27,7 +27,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from msgspec.structs import replace
 
     from segue.cli.run.session import go_on, show_session
-    from segue.cli.runs import find_run
+    from segue.cli.runs import find_run, find_unfinished
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
     from segue.proof.guard import settle_settings
@@ -35,13 +35,8 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
 
     app = replace(settings.load(), tell=output.warn)
     with app.store(read_only=True) as store:
-        run = find_run(store, app, run_id, unfinished=True)
+        run = find_unfinished(store, app, run_id)
         ended = run or find_run(store, app, "last")
-    if ended is None:
-        raise UsageError(
-            f"Nothing to resume: there is no run in {app.repo}.",
-            hint="Start one: segue run SOURCE   Continue one of another repository: segue resume RUN",
-        )
     if run is None:
         asyncio.run(finish_end(settings.load_for(ended), ended))
         if output.json:
