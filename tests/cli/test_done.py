@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from tests.cli.place import Place
@@ -70,18 +68,3 @@ def test_an_agent_that_weakens_the_settings_changes_nothing(place: Place) -> Non
     assert settings.read_text() == before
     place.segue("resume", code=3)
     assert settings.read_text() == before
-
-
-def test_what_one_repository_did_is_not_touched_from_another(place: Place) -> None:
-    ready(place)
-    place.segue("run", "plan.md")
-    other = Place(place.root, dict(place.env))
-    elsewhere = place.root / "elsewhere"
-    shutil.copytree(place.repo, elsewhere)
-    place.git("reset", "--quiet", "--hard")
-    for command in (["resume"], ["task", "accept", "1"]):
-        done = other.segue(*command, "--repo", str(elsewhere), code=2)
-        assert "no run" in done.stderr
-    assert "No runs here yet" in other.segue("status", "last", "--repo", str(elsewhere)).stdout
-    run = place.last_run()
-    assert other.json("status", run, "--repo", str(elsewhere))["id"] == run, "by its id it is reached"

@@ -73,8 +73,7 @@ def test_mistakes_are_explained(place: Place, args: tuple[str, ...], says: str) 
 
 def test_without_runs_there_is_nothing_to_show(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
-    assert place.segue("proof").stdout.strip() == "No runs here yet. Try: segue demo"
-    assert place.json("proof") is None
+    assert f"There is no run in {place.repo}." in place.segue("proof", code=2).stderr
 
 
 def test_who_accepted_a_task_is_recorded(tmp_path: Path) -> None:

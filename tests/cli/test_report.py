@@ -163,7 +163,7 @@ def test_without_any_runs(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     assert "No runs here yet" in place.segue("report").stdout
     assert place.json("report", "gaps")["errors"] == []
-    assert "There are no runs yet" in place.segue("report", "run", "last", code=2).stderr
+    assert "There is no run in" in place.segue("report", "run", "last", code=2).stderr
 
 
 def test_a_filter_that_finds_nothing_says_so(place: Place) -> None:

@@ -253,3 +253,31 @@ def test_the_only_feature_is_found_without_specify(feature: Place) -> None:
     assert "there is no .specify" in listed.stderr
     feature.segue("run", "--task", "T001")
     assert "- [x] T001" in (folder(feature) / "tasks.md").read_text()
+
+
+def test_a_checkpoint_is_a_gate_where_wanted(feature: Place) -> None:
+    text = "- [ ] T001 One\n\n**Checkpoint**: It starts\n\n- [ ] T002 Two\n- [ ] T003\n"
+    path = rewrite(feature, text)
+    feature.more_config('gates = ["checkpoint"]\n')
+    stopped = feature.segue("run", code=3)
+    assert "The run waits for you after task T001: It starts." in stopped.stderr
+    assert "segue resume" in stopped.stderr
+    assert path.read_text() == text.replace("[ ] T001", "[x] T001")
+    assert feature.json("status")[0]["state"] == "needs_human"
+    feature.segue("resume")
+    assert path.read_text() == text.replace("[ ]", "[x]")
+
+
+def test_parts_of_a_feature(feature: Place) -> None:
+    text = "## Phase 1\n- [ ] T001 [US1] One\n\n**Checkpoint**: ok\n## Phase 2\n- [ ] T002 Two\n- [ ] T003\n"
+    path = rewrite(feature, text)
+    shown = feature.segue("run", "--dry-run", "--phase", "2").stdout
+    assert "task T001" not in shown
+    assert "task T003" in shown
+    assert "There is no story 'US4'" in feature.segue("run", "--story", "US4", code=2).stderr
+    feature.segue("run", "--until-checkpoint")
+    assert path.read_text() == text.replace("[ ] T001", "[x] T001")
+    feature.segue("run", "--phase", "2", "--pause-after-task", code=3)
+    assert path.read_text().count("[x]") == 2
+    feature.segue("resume")
+    assert "[ ]" not in path.read_text()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.cli.place import DEADLINE, PLAN, Place, until
+from tests.cli.place import DEADLINE, PLAN, SEGUE, Place, until
 from tests.cli.test_build import GOAL, TWO
 from tests.cli.test_spec import feature as feature
 from tests.cli.test_spec import folder
@@ -265,3 +267,65 @@ def test_a_shallow_clone_is_asked_about_and_told_how_to_get_the_rest(place: Plac
     place.git("config", "user.name", "T")
     place.git("config", "user.email", "t@localhost")
     place.segue("run", "plan.md", code=3)
+
+
+def move_to_second_machine(place: Place) -> Place:
+    """A clone at the same path, with a state folder of its own and the same database."""
+    place.segue("stop")
+    here = "substr(owner, 1, instr(owner, '/'))"
+    owner = f"update orchestrator_steps set owner = replace(owner, {here}, 'elsewhere/')"
+    with closing(sqlite3.connect(place.database)) as database, database:
+        database.execute(owner)
+    place.repo.rename(place.root / "first")
+    subprocess.run(
+        ["git", "clone", "-q", str(place.root / "first"), str(place.repo)], check=True, env=place.env
+    )
+    for name, value in (("user.name", "T"), ("user.email", "t@localhost")):
+        place.git("config", name, value)
+    database_url = {"SEGUE_DATABASE_URL": str(place.database)}
+    return Place(place.root, {**place.env, **database_url, "XDG_STATE_HOME": str(place.root / "second")})
+
+
+def test_a_second_machine_continues_where_the_work_is(place: Place) -> None:
+    place.script(FAIL)
+    place.segue("run", "plan.md", code=3)
+    second = move_to_second_machine(place)
+    second.script(WORK)
+    done = second.segue("resume")
+    assert "(2 tasks done)" in done.stderr
+    assert [(second.repo / name).read_text() for name in ("f1", "f2", "f3")] == ["x", "x", "x"]
+    assert len(second.subjects()) == 3
+
+
+@pytest.mark.parametrize("command", [("resume",), ("run", "plan.md")], ids=["resume", "run"])
+def test_a_second_machine_without_the_work_is_refused(place: Place, command: tuple[str, ...]) -> None:
+    place.script(FAIL)
+    place.segue("run", "plan.md", code=3)
+    second = move_to_second_machine(place)
+    second.git("reset", "-q", "--hard", "HEAD~2")
+    for args in (("remote", "remove", "origin"), ("reflog", "expire", "--expire=now", "--all")):
+        second.git(*args)
+    second.git("gc", "-q", "--prune=now")
+    done = second.segue(*command, code=2)
+    assert "tasks 1 (" in done.stderr
+    assert "last worked on by the machine elsewhere" in done.stderr
+    assert "bad object" not in done.stderr
+    assert second.subjects() == []
+
+
+def test_a_run_whose_repository_is_not_here_is_refused(place: Place) -> None:
+    place.script(FAIL)
+    place.segue("run", "plan.md", code=3)
+    run = place.last_run()
+    shutil.copytree(place.repo, place.root / "other")
+    shutil.rmtree(place.repo)
+    done = subprocess.run(
+        [*SEGUE, "resume", run],
+        cwd=place.root / "other",
+        env=place.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"works in {place.repo}, which does not exist here" in done.stderr

@@ -164,6 +164,7 @@ class Loop:
     phases: tuple[str, ...] | None = None
     attempts: int = 1
     policy: Policy = field(default_factory=Policy)
+    resumed_by_person: bool = False
     budget: Budget = field(default_factory=Budget)
     checks: tuple[tuple[str, ...], ...] = ()
     sealed: bool = False
@@ -228,6 +229,7 @@ class Loop:
                     else None,
                     judging=self.judging(),
                     testing=TestsApart(repo, self.root / "apart", run.id),
+                    resumed_by_person=self.resumed_by_person,
                 )
             finally:
                 await store.close(journal)

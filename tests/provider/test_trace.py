@@ -70,7 +70,7 @@ def test_the_run_of_a_provider_is_nothing_to_resume(panel: Asking) -> None:
         command, env=environment(panel.root), cwd=panel.root, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "Nothing to resume" in done.stderr
+    assert "There is no run" in done.stderr
 
 
 def test_nothing_is_stored_when_nobody_wants_it(panel: Asking) -> None:

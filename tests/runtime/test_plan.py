@@ -12,8 +12,11 @@ import pytest
 from segue.domain.errors import UsageError
 from segue.domain.role import AgentChoice, Role
 from segue.domain.run import RunKind
+from segue.domain.task import Task, TaskList, TaskStatus
 from segue.runtime.app import App
-from segue.runtime.plan import PlanChanged, RunPlan, plan_run, select_tasks
+from segue.runtime.plan import PlanChanged, RunPlan, plan_run
+from segue.runtime.units import Units, select_tasks
+from tests.flow.loop import ListSource
 
 PLAN = "## Task 1\n\nDo one thing.\n\n## Task 2\n\nDo another.\n\n## Task 3\n\nDo the last.\n"
 
@@ -129,9 +132,57 @@ def test_rewritten_tasks_are_asked_about(tmp_path: Path) -> None:
     assert len(plan_run(keeping, keeping.source("plan.md", tmp_path)).pending) == 2
 
 
+def test_a_source_without_tasks_is_refused(tmp_path: Path) -> None:
+    app = App.load(tmp_path, None, {"agent": "scripted"})
+    with pytest.raises(UsageError, match="There are no tasks in list") as caught:
+        plan_run(app, ListSource())
+    assert caught.value.exit_code == 2
+
+
+def test_filters_that_leave_no_task_are_refused(tmp_path: Path) -> None:
+    listing = plan(tmp_path).listing
+    assert select_tasks(listing, ["3", "1"], "2") == ("3",)
+    with pytest.raises(UsageError, match="No task is in all of these parts"):
+        select_tasks(listing, ["1"], "3")
+
+
 def test_tasks_are_selected_by_name_and_from_a_start(tmp_path: Path) -> None:
     listing = plan(tmp_path).listing
     assert select_tasks(listing, ("2",), None) == ("2",)
     assert select_tasks(listing, (), "2") == ("2", "3")
     with pytest.raises(UsageError, match="There is no task '9'"):
         select_tasks(listing, ("9",), None)
+
+
+def test_tasks_are_selected_by_story_phase_and_checkpoint() -> None:
+    listing = TaskList(
+        (
+            Task("T001", "One", "", TaskStatus.DONE, phase="Phase 1: Setup", checkpoint="It starts"),
+            Task("T002", "Two", "", story="US1", phase="Phase 2: User Story 1"),
+            Task("T003", "Three", "", story="US1+US2", phase="Phase 2: User Story 1", checkpoint="It sells"),
+            Task("T004", "Four", "", story="US2", phase="Phase 3: User Story 2"),
+        )
+    )
+
+    def chosen(units: Units, *only: str) -> tuple[str, ...]:
+        return select_tasks(listing, only, None, units)
+
+    assert chosen(Units()) == ()
+    assert chosen(Units(stories=("US1",))) == ("T002", "T003")
+    assert chosen(Units(stories=("us2",))) == chosen(Units(stories=("2",))) == ("T003", "T004")
+    assert (
+        chosen(Units(phases=("2",))) == chosen(Units(phases=("phase 2: user story 1",))) == ("T002", "T003")
+    )
+    assert chosen(Units(phases=("1", "3"))) == ("T001", "T004")
+    assert chosen(Units(until_checkpoint=True)) == ("T002", "T003")
+    assert chosen(Units(stories=("US1",), phases=("2",)), "T003") == ("T003",)
+    with pytest.raises(UsageError, match="There is no story 'US9'") as caught:
+        chosen(Units(stories=("US9",)))
+    assert caught.value.hint == "There are: US1, US2"
+    with pytest.raises(UsageError, match="There is no phase '7'"):
+        chosen(Units(phases=("7",)))
+    with pytest.raises(UsageError, match="No task is in all of these"):
+        chosen(Units(stories=("US1",), phases=("3",)))
+    rest = TaskList(listing.tasks[3:])
+    with pytest.raises(UsageError, match="no checkpoint after task T004"):
+        select_tasks(rest, (), None, Units(until_checkpoint=True))

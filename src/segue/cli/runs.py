@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from segue.domain.errors import UsageError
@@ -19,19 +21,34 @@ _KNOWN = 200
 NO_RUNS = "No runs here yet. Try: segue demo"
 
 
-def find_run(store: Store, app: App, name: str | None, *, unfinished: bool = False) -> Run | None:
-    """Return the run with this id or unique prefix; for `last`, the newest of this repository with tasks.
+def find_run(store: Store, app: App, name: str | None) -> Run:
+    """Return the run with this id or unique prefix; for `last` or nothing, the newest with tasks from here.
 
-    Without a name it is the newest too, or with `unfinished` the newest that did not finish.
+    Raises UsageError if there is none.
     """
-    if name is not None and name != "last":
-        run = store.run(name)
-        if run is None:
-            raise UsageError(
-                f"There is no run {name!r}.{_meant(store, name)}", hint="List the runs: segue status"
-            )
-        return run
-    return _newest(store, app, unfinished and name is None)
+    run = _named(store, name) or _newest(store, app)
+    if run is None:
+        raise UsageError(
+            f"There is no run in {app.repo}.",
+            hint="Start one: segue run SOURCE   Try: segue demo   All runs: segue status",
+        )
+    return run
+
+
+def find_unfinished(store: Store, app: App, name: str | None) -> Run | None:
+    """Return the run with this id or unique prefix; without a name, the newest from here that is not done."""
+    return _newest(store, app) if name == "last" else _named(store, name) or _newest(store, app, True)
+
+
+def _named(store: Store, name: str | None) -> Run | None:
+    if name is None or name == "last":
+        return None
+    run = store.run(name)
+    if run is None:
+        raise UsageError(
+            f"There is no run {name!r}.{_meant(store, name)}", hint="List the runs: segue status"
+        )
+    return run
 
 
 def _meant(store: Store, name: str) -> str:
@@ -41,16 +58,31 @@ def _meant(store: Store, name: str) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def _newest(store: Store, app: App, unfinished: bool) -> Run | None:
-    """Return the newest run of this repository; those of others are reached by their ids."""
-    runs = (run for run in store.runs(kinds=TASK_RUNS) if not unfinished or run.state is not RunState.DONE)
-    here = str(app.repo)
-    near = (run for run in runs if _is_inside(here, run.place) or _is_inside(here, run.spec.repo))
-    return next(near, None)
+def _newest(store: Store, app: App, unfinished: bool = False) -> Run | None:
+    """Return the newest run of this work tree, or of the repository if the work tree has none of its own.
+
+    Runs of other repositories are reached by their ids.
+    """
+    from segue.system.git.repository import git_dirs
+
+    dirs = cache(git_dirs)
+    here, runs = dirs(app.repo), store.runs(kinds=TASK_RUNS)
+    if here is None:
+        near = [run for run in runs if _contains(run, app.repo)]
+    else:
+        known = [(run, [dirs(place) for place in _places(run)]) for run in runs]
+        near = [run for run, found in known if any(one and one[0] == here[0] for one in found)]
+        near = near or [run for run, found in known if any(one and one[1] == here[1] for one in found)]
+    return next((run for run in near if not unfinished or run.state is not RunState.DONE), None)
 
 
-def _is_inside(here: str, folder: str) -> bool:
-    return here == folder or here.startswith(folder.rstrip("/") + "/")
+def _places(run: Run) -> list[Path]:
+    """Return where a run works, as far as that still exists."""
+    return [path for path in (Path(run.spec.repo), Path(run.place)) if path.is_dir()]
+
+
+def _contains(run: Run, folder: Path) -> bool:
+    return any(folder.is_relative_to(place) for place in (run.spec.repo, run.place))
 
 
 def moment(ms: int | None) -> str:

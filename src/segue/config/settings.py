@@ -321,6 +321,9 @@ class Settings(Options, frozen=True):
     """Continue with the next task when one needs a human."""
     max_consecutive_task_failures: Count | None = None
     """Stop after this many failed tasks in a row, even if the run may continue."""
+    gates: tuple[Literal["checkpoint", "task"], ...] = ()
+    """Where a run waits until a person lets it go on: after each `checkpoint` of `tasks.md`, after each
+    `task`."""
     state_dir: Path | None = None
     """Where Segue keeps its files; the user's state folder if unset."""
     database_url: Secret | None = None

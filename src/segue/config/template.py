@@ -32,6 +32,7 @@ EXAMPLES = {
     "task_list": 1,
     "judged_by": "agent",
     "require": "checked",
+    "gates": ["checkpoint"],
     "control_files": ["scripts/check/**"],
     "known_failures": ["tests/test_old.py::*"],
     "check_setup": ["npm ci"],

@@ -6,6 +6,7 @@ SegueError                    1   unexpected
 │       └── TwoLists          2   it lists the same tasks twice; a person must choose
 ├── WorkspaceError            2   the repository is not fit to start in
 ├── NeedsHuman                3   a task stopped the run
+│   └── AtGate                3   the run waits at a gate until a person lets it go on
 ├── CredentialsError          4   a key is missing or was rejected
 ├── ServiceAway               7   a service was away for too long; the run is parked
 ├── ToolMissing               5   a program that is needed cannot be found
@@ -57,6 +58,10 @@ class NeedsHuman(SegueError):
     """A task could not be finished; a person decides what to do."""
 
     exit_code = 3
+
+
+class AtGate(NeedsHuman):
+    """The run waits at a gate; a person looks at the work and lets it go on."""
 
 
 class Unfinished(NeedsHuman):

@@ -132,6 +132,21 @@ class TaskMarked(Event, frozen=True):
     """Of the task's text, so that another task with the same key is not taken for it."""
 
 
+class GateReached(Event, frozen=True):
+    """The run waits for a person after a task; `text` is what should be true there."""
+
+    type: ClassVar[str] = "gate.reached"
+    task: str
+    text: str
+
+
+class GatePassed(Event, frozen=True):
+    """A person has let the run go on."""
+
+    type: ClassVar[str] = "gate.passed"
+    task: str
+
+
 class TaskBlocked(Event, frozen=True):
     """A task is not begun, because others that it waits for are not done."""
 

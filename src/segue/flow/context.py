@@ -41,6 +41,8 @@ class Policy(Struct, frozen=True):
     """Whether somebody who never sees the work writes tests for it."""
     mutants: int = 0
     """How many mutants of the changed lines to try per task."""
+    gates: tuple[str, ...] = ()
+    """Where the run waits for a person: after a `checkpoint`, after each `task`."""
     resolutions: int = 2
     """How often a task that fails its checks or its verification is sent back to the agent."""
 
@@ -202,6 +204,8 @@ class RunContext(Struct, frozen=True):
     judging: Judging | None = None
     building: Building | None = None
     testing: Testing | None = None
+    resumed_by_person: bool = False
+    """Whether the run had ended and waited for a person before this session."""
     earlier: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The files that tasks changed, in this run of the source and before it, by task."""
 

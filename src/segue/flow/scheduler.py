@@ -12,6 +12,7 @@ from segue.domain.results import EndOutput, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
 from segue.flow.context import RunContext
+from segue.flow.gates import Gates
 from segue.flow.phases.outline import outline
 from segue.flow.task import end_event, run_task
 from segue.ports import StepFacts
@@ -26,12 +27,13 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
     stuck: set[str] = set()
     asked: set[str] = set()
     in_a_row = done = 0
-    pending = PendingTasks(context, chosen)
+    pending, gates = PendingTasks(context, chosen), Gates(context)
     while (task := pending.next()) is not None:
         if blocked := find_block(task.depends_on, stuck, asked):
             (asked if asked.issuperset(blocked.by) else stuck).add(task.key)
             await context.emit(TaskBlocked(task.key, context.redact(task.title), blocked.by, blocked.why))
             continue
+        await gates.stop_before(task)
         ending = await run_task(context, without_secrets(task, context.redact))
         if ending.done:
             done, in_a_row = done + 1, 0

@@ -57,7 +57,9 @@ async def write_tree(objects: Objects, entries: Mapping[str, TreeEntry], folder:
     )
     await objects.git("update-index", "-z", "--index-info", stdin=lines, variables=variables)
     prefix = f"--prefix={folder}/"
-    await objects.git("checkout-index", "--all", "--force", "--quiet", prefix, variables=variables)
+    # Writing 100,000 files takes one processor many seconds.
+    parallel = ("-c", "checkout.workers=0")
+    await objects.git(*parallel, "checkout-index", "--all", "--force", "--quiet", prefix, variables=variables)
     index.unlink()
 
 

@@ -112,6 +112,8 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.StateImported: lambda v: f"state imported: {v.text}",
     e.NoticeGiven: lambda v: f"line {v.line}: {v.text}" if v.line is not None else v.text,
     e.TaskStarted: lambda v: f"task {v.task} started: {v.title}",
+    e.GateReached: lambda v: f"waits for a person after task {v.task}: {v.text}",
+    e.GatePassed: lambda v: f"a person let it go on after task {v.task}",
     e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",
     e.TaskEnded: _describe_task_end,
     e.StepAdopted: lambda _: "continues where it was interrupted",

@@ -22,8 +22,9 @@ from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.base import choose_base
 from segue.runtime.gates import check_gates
-from segue.runtime.past import Past, settle_resume, settle_start
+from segue.runtime.past import Past, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
+from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import (
     check_programs,
     drop_unready,
@@ -97,6 +98,7 @@ async def open_run(
     kind: str | None = None,
     *,
     restart: bool = False,
+    units: Units = ALL,
 ) -> AsyncIterator[OpenRun | None]:
     """Check everything, lock the repository, find or create the run; None when there is nothing to do.
 
@@ -112,7 +114,7 @@ async def open_run(
         if run is not None:
             _refuse_changed_settings(app, run)
         past = await settle_start(app, known, home, source, last, restart)
-    plan = plan_run(app, source, only, start)
+    plan = plan_run(app, source, only, start, units)
     if plan.is_planned and not plan.pending and not (run and run.state in _CUT_OFF):
         if past.restored and app.tell is not None:
             app.tell(past.restored)
@@ -132,6 +134,8 @@ async def open_run(
 @asynccontextmanager
 async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
     """Open a run that exists, with the settings it was started with."""
+    with app.store(read_only=True) as known:
+        refuse_absent(known, run)
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from msgspec import Struct, field
 
-from segue.domain.errors import Locked, UsageError
+from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.history import SourceHistory
 from segue.domain.results import SnapshotOutput, read_as
 from segue.domain.run import Run, RunState
@@ -70,6 +71,16 @@ async def settle_resume(app: App, store: Store, home: Repository, source: Source
 def _begun(history: SourceHistory, missing: Mapping[str, str]) -> tuple[str, ...]:
     """Return the tasks that began with a commit that is gone: they begin again."""
     return tuple(f"task/{key}/" for key in missing if key not in history.done)
+
+
+def refuse_absent(store: Store, run: Run) -> None:
+    """Refuse to continue a run whose repository is not on this machine."""
+    if not Path(run.spec.repo).is_dir():
+        raise WorkspaceError(
+            f"Run {run.id} works in {run.spec.repo}, which does not exist here.{_other_machine(store, run)}",
+            kept="Nothing was changed.",
+            hint="Continue it on the machine where it began, or clone the repository to that path",
+        )
 
 
 async def _find_missing(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec import Struct
 
 from segue.domain.budget import Budget
-from segue.domain.errors import UsageError
+from segue.domain.errors import SourceError, UsageError
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
@@ -21,6 +20,7 @@ from segue.ports import Capabilities, Source
 from segue.runtime.app import App
 from segue.runtime.flows import choose_flow, roles_of
 from segue.runtime.requirements import check_proof
+from segue.runtime.units import ALL, Units, select_tasks
 from segue.runtime.wiring import agent_kind
 
 NO_TASKS = "No pending tasks to process."
@@ -74,6 +74,7 @@ class RunPlan(Struct, frozen=True):
             require=settings.require,
             independent=self.flow.has("independent"),
             mutants=settings.proof.mutants,
+            gates=settings.gates,
         )
 
     def spec(self, repo: Path, run: Run | None = None) -> RunSpec:
@@ -96,13 +97,19 @@ class RunPlan(Struct, frozen=True):
         )
 
 
-def plan_run(app: App, source: Source, only: Sequence[str] = (), start: str | None = None) -> RunPlan:
+def plan_run(
+    app: App, source: Source, only: Sequence[str] = (), start: str | None = None, units: Units = ALL
+) -> RunPlan:
     """Plan a run of a source; raises UsageError for everything that does not fit together."""
     check_rewritten(source, app.loaded.settings.plan_changed)
     listing = source.tasks()
+    if not listing.tasks and source.outline is None:
+        raise SourceError(
+            f"There are no tasks in {source.title}.", kept="Nothing was started.", hint="See: segue task list"
+        )
     agent = agent_text(app)
     flow = find_flow(app, source)
-    return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start))
+    return _plan(app, source, flow, agent, listing, select_tasks(listing, only, start, units))
 
 
 def replan_run(app: App, source: Source, run: Run) -> RunPlan:
@@ -212,20 +219,6 @@ def check_rewritten(source: Source, choice: str) -> None:
             kept=changed.kept,
             hint="--plan-changed keep continues with the pending tasks, --plan-changed restart starts over",
         )
-
-
-def select_tasks(listing: TaskList, only: Sequence[str], start: str | None) -> tuple[str, ...]:
-    """Return the keys a run is limited to by `--task` and `--from`; empty means all."""
-    keys = [task.key for task in listing.tasks]
-    for key in [*only, *([start] if start else [])]:
-        if key not in keys:
-            near = get_close_matches(key, keys, n=3, cutoff=0.3) or keys[:3]
-            hint = f"The nearest are: {', '.join(near)}"
-            raise UsageError(f"There is no task {key!r} in this source.", hint=hint)
-    if start is None:
-        return tuple(only)
-    rest = keys[keys.index(start) :]
-    return tuple(key for key in rest if not only or key in only)
 
 
 def pending_tasks(listing: TaskList, chosen: Sequence[str]) -> list[Task]:

@@ -248,6 +248,7 @@ class _Session:
             reviewing=parts.reviewing,
             judging=parts.judging,
             building=parts.building,
+            resumed_by_person=not opened.fresh and opened.run.state is RunState.NEEDS_HUMAN,
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
             earlier=read_earlier(self._store, opened.run.source_key),
         )

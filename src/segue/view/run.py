@@ -14,6 +14,8 @@ from segue.domain.events import (
     Committed,
     DiagnosticRun,
     Event,
+    GatePassed,
+    GateReached,
     PlanRevised,
     PromptSent,
     Recorded,
@@ -114,6 +116,10 @@ class RunView(Struct):
     """Tasks that are done and have something of their own to run again: scenarios, or commands to verify."""
     waits: dict[str, tuple[int, WaitBegan]] = field(default_factory=dict)
     """The services that are waited for now, and since when in milliseconds since the epoch."""
+    gate: str | None = None
+    """The task after which the run waits for a person."""
+    passed: set[str] = field(default_factory=set)
+    """The tasks after which a person has let the run go on."""
     active: TaskView | None = None
     _clock: int | None = None
     _steps: dict[str, _StepView] = field(default_factory=dict)
@@ -222,6 +228,13 @@ class RunView(Struct):
         task.blocked_by = ()
         task.kind, task.state, task.reason = event.kind, "running", ""
         self.active = task
+
+    def _gate_reached(self, event: GateReached, _at: Recorded) -> None:
+        self.gate = event.task
+
+    def _gate_passed(self, event: GatePassed, _at: Recorded) -> None:
+        self.gate = None
+        self.passed.add(event.task)
 
     def _task_blocked(self, event: TaskBlocked, at: Recorded) -> None:
         self._tick(at.ts)
@@ -398,6 +411,8 @@ _FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
     WaitBegan: RunView._wait_began,
     WaitEnded: RunView._wait_ended,
     TaskStarted: RunView._task_started,
+    GateReached: RunView._gate_reached,
+    GatePassed: RunView._gate_passed,
     TaskBlocked: RunView._task_blocked,
     TaskMarked: RunView._task_marked,
     StateImported: RunView._imported,

@@ -37,7 +37,7 @@ def logs(
       segue logs -f
       segue logs --task 3 --json | jq .event
     """
-    from segue.cli.runs import NO_RUNS, find_run
+    from segue.cli.runs import find_run
     from segue.cli.terminal.display import event_line, event_record
 
     app = settings.load()
@@ -51,11 +51,7 @@ def logs(
             output.text(line)
 
     with app.store(read_only=True) as store:
-        run = find_run(store, app, run_id)
-        if run is None:
-            output.note(NO_RUNS)
-        else:
-            _print(store, run.id, show, follow)
+        _print(store, find_run(store, app, run_id).id, show, follow)
 
 
 def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:

@@ -39,7 +39,7 @@ def proof(
       segue proof last --markdown > proof.md
       segue proof 20261115-0219 --json | jq '.data.tasks[].proof'
     """
-    from segue.cli.runs import NO_RUNS, find_run
+    from segue.cli.runs import find_run
     from segue.reports.card.build import build_cards
     from segue.runtime.stored import read_source
 
@@ -48,9 +48,6 @@ def proof(
     app = settings.load()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
-        if run is None:
-            output.result(None, NO_RUNS)
-            return
         cards = build_cards(store, run, read_source(app, run)[0])
     if task is not None:
         cards = _choose(cards, run, task)

@@ -99,10 +99,8 @@ def _one_run(store: Store, app: App, run_id: str | None) -> DatasetReport:
 
     if run_id is None:
         raise UsageError("Which run?", hint="Name it: segue report run last, or an id from `segue status`")
-    run = find_run(store, app, run_id)
-    found = build_run_report(store, run.id) if run is not None else None
-    if found is None:
-        raise UsageError("There are no runs yet.", hint="Try: segue demo")
+    found = build_run_report(store, find_run(store, app, run_id).id)
+    assert found is not None
     return found
 
 

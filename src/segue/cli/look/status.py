@@ -31,7 +31,7 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
       segue status last
       segue status 20261115-0219 --json
     """
-    from segue.cli.runs import NO_RUNS, find_run, run_data, state_of
+    from segue.cli.runs import find_run, run_data, state_of
     from segue.cli.terminal.task_table import print_tasks
     from segue.domain.run import TASK_RUNS
     from segue.view.load import load_view
@@ -42,9 +42,6 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
             _list(store.runs(limit=limit, kinds=TASK_RUNS), output)
             return
         run = find_run(store, app, run_id)
-        if run is None:
-            output.result(None, NO_RUNS)
-            return
         view = load_view(store, run)
     if output.json:
         output.data(run_data(run, view))

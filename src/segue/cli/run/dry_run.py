@@ -22,15 +22,22 @@ from segue.runtime.plan import (
     find_flow,
     kind_rules,
     pending_tasks,
-    select_tasks,
 )
+from segue.runtime.units import ALL, Units, select_tasks
 from segue.runtime.wiring import make_agent
 from segue.system.process.processes import Processes
 
 _NONCE = "dry-run"
 
 
-def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None, output: Printer) -> int:
+def dry_run(
+    app: App,
+    named: str | None,
+    only: Sequence[str],
+    start: str | None,
+    output: Printer,
+    units: Units = ALL,
+) -> int:
     """Print every prompt that is known before the first answer, as the chosen agent would get it."""
     source = app.source(named, app.repo)
     flow = find_flow(app, source)
@@ -44,7 +51,7 @@ def dry_run(app: App, named: str | None, only: Sequence[str], start: str | None,
         output.note(listing.read_as)
     for notice in listing.notices:
         output.warn(f"{source.address}:{notice.line}: {notice.text}")
-    tasks = pending_tasks(listing, select_tasks(listing, only, start))
+    tasks = pending_tasks(listing, select_tasks(listing, only, start, units))
     redact = app.redactor().text
     can, earlier = _capabilities(app), _earlier(app, source)
     before: list[str] = []

@@ -14,7 +14,8 @@ from segue.cli.terminal.output import Printer
 def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output: Printer) -> int:
     """Continue RUN, or the last run that did not finish.
 
-    Finished work is not repeated, and an agent that is still running is adopted instead of started again.
+    Finished work is not repeated, and an agent that is still running is adopted instead of started again. A
+    run that waits at a gate goes on.
 
     \b
     Examples:
@@ -25,8 +26,8 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
 
     from msgspec.structs import replace
 
-    from segue.cli.run.session import show_session
-    from segue.cli.runs import find_run
+    from segue.cli.run.session import go_on, show_session
+    from segue.cli.runs import find_run, find_unfinished
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
     from segue.proof.guard import settle_settings
@@ -34,13 +35,8 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
 
     app = replace(settings.load(), tell=output.warn)
     with app.store(read_only=True) as store:
-        run = find_run(store, app, run_id, unfinished=True)
+        run = find_unfinished(store, app, run_id)
         ended = run or find_run(store, app, "last")
-    if ended is None:
-        raise UsageError(
-            f"Nothing to resume: there is no run in {app.repo}.",
-            hint="Start one: segue run SOURCE   Continue one of another repository: segue resume RUN",
-        )
     if run is None:
         asyncio.run(finish_end(settings.load_for(ended), ended))
         if output.json:
@@ -64,6 +60,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
 
     async def proceed() -> int:
         async with reopen_run(app, run) as opened:
-            return await show_session(opened, output, verbose)
+            ended = await show_session(opened, output, verbose)
+        return await go_on(app, ended, output, verbose)
 
     return asyncio.run(proceed())

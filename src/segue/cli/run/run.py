@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 )
 @click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable).")
 @click.option("--from", "start", metavar="KEY", help="Run this task and all later ones.")
+@click.option("--story", "stories", multiple=True, metavar="US1", help="Run only this story (repeatable).")
+@click.option("--phase", "phases", multiple=True, metavar="N", help="Run only this phase (repeatable).")
+@click.option("--until-checkpoint", is_flag=True, help="Run the tasks before the next checkpoint.")
+@click.option("--pause-after-task", is_flag=True, help="Wait for you after each task.")
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch and write nothing.")
 @click.option("--detach", is_flag=True, help="Run in the background; follow with `segue logs -f`.")
 @click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
@@ -83,6 +87,10 @@ def run(
     log_format: str | None,
     only: tuple[str, ...],
     start: str | None,
+    stories: tuple[str, ...],
+    phases: tuple[str, ...],
+    until_checkpoint: bool,
+    pause_after_task: bool,
     restart: bool,
     dry_run: bool,
     detach: bool,
@@ -106,6 +114,7 @@ def run(
       segue run plan.md --from 4 --commit never      from task 4 on, without commits
       segue run plan.md --dry-run                    print every prompt
       segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
+      segue run specs/001-login --story US1          only the tasks of one story
       segue run plan.md --detach && segue logs -f    in the background
       segue run plan.md --serve                      watch it in a browser
       segue run plan.md --worktree                   leave my working tree alone
@@ -122,12 +131,17 @@ def run(
     from segue.runtime.gates import Undecided
     from segue.runtime.past import CommitsMissing
     from segue.runtime.plan import PlanChanged
+    from segue.runtime.units import Units
 
     more = _agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     app = settings.load(**more)
+    if pause_after_task:
+        more["gates"] = sorted({*app.loaded.settings.gates, "task"})
+        app = settings.load(**more)
+    units = Units(stories, phases, until_checkpoint)
     if dry_run:
-        return print_prompts(app, source, only, start, output)
+        return print_prompts(app, source, only, start, output, units)
     page = _page_options(serve or stay, stay, detach)
     while True:
         begin = session.start(
@@ -136,6 +150,7 @@ def run(
             detach=detach,
             verbose=verbose,
             page=page,
+            units=units,
         )
         try:
             return asyncio.run(begin)

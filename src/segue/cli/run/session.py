@@ -17,13 +17,14 @@ from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
 from segue.cli.terminal.progress import Progress
-from segue.domain.errors import TwoLists, UsageError
+from segue.domain.errors import AtGate, TwoLists, UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.gates import Undecided
-from segue.runtime.open import OpenRun, open_run
+from segue.runtime.open import OpenRun, open_run, reopen_run
 from segue.runtime.plan import NO_TASKS
-from segue.runtime.session import resume_in_background, run_session
+from segue.runtime.session import SessionEnd, resume_in_background, run_session
+from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import make_notifiers
 from segue.view.run import FOLDED, RunView
 
@@ -49,9 +50,10 @@ async def start(
     detach: bool = False,
     verbose: bool = False,
     page: PageOptions = NO_PAGE,
+    units: Units = ALL,
 ) -> int:
     """Run a source and return the exit code."""
-    async with open_run(app, named, tuple(only), start, restart=restart) as opened:
+    async with open_run(app, named, tuple(only), start, restart=restart, units=units) as opened:
         if opened is None:
             if output.json:
                 output.record(
@@ -63,12 +65,26 @@ async def start(
             output.note(f"Resuming run {opened.run.id}, which did not finish.")
         elif opened.spec.base:
             output.note(f"{opened.spec.agent} starts from branch {opened.spec.base} of origin.")
-        if not detach:
-            return await show_session(opened, output, verbose, page)
-        if opened.warning:
-            output.warn(opened.warning)
-        opened.lock.release()
-        return await _detach(opened, output)
+        if detach:
+            if opened.warning:
+                output.warn(opened.warning)
+            opened.lock.release()
+            return await _detach(opened, output)
+        ended = await show_session(opened, output, verbose, page)
+    return await go_on(app, ended, output, verbose)
+
+
+async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
+    """Ask at each gate whether the run goes on, where a person is at the terminal; return the exit code."""
+    while isinstance(ended.error, AtGate) and _is_at_terminal(output):
+        if not click.confirm("Go on?", err=True):
+            break
+        with app.store(read_only=True) as store:
+            run = store.run(ended.run)
+        assert run is not None
+        async with reopen_run(app, run) as opened:
+            ended = await show_session(opened, output, verbose)
+    return ended.exit_code
 
 
 def choose_kept(error: UsageError, output: Printer) -> str:
@@ -101,12 +117,18 @@ def decide(undecided: Undecided, output: Printer) -> Mapping[str, Any]:
 
 def _tell_or_raise(error: UsageError, output: Printer) -> None:
     """Say what a person must decide; without a person at a terminal, raise the error."""
-    if output.json or not (sys.stdin.isatty() and is_interactive(sys.stderr)):
+    if not _is_at_terminal(output):
         raise error
     output.warn(error_text(error))
 
 
-async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE) -> int:
+def _is_at_terminal(output: Printer) -> bool:
+    return not output.json and sys.stdin.isatty() and is_interactive(sys.stderr)
+
+
+async def show_session(
+    opened: OpenRun, output: Printer, verbose: bool, page: PageOptions = NO_PAGE
+) -> SessionEnd:
     """Drive a run in this process and show it."""
     if output.json:
         output.record(_launch_record(opened, os.getpid()))
@@ -122,7 +144,7 @@ async def show_session(opened: OpenRun, output: Printer, verbose: bool, page: Pa
         ):
             ended = await run_session(opened, [display, *logs, notifier])
         summarise(opened, ended, output)
-    return ended.exit_code
+    return ended
 
 
 @asynccontextmanager

@@ -25,13 +25,13 @@ def stop(run_id: str | None, settings: CommandSettings, output: Printer) -> None
     """
     import asyncio
 
-    from segue.cli.runs import find_run, state_of
+    from segue.cli.runs import find_unfinished, state_of
     from segue.domain.run import RunState
     from segue.runtime.session import stop_run
 
     app = settings.load()
     with app.store(read_only=True) as store:
-        run = find_run(store, app, run_id, unfinished=True)
+        run = find_unfinished(store, app, run_id)
     if run is None or run.state is RunState.DONE:
         output.result(None, "Nothing to stop.")
         return

@@ -153,14 +153,11 @@ def _decide(
     import asyncio
 
     from segue.cli.runs import find_run
-    from segue.domain.errors import UsageError
     from segue.runtime.overrides import decide
 
     app = settings.load()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
-    if run is None:
-        raise UsageError("There are no runs yet.", hint="Start one: segue run SOURCE")
     asyncio.run(decide(settings.load_for(run), run, key, reason, skip=skip))
     state = "skipped" if skip else "done"
     data = {"run": run.id, "task": key, "state": state, "reason": reason}

@@ -73,7 +73,10 @@ def with_kinds(listing: TaskList, rules: Mapping[str, TaskKind]) -> TaskList:
 
 def _unknown(task: Task) -> Notice | None:
     """Return a notice about a label such as `[kind: doc]`; a line may mean something else."""
-    labels = [found[1] for found in words.KIND_LABEL.finditer(task.text[:_LONGEST_TEXT])]
+    text = task.text[:_LONGEST_TEXT]
+    if "kind" not in text.lower():
+        return None
+    labels = [found[1] for found in words.KIND_LABEL.finditer(text)]
     if not labels or any(map(read_kind, labels)):
         return None
     text = (

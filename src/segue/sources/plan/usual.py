@@ -33,6 +33,7 @@ _BOX = re.compile(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+\[([ xX~-])\]\s+(?=\S)(.*
 _CHECKLIST = re.compile(r"check-?\s?list|accept|criteri|definition of done|prerequisit", re.IGNORECASE)
 _GROUP_NUMBER = re.compile(r"\w[^\W\d]*\s*#?([0-9]+)")
 _STEP = re.compile(r"\b[Ss]tep(?=s?\s+#?[0-9])")
+_PHASE = re.compile(r"\b(?:phase|milestone|stage|sprint|part)\b", re.IGNORECASE)
 _DIGITS = re.compile(r"0*([0-9]{1,18}(?:\.[0-9]+)*[a-z]?)")
 _DONE = {"x": TaskStatus.DONE, "X": TaskStatus.DONE, "-": TaskStatus.SKIPPED, "~": TaskStatus.CANCELLED}
 
@@ -116,7 +117,11 @@ def _read_headings(
     kept, lost = without_duplicates(sections)
     above, marks = _sections_above(heads), {head.line: head.mark for head in heads}
     tasks = [
-        replace(make_task(lines, section, above[section.start]), status=_status(marks[section.start]))
+        replace(
+            make_task(lines, section, above[section.start]),
+            status=_status(marks[section.start]),
+            phase=_phase(above[section.start]),
+        )
         for section in kept
     ]
     notices = [*lost, *_remarks(lines, hidden, sections, hashed, canonical)]
@@ -131,6 +136,11 @@ def _read_headings(
         body(lines, 0, first),
         _say_headings(heads, len(tasks)),
     )
+
+
+def _phase(above: str) -> str:
+    """Return the phase among the headings above a task."""
+    return next((head for head in above.split(" / ") if _PHASE.search(head)), "")
 
 
 def _status(mark: str) -> TaskStatus:

@@ -102,7 +102,8 @@ class Objects(Struct, frozen=True):
             done = await capture(["git", *arguments], Path(folder), environment, _TIMEOUT, stdin)
         if done.exit_code not in codes:
             said = done.err.decode("utf-8", "replace").strip()[-2000:]
-            raise WorkspaceError(f"git {arguments[0]} failed: {said}", kept="Nothing was changed.")
+            name = arguments[2] if arguments[0] == "-c" else arguments[0]
+            raise WorkspaceError(f"git {name} failed: {said}", kept="Nothing was changed.")
         return done
 
     def _prepare(self, folder: Path) -> None:

@@ -1,0 +1,99 @@
+"""Limits a run to parts of its source: tasks, stories, phases, or what comes before the next checkpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+
+from msgspec import Struct
+
+from segue.domain.errors import UsageError
+from segue.domain.task import Task, TaskList, TaskStatus
+
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+
+
+class Units(Struct, frozen=True):
+    """The parts that a run is limited to; what is empty limits nothing."""
+
+    stories: tuple[str, ...] = ()
+    phases: tuple[str, ...] = ()
+    until_checkpoint: bool = False
+
+
+ALL = Units()
+
+
+def select_tasks(
+    listing: TaskList, only: Sequence[str], start: str | None, units: Units = ALL
+) -> tuple[str, ...]:
+    """Return the keys a run is limited to; empty means all."""
+    keys = [task.key for task in listing.tasks]
+    limits = [*_by_key(keys, only, start), *_by_unit(listing, units)]
+    if not limits:
+        return ()
+    chosen = set.intersection(*map(set, limits))
+    if not chosen:
+        raise UsageError("No task is in all of these parts of the source.", hint="See: segue task list")
+    if only and start is None and len(limits) == 1:
+        return tuple(only)
+    return tuple(key for key in keys if key in chosen)
+
+
+def _by_key(keys: Sequence[str], only: Sequence[str], start: str | None) -> Iterator[Sequence[str]]:
+    for key in [*only, *([start] if start else [])]:
+        if key not in keys:
+            near = get_close_matches(key, keys, n=3, cutoff=0.3) or keys[:3]
+            hint = f"The nearest are: {', '.join(near)}"
+            raise UsageError(f"There is no task {key!r} in this source.", hint=hint)
+    if only:
+        yield only
+    if start is not None:
+        yield keys[keys.index(start) :]
+
+
+def _by_unit(listing: TaskList, units: Units) -> Iterator[Sequence[str]]:
+    if units.stories:
+        yield _of(listing, "story", units.stories, _stories)
+    if units.phases:
+        yield _of(listing, "phase", units.phases, _phases)
+    if units.until_checkpoint:
+        yield _until_checkpoint(listing)
+
+
+def _of(
+    listing: TaskList, what: str, wanted: Sequence[str], names: Callable[[Task], Sequence[str]]
+) -> list[str]:
+    """Return the tasks of some stories or phases, by any of their names."""
+    found = {name.casefold(): name for task in listing.tasks for name in names(task)}
+    for name in wanted:
+        if name.casefold() not in found:
+            known = list(dict.fromkeys(names(task)[0] for task in listing.tasks if names(task)))
+            hint = f"There are: {', '.join(known)}" if known else "See: segue task graph"
+            raise UsageError(f"There is no {what} {name!r} in this source.", hint=hint)
+    asked = {name.casefold() for name in wanted}
+    return [task.key for task in listing.tasks if asked & {name.casefold() for name in names(task)}]
+
+
+def _stories(task: Task) -> list[str]:
+    keys = task.story.split("+") if task.story else []
+    return [name for key in keys for name in (key, key.removeprefix("US"))]
+
+
+def _phases(task: Task) -> list[str]:
+    number = _NUMBER.search(task.phase)
+    return [*([number[0]] if number else []), task.phase] if task.phase else []
+
+
+def _until_checkpoint(listing: TaskList) -> list[str]:
+    """Return the tasks from the first pending one to the next checkpoint."""
+    first = next((n for n, task in enumerate(listing.tasks) if task.status is TaskStatus.PENDING), None)
+    rest = listing.tasks[first:] if first is not None else ()
+    last = next((n for n, task in enumerate(rest) if task.checkpoint), None)
+    if rest and last is None:
+        raise UsageError(
+            f"There is no checkpoint after task {rest[0].key}.",
+            hint="Write `**Checkpoint**: …` between two tasks, or leave --until-checkpoint out",
+        )
+    return [task.key for task in (rest[: last + 1] if last is not None else listing.tasks)]
