@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
-from itertools import count, product
+from itertools import chain, count, product
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +52,19 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="segue-torture-"))
     with ProcessPoolExecutor(options.jobs, initializer=_begin, initargs=(folder,)) as pool:
         kinds = list(product(options.flows, options.stores, KILLS))
-        unharmed = pool.map(_try, [Asked(*kind, 0) for kind in kinds])
+        unharmed = list(pool.map(_try, [Asked(*kind, 0) for kind in kinds]))
         calls = {kind: trial.crash.calls for kind, trial in zip(kinds, unharmed, strict=True)}
         points = [Asked(*kind, at) for kind in kinds for at in _spread(calls[kind], options.points)]
         faults = [_choose(rng, calls) for _ in range(options.faults)]
         trials = []
-        for trial in pool.map(_try, [*points, *faults]):
+        for trial in chain(unharmed, pool.map(_try, [*points, *faults])):
             trials.append(trial)
             if trial.problems:
                 _say(str(trial))
         list(pool.map(_end, range(options.jobs)))
     wrong = any(trial.problems for trial in trials)
-    _print_table(calls, trials[: len(points)], trials[len(points) :])
+    killed = trials[len(unharmed) :]
+    _print_table(calls, killed[: len(points)], killed[len(points) :])
     _say(
         f"seed {options.seed}, {time.monotonic() - began:.0f} s" + (f"; look into {folder}" if wrong else "")
     )

@@ -28,8 +28,9 @@ AT = 180
 SEED = int(os.environ.get("SEGUE_CRASH_SEED", time.time() // 86400))
 
 
-@pytest.mark.parametrize("fault", KILLS)
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    ("store", "fault"), [*(("sqlite", fault) for fault in KILLS), ("postgres", "all killed")]
+)
 @pytest.mark.parametrize("flow", FLOWS)
 def test_resume_works_after_a_kill_at_any_durable_call(
     flow: str, store: str, fault: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import WorkspaceError
+from segue.system.git.branches import LocalBranches
 from segue.system.git.leftovers import wait_for_git
-from segue.system.git.merging import undo_killed_merge
 from segue.system.git.repository import Repository, new_repository
+from segue.system.git.undo import undo_killed_merge
 from tests.cli.place import until
 from tests.system.test_git import git, repo
 from tests.system.test_worktree import enter, worktree
@@ -239,3 +240,36 @@ def test_what_a_person_changed_meanwhile_is_not_taken_back(merging: Path, name: 
     before = git(merging, "status", "--porcelain")
     assert undo(merging) == before
     assert (merging / name).read_text() == "by hand\n"
+
+
+def test_what_a_person_deleted_meanwhile_stays_deleted(merging: Path) -> None:
+    (merging / "file").unlink()
+    (merging / "added").write_text("")
+    before = git(merging, "status", "--porcelain")
+    assert undo(merging) == before
+
+
+def begin(repo: Path, key: str) -> str:
+    async def work() -> str:
+        branches = LocalBranches(await Repository.open(repo), "segue/x")
+        return (await branches.begin(key, None)).branch
+
+    return asyncio.run(work())
+
+
+def test_half_a_switch_to_the_branch_of_a_task_is_repeated(merging: Path) -> None:
+    git(merging, "branch", "--move", "work", "segue/x/T1")
+    (merging / "file").write_text("the n")
+    (merging / "added").write_text("added text\n")
+    assert begin(merging, "T1") == "segue/x/T1"
+    assert git(merging, "status", "--porcelain") == ""
+    assert (merging / "file").read_text() == "the new text\n"
+
+
+def test_unfinished_work_is_no_half_switch(merging: Path) -> None:
+    """It stays on the branch of its task."""
+    git(merging, "branch", "--move", "work", "segue/x/T1")
+    git(merging, "switch", "--quiet", "--create", "segue/x/T2")
+    (merging / "file").write_text("unfinished\n")
+    begin(merging, "T1")
+    assert git(merging, "show", "segue/x/T2:file") == "unfinished"

@@ -14,6 +14,7 @@ from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.objects import GITLINK
 from segue.system.git.repository import Repository
+from segue.system.git.undo import undo_killed_switch
 
 REMOTE = "origin"
 """The remote that cloud agents work on."""
@@ -41,6 +42,7 @@ class LocalBranches:
         name = f"{self.prefix}/{_slug(key)}"
         now = await self.repo.snapshot()
         if now.branch != name:
+            now = await self._undo_killed_switch(now, name, head_branch)
             await self._leave(now)
             if await self.repo.has_branch(name):
                 await self.repo.git("switch", "--quiet", name)
@@ -49,6 +51,14 @@ class LocalBranches:
                     "switch", "--quiet", "--create", name, await self._start(now, head_branch)
                 )
             now = await self.repo.snapshot()
+        return now
+
+    async def _undo_killed_switch(self, now: Snapshot, name: str, head_branch: str | None) -> Snapshot:
+        for target in (name, head_branch) if now.dirty else ():
+            if target and await self.repo.has_branch(target):
+                tip = (await self.repo.git("rev-parse", f"refs/heads/{target}")).strip()
+                if await undo_killed_switch(self.repo, now, tip):
+                    return await self.repo.snapshot()
         return now
 
     async def _start(self, now: Snapshot, head_branch: str | None) -> str:

@@ -16,8 +16,8 @@ from segue.domain.errors import Locked, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder
 from segue.system.git.leftovers import is_half_made, wait_for_git
-from segue.system.git.merging import undo_killed_merge
 from segue.system.git.repository import Repository, common_dir
+from segue.system.git.undo import undo_killed_merge
 from segue.system.lock import RepoLock
 
 _PATIENCE = 300.0
