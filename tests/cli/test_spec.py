@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -281,3 +284,41 @@ def test_parts_of_a_feature(feature: Place) -> None:
     assert path.read_text().count("[x]") == 2
     feature.segue("resume")
     assert "[ ]" not in path.read_text()
+
+
+def at_terminal(place: Place, typed: str, *arguments: str) -> tuple[int, str]:
+    """Run segue for a person who types something; return its exit code and what it showed."""
+    ours, theirs = pty.openpty()
+    os.write(ours, typed.encode())
+    env = {**place.env, "TERM": "xterm"}
+    argv = place.command(*arguments)
+    process = subprocess.Popen(argv, cwd=place.repo, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # the other side is closed
+        while part := os.read(ours, 4096):
+            said += part
+    os.close(ours)
+    return process.wait(place.patience), said.decode(errors="replace")
+
+
+@pytest.mark.parametrize(("typed", "code", "done"), [("y\n", 0, 3), ("n\n", 3, 1)])
+def test_a_person_at_the_terminal_is_asked_at_a_gate(
+    feature: Place, typed: str, code: int, done: int
+) -> None:
+    path = rewrite(
+        feature, "- [ ] T001 One\n\n**Checkpoint**: It starts\n\n- [ ] T002 Two\n- [ ] T003 Three\n"
+    )
+    feature.more_config('gates = ["checkpoint"]\n')
+    ended, said = at_terminal(feature, typed, "run")
+    assert "Go on? [y/N]" in said
+    assert ended == code
+    assert path.read_text().count("[x]") == done
+
+
+def test_a_person_at_the_terminal_is_asked_which_list_counts(feature: Place) -> None:
+    path = rewrite(feature, TWO_LISTS)
+    ended, said = at_terminal(feature, "2\n", "run")
+    assert "Which list counts, or stop?" in said
+    assert ended == 0
+    assert path.read_text() == TWO_LISTS.replace("[ ] T001", "[x] T001")

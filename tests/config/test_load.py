@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any, get_args
 
 import pytest
 
+from segue.config import load as load_module
 from segue.config.load import LoadedSettings, environment_of, load, show
 from segue.config.settings import BuildPhaseName, Settings, TaskKindName
 from segue.config.template import EXAMPLES, template
@@ -129,6 +131,7 @@ def test_a_mistake_is_named_with_its_place(file: Path, text: str, said: str) -> 
         ("SEGUE_LIMITS__ATEMPTS", "did you mean limits.attempts? (from SEGUE_LIMITS__ATEMPTS)"),
         ("SEGUE_AGENTS__CURSOR_CLUD__X", "agents.cursor_clud: there is no agent of this name; did you mean agents."),  # noqa: E501
         ("SEGUE_AGENTS__CURSOR_CLUD__X", "(from SEGUE_AGENTS__CURSOR_CLUD__X)"),
+        ("SEGUE_SIM_FAULT", "no simulator reads this variable; did you mean SEGUE_SIM_FAULTS?"),
     ],
 )  # fmt: skip
 def test_an_unknown_variable_is_refused_by_its_full_name(file: Path, name: str, said: str) -> None:
@@ -168,3 +171,9 @@ def test_settings_need_no_pydantic_and_no_event_loop() -> None:
 
 def test_every_build_phase_may_have_checks() -> None:
     assert set(get_args(BuildPhaseName)) == set(BuildPhase)
+
+
+def test_every_variable_of_the_simulators_is_known() -> None:
+    files = Path(load_module.__file__).parents[1].joinpath("sim").rglob("*.py")
+    read = {name for file in files for name in re.findall(r'"(SEGUE_SIM_[A-Z_]+)"', file.read_text())}
+    assert read == load_module.SIMULATORS

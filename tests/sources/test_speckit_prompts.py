@@ -100,3 +100,36 @@ def test_what_finds_no_room_is_named_with_its_file(tmp_path: Path) -> None:
     assert "- Clarifications: see specs/042-billing/spec.md" in text or "→ A:" in text
     assert "part_model.ts" not in text, "the structure is in plan.md"
     assert "- specs/042-billing/contracts/voucher.yaml" in text
+
+
+TASKS_AS_HEADINGS = """\
+# Tasks
+
+## Phase 1: Core
+
+**Purpose**: The heart of it,
+over two lines
+
+### T001 Write a
+
+**Files**: a.py
+**Status**: open
+
+### T002 Write b
+
+**Files**: b.py
+
+**Checkpoint**: It runs
+"""
+
+
+def test_what_belongs_to_other_tasks_is_not_said_of_the_phase(tmp_path: Path) -> None:
+    folder = tmp_path / "specs" / "001-x"
+    folder.mkdir(parents=True)
+    (folder / "tasks.md").write_text(TASKS_AS_HEADINGS)
+    opened = SpecKit(folder, tmp_path)
+    text = opened.context(find(opened, "T001"))
+    assert "Phase 1: Core\nPurpose: The heart of it, over two lines\nCheckpoint: It runs" in text
+    assert "b.py" not in text
+    (folder / "tasks.md").write_text("## Phase 1: Bare\n\n**T003** Write c\n\n**T004** Write d\n")
+    assert "T004" not in opened.context(find(opened, "T003"))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from segue.domain.errors import SourceError
 from segue.domain.kinds.recognise import recognise_kind
 from segue.domain.task import TaskStatus
+from segue.sources.plan.usual import parse as parse_plan
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, mark_task, parse, refusal
 from tests.sources.speckit_files import TASKS
 
@@ -431,3 +432,13 @@ def test_any_tick_changes_one_mark_and_can_be_taken_back(data: bytes) -> None:
 def test_any_bytes_are_read(data: bytes) -> None:
     if not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         parse(data)
+
+
+@pytest.mark.parametrize(
+    "text", [" ", "[ ", "[", "|", "#", "*", "~~", "- [", "T001, ", "[a]", "Task ", "<!-- ", "status:"]
+)
+def test_long_runs_do_not_hang(text: str) -> None:
+    """Each would take hours if any rule looked at them again from every place."""
+    parse((text * 100_000 + "\n- [ ] T001 One").encode())
+    parse(("- [ ] T001 One\n### Task" + text * 100_000).encode())
+    parse_plan("## Task 1\n" + text * 100_000 + "\n## Task" + text * 100_000)

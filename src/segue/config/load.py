@@ -21,7 +21,10 @@ NOT_SETTINGS = {
 }
 """Variables that Segue sets for agents or reads elsewhere."""
 
-NOT_SETTINGS_PREFIX = "SEGUE_SIM_"
+_SIMULATORS = "SEGUE_SIM_"
+SIMULATORS = {
+    f"{_SIMULATORS}{name}" for name in ("ACP", "ACP_FAULTS", "AGENT", "FAULTS", "LOGGED_IN", "STET")
+}
 """Variables of the simulators in `segue sim`."""
 
 PATHS = {"state_dir", "source", "repo", "agents.scripted.script", "bridge.relay_token_file"}
@@ -243,10 +246,21 @@ def _toml(path: Path) -> Layer:
 def _environment(environ: Mapping[str, str]) -> Tree:
     values: Tree = {}
     for name, text in environ.items():
-        ours = name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS_PREFIX)
-        if ours and name not in NOT_SETTINGS and text != "":
+        ours = name.startswith(PREFIX) and name not in NOT_SETTINGS and name not in SIMULATORS
+        if ours and text != "":
+            _check_simulator(name)
             _put(values, _path_of(name[len(PREFIX) :]), _parse(name, text))
     return values
+
+
+def _check_simulator(name: str) -> None:
+    """Refuse a variable for a simulator that none of them reads."""
+    if name.startswith(_SIMULATORS):
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, sorted(SIMULATORS), n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"{name}: no simulator reads this variable{meant}", hint="See docs/rehearsing.md")
 
 
 def _path_of(variable: str) -> str:

@@ -27,11 +27,11 @@ _TASK_WORD = r"(?i:task|tarea|tarefa|tâche|aufgabe|compito|attività|задач
 _STEP_WORD = r"(?i:step|paso|passo|étape|schritt|шаг|步骤|步驟|ステップ|단계)"
 # `2.1` and `4b` are tasks of their own; `2-3` and `2/3` could mean anything and are left to a person.
 _NUMBERED = re.compile(
-    rf"[^\w\[]*(?:({_TASK_WORD})|({_STEP_WORD}))\s*[#№-]?\s*"
+    rf"[^\w\[]*(?:({_TASK_WORD})|({_STEP_WORD}))\s*(?:[#№-]\s*)?"
     r"([0-9]+(?:\.[0-9]+)*[a-zA-Z]?)(?!\w|[-–/.][0-9])[:：.)\s—–*_-]*(.*)",
     re.DOTALL,
 )
-_WORD_AND_ID = re.compile(rf"\W*{_TASK_WORD}[\s:#-]+(?=\W*T-?[0-9])")
+_WORD_AND_ID = re.compile(rf"\W*{_TASK_WORD}[\s:#-]+(?=[*_`\[(]*T-?[0-9])")
 _LONGEST_NUMBER = 18
 _STRUCK = re.compile(r"\W*~~[^~]+~~\s*(?:[(\[*—–-].*)?", re.DOTALL)
 

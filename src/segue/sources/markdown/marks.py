@@ -15,12 +15,12 @@ from segue.sources.markdown.lines import Line
 _DONE_SIGNS = "✅☑✔✓√"
 _OPEN_SIGNS = "⬜☐◻▢🔲⏳⌛🔄🚧❌"
 SIGN = re.compile(rf"[{_DONE_SIGNS}{_OPEN_SIGNS}]\ufe0f?")
-_BOX = re.compile(r"\[(\s*)([xX✓✔☑✅√-]?)\s*\](?![(\[])")
+_BOX = re.compile(r"\[(\s*(?:[xX✓✔☑✅√-]\s*)?)\](?![(\[])")
 _SAID = re.compile(
     r"[\[(]\s*\**((?i:done|completed?|finished|todo|open|pending|not started|in progress))\**\s*[\])]\s*$"
 )
 _STATUS_LINE = re.compile(
-    r"\s*(?:[-*+]\s+)?[*_]*(?i:status|state|状态|ステータス|상태|estado|statut|stato|статус)[*_]*\s*[:：][*_]*\s*(.*?)\s*$"
+    r"\s*(?:[-*+]\s+)?[*_]*(?i:status|state|状态|ステータス|상태|estado|statut|stato|статус)[*_]*\s*[:：][*_]*\s*(.*)"
 )
 _NOT_YET = re.compile(
     r"\b(?:not|un|in)[ -]|\bno\b|未|\b(?!100\b)[0-9]{1,2}\s?%|\b(?:pending|todo|open|partial)", re.IGNORECASE
@@ -94,7 +94,7 @@ def find_mark(line: Line, start: int, end: int | None = None) -> Mark | None:
     """Return a box, a sign or a word in a part of a line that has no box in front."""
     text = line.text[:end]
     if found := _BOX.search(text, start):
-        return box_mark(line, found.end(1) - len(found[1]), line.text[found.start() + 1 : found.end() - 1])
+        return box_mark(line, found.start(1), found[1])
     if found := SIGN.search(text, start):
         return Mark(Form.SIGN, found[0], line.byte(found.start()), line.byte(found.end()))
     if found := _SAID.search(text, start):
@@ -105,13 +105,13 @@ def find_mark(line: Line, start: int, end: int | None = None) -> Mark | None:
 def status_line(line: Line) -> Mark | None:
     """Return the mark on a line such as `**Status**: Pending`."""
     found = None if line.block else _STATUS_LINE.match(line.text)
-    return word_mark(line, found.start(1), found.end(1)) if found else None
+    return word_mark(line, found.start(1), found.start(1) + len(found[1].rstrip())) if found else None
 
 
 def word_mark(line: Line, start: int, end: int) -> Mark:
     """Return the mark in the cell of a table or after `Status:`, which may contain a box."""
     if found := _BOX.fullmatch(line.text, start, end):
-        return box_mark(line, start + 1, line.text[found.start() + 1 : found.end() - 1])
+        return box_mark(line, found.start(1), found[1])
     return Mark(Form.WORD, line.text[start:end], line.byte(start), line.byte(end))
 
 

@@ -17,9 +17,9 @@ _BULLET = r"(?:[-*+•–·▪◦]|[0-9]{1,9}[.)])"
 # `[P]` is Spec Kit's label for tasks that may be done in parallel, never a box.
 _BOX = re.compile(rf"(\s*){_BULLET}\s+\[([^\[\]P])\]\s+(?=\S)(.*)", re.DOTALL)
 # As people mistype it: `- [] T001`, `-[ ] T003`, `- [ ]T004`, `[ ] T005`, `- [x ] T006`. It needs an id.
-_LOOSE_BOX = re.compile(rf"\s*(?:{_BULLET}\s*)?\[(\s*[^\[\]\sP]?\s*)\]\s*(?=\S)(.*)", re.DOTALL)
+_LOOSE_BOX = re.compile(rf"\s*(?:{_BULLET}\s*)?\[(\s*(?:[^\[\]\sP]\s*)?)\]\s*(?=\S)(.*)", re.DOTALL)
 _ITEM = re.compile(rf"\s*({_BULLET}\s+)?(?=\S)(.*)", re.DOTALL)
-_HEADING_BOX = re.compile(rf"(?:{_BULLET}\s*)?\[(\s*[^\[\]\sP]?\s*)\]\s*(?=\S)")
+_HEADING_BOX = re.compile(rf"(?:{_BULLET}\s*)?\[(\s*(?:[^\[\]\sP]\s*)?)\]\s*(?=\S)")
 _NOTE = re.compile(
     r"\s*(?:>|(?=\*\*(?:NOTE|IMPORTANT|CRITICAL|TDD)\b)|(?=⚠))\s*(.*\btests?\b.*)", re.IGNORECASE
 )

@@ -124,9 +124,8 @@ def _read_headings(
         )
         for section in kept
     ]
-    notices = [*lost, *_remarks(lines, hidden, sections, hashed, canonical)]
     lost += _unread(lines, hidden, sections, hashed)
-    notices += [notice for notice in lost if notice not in notices]
+    notices = [*lost, *_remarks(lines, hidden, sections, hashed, canonical)]
     by_line = attrgetter("line")
     first = sections[0].start if sections else len(lines)
     return ParsedPlan(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from segue.sources.markdown.ids import named, numbered
 from segue.sources.markdown.lines import Heading, Line, heading, list_item, plain
 
 _LABELLED = re.compile(r"\s*\*\*(?=\S)(.{2,60}?)\*\*\s*(.*)")
+_CHECKPOINT = re.compile(r"checkpoint|检查点|チェックポイント|체크포인트|punto de control", re.IGNORECASE)
 _MOST_CHARS = 2000
 
 
@@ -33,16 +35,25 @@ def _section(lines: Sequence[Line], start: Heading) -> Sequence[Line]:
 
 
 def _statements(section: Sequence[Line]) -> Iterator[str]:
-    """Yield the paragraphs that begin with a bold label, each as one line."""
+    """Yield the paragraphs that begin with a bold label, each as one line; those of tasks are left out."""
     paragraph: list[str] = []
+    in_task = False
     for line in [*section, None]:
-        text = "" if line is None or line.block or heading(line) else line.text.strip()
-        if paragraph and (not text or _LABELLED.match(text) or (line and list_item(line))):
+        head = heading(line) if line else None
+        if head:
+            in_task = _is_task(head.text)
+        text = "" if line is None or line.block or head else line.text.strip()
+        item = line is not None and list_item(line) is not None
+        found = None if item else _LABELLED.match(text)
+        if paragraph and (not text or found or item):
             yield " ".join(paragraph)
             paragraph = []
-        found = _LABELLED.match(text) if line and not list_item(line) else None
-        if found:
+        if found and not _is_task(found[1]) and (not in_task or _CHECKPOINT.search(found[1])):
             label = found[1].strip(" :：⚠️").replace("*", "")
             paragraph = [f"{label}: {found[2].lstrip(' :：')}".strip()]
         elif paragraph and text:
             paragraph.append(text)
+
+
+def _is_task(text: str) -> bool:
+    return named(text) is not None or numbered(text) is not None

@@ -33,7 +33,7 @@ from segue.sources.speckit.project import SpecKitProject, name_in, open_checklis
 from segue.sources.speckit.recorded import recorded, state_notices, unticked
 from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
-from segue.sources.speckit.stories import has_last_task, list_tasks, story_keys
+from segue.sources.speckit.stories import has_last_task, list_tasks, note_stories, story_keys
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_task, parse, refusal
 from segue.system.files import exclusive, write_atomic
 
@@ -359,18 +359,7 @@ class SpecKit(Source):
         if bad := find_bad_byte((self.folder / "spec.md").read_bytes()):
             text = f"Byte {bad[1]} of spec.md (line {bad[0]}) is not UTF-8; it is read as Windows-1252."
             yield Notice(1, text)
-        first: dict[str, BoxTask] = {}
-        for box in boxes:
-            for key in box.stories:
-                first.setdefault(key, box)
-        for key, box in first.items():
-            if spec.story(key) is None:
-                text = f"{box.key} belongs to {key}, which spec.md does not have: its own text is judged."
-                yield Notice(box.line, text)
-        used = {story.key for key in first if (story := spec.story(key))}
-        unused = [key for key in spec.stories if key not in used]
-        if first and unused:
-            yield Notice(1, f"No task belongs to these user stories of spec.md: {', '.join(unused)}.")
+        yield from note_stories(boxes, spec)
 
     def _note_last_of_story(self, box: BoxTask) -> None:
         """The criteria of a story's last open task are those of the story: the tasks must be read again."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from segue.domain.graph import Waits
-from segue.domain.task import Task, TaskStatus
+from segue.domain.task import Notice, Task, TaskStatus
 from segue.sources.speckit.context import criteria
 from segue.sources.speckit.spec import Spec
 from segue.sources.speckit.tasks import BoxTask
@@ -29,6 +29,22 @@ def has_last_task(box: BoxTask, boxes: Iterable[BoxTask], spec: Spec) -> bool:
     """Return whether a story of this task has one open task left."""
     counts = open_counts(boxes, spec)
     return any(counts[key] == 1 for key in story_keys(box, spec) if spec.story(key))
+
+
+def note_stories(boxes: Iterable[BoxTask], spec: Spec) -> Iterator[Notice]:
+    """Name stories of tasks that the spec does not have, and stories of the spec without tasks."""
+    first: dict[str, BoxTask] = {}
+    for box in boxes:
+        for key in box.stories:
+            first.setdefault(key, box)
+    for key, box in first.items():
+        if spec.story(key) is None:
+            text = f"{box.key} belongs to {key}, which spec.md does not have: its own text is judged."
+            yield Notice(box.line, text)
+    used = {story.key for key in first if (story := spec.story(key))}
+    unused = [key for key in spec.stories if key not in used]
+    if first and unused:
+        yield Notice(1, f"No task belongs to these user stories of spec.md: {', '.join(unused)}.")
 
 
 def list_tasks(

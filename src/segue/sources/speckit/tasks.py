@@ -32,7 +32,7 @@ from segue.sources.speckit.lines import independent_test, stories_in
 
 _MARKUP = re.compile(r"\s*(?:[-*+•#>|`~<_]|[0-9]{1,9}[.)]\s)")
 _MARKED = re.compile(r"(?:[-*+]\s+)?\[.\]\s+|[✅☑✔✓⬜☐]\s*")
-_CHECKPOINT = re.compile(r"\s*[*_⚠️🚦\s]*checkpoint\b", re.IGNORECASE)
+_CHECKPOINT = re.compile(r"[*_⚠️🚦\s]*checkpoint\b", re.IGNORECASE)
 _TESTS = re.compile(r"[\W\d]*tests?\b", re.IGNORECASE)
 _IMPLEMENTATION = re.compile(r"\bimplement", re.IGNORECASE)
 
