@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.errors import WorkspaceError
-from segue.system.git.branches import LocalBranches
+from segue.domain.errors import Unfinished, WorkspaceError
+from segue.domain.workspace import Snapshot
+from segue.system.git.branches import LocalBranches, RemoteBranches
 from segue.system.git.leftovers import wait_for_git
 from segue.system.git.repository import Repository, new_repository
 from segue.system.git.undo import undo_killed_merge
@@ -283,3 +284,21 @@ def test_unfinished_work_is_no_half_switch(merging: Path) -> None:
     (merging / "file").write_text("unfinished\n")
     begin(merging, "T1")
     assert git(merging, "show", "segue/x/T2:file") == "unfinished"
+
+
+def test_work_that_cannot_be_fetched_now_is_fetched_on_resume(repo: Path, tmp_path: Path) -> None:
+    """That is no failure of the agent, which would be launched again for it."""
+    hosted = tmp_path / "hosted.git"
+    git(repo, "clone", "--quiet", "--bare", str(repo), str(hosted))
+    git(repo, "remote", "add", "origin", str(hosted))
+    git(repo, "push", "--quiet", "origin", "main:refs/heads/work")
+
+    async def arrive() -> str:
+        branches = RemoteBranches(await Repository.open(repo), "origin", tmp_path / "scratch")
+        return (await branches.arrive(["work"], Snapshot("", "main", ""))).branch
+
+    hosted.rename(tmp_path / "away")
+    with pytest.raises(Unfinished, match="could not be fetched"):
+        asyncio.run(arrive())
+    (tmp_path / "away").rename(hosted)
+    assert asyncio.run(arrive()) == "work"
