@@ -279,6 +279,19 @@ def _is_new(folder: Path) -> bool:
     return git_dir.is_dir() and not (git_dir / "packed-refs").exists() and not any(branches)
 
 
+def git_dirs(path: Path) -> tuple[Path, Path] | None:
+    """Return the git folder of the work tree around the path, and the one that all its work trees share."""
+    for folder in (path, *path.parents):
+        git = folder / ".git"
+        with contextlib.suppress(OSError):
+            if git.is_file():
+                git = folder / os.fsdecode(git.read_bytes()).removeprefix("gitdir:").strip()
+        if git.is_dir():
+            own = Path(os.path.realpath(git))
+            return own, common_dir(own)
+    return None
+
+
 def common_dir(git_dir: Path) -> Path:
     """Return the git folder that all work trees of a repository share."""
     try:
