@@ -218,3 +218,12 @@ def test_a_database_that_does_not_exist_is_not_waited_for(place: Place, cluster:
     nobody = nobody._replace(netloc=f"nobody:wrong@{nobody.netloc.rpartition('@')[2]}")
     done = place.segue("run", "plan.md", "--database-url", nobody.geturl(), code=4)
     assert "nobody" in done.stderr
+
+
+def test_segue_stop_ends_the_wait_for_a_cloud(place: Place, cloud: Service) -> None:
+    cloud.away()
+    process = place.start(*RUN)
+    until(told(place, "waiting for Cursor's API"), "the notice")
+    place.segue("stop")
+    assert process.wait(30) == 130
+    assert states(place)[0] == "stopped"

@@ -14,7 +14,7 @@ from segue.domain.budget import Budget
 from segue.domain.events import AgentStarted, Event, Recorded
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.finding import DismissReason, Finding
-from segue.domain.job import Job
+from segue.domain.job import Job, Limits
 from segue.domain.outcome import Outcome, Usage
 from segue.domain.proof import CheckResult, CheckState, Seal
 from segue.domain.role import Role
@@ -221,7 +221,11 @@ class Loop:
                     agents={**dict.fromkeys(Role, chain), **own},
                     workspace=repo,
                     policy=self.policy,
-                    launcher=Launcher(journal, self.view, budget=self.budget, attempts=self.attempts),
+                    launcher=Launcher(
+                        *(journal, self.view, Limits(patience=600)),
+                        budget=self.budget,
+                        attempts=self.attempts,
+                    ),
                     view=self.view,
                     checking=self.checking(),
                     reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail")

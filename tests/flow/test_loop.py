@@ -131,6 +131,12 @@ def test_a_wrong_key_is_not_tried_twice(tmp_path: Path) -> None:
     assert len(agent.jobs) == 1
 
 
+def test_only_the_last_agent_that_can_work_waits_for_its_service(tmp_path: Path) -> None:
+    first, second = FunctionAgent("first", fail(FailureKind.OUTAGE)), FunctionAgent("second", edit())
+    Loop(tmp_path, ListSource("1"), [first, second]).session()
+    assert [job.limits.patience for job in (*first.jobs, *second.jobs)] == [0, 600]
+
+
 def test_another_agent_takes_over_and_it_is_said_once(tmp_path: Path) -> None:
     first, second = FunctionAgent("first", fail(FailureKind.AUTH)), FunctionAgent("second", edit())
     loop = Loop(tmp_path, ListSource("1", "2"), [first, second])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.ports import Source
 from segue.runtime.app import App
-from segue.runtime.gates import Undecided
+from segue.runtime.preconditions import Undecided
 from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.repository import Repository
 from segue.system.git.upstream import name_unseen, pushed_branch

@@ -21,9 +21,9 @@ from segue.ports import Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.base import choose_base
-from segue.runtime.gates import check_gates
 from segue.runtime.past import Past, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
+from segue.runtime.preconditions import check_preconditions
 from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import (
     check_programs,
@@ -120,9 +120,9 @@ async def open_run(
             app.tell(past.restored)
         yield None
         return
-    gates = check_gates(app.loaded.settings, source) if run is None else []
+    said_first = check_preconditions(app.loaded.settings, source) if run is None else []
     parts, warnings = await build_parts(plan, home)
-    warnings += gates
+    warnings += said_first
     spec, said = await _choose_place(plan, parts, home, last)
     opener = _open_apart if spec.worktree else _open_in_place
     with app.store() as store:

@@ -38,9 +38,9 @@ from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestsApart
 from segue.runtime.app import App
-from segue.runtime.gates import hook_commands
 from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
+from segue.runtime.preconditions import hook_commands
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
 from segue.system.files import explain_full_disk

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.errors import Interrupted, SegueError, UsageError, WorkspaceError
 from segue.domain.events import Event
@@ -96,7 +97,7 @@ async def try_agent(app: App, trial: AgentTrial, see: Callable[[Event], None]) -
         base = await repo.head()
         token = uuid.uuid4().hex
         labels = {"run": "try", "task": "try", "phase": trial.mode.value, "attempt": "1"}
-        limits = app.loaded.settings.limits.launch()
+        limits = replace(app.loaded.settings.limits.launch(), patience=0.0)  # a person waits for the answer
         job = Job(
             token, try_prompt(trial.prompt), repo.root, trial.mode, trial.model, limits=limits, labels=labels
         )

@@ -47,7 +47,9 @@ _OLD_KINDS = {
 
 def steady() -> float:
     """Return seconds that only ever grow, however the clock is set; the machine's sleep counts, on Linux."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+    if sys.platform != "linux":
+        return time.monotonic()
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 _BEGAN = time.time() - steady()

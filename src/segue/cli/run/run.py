@@ -128,9 +128,9 @@ def run(
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
     from segue.domain.errors import TwoLists
-    from segue.runtime.gates import Undecided
     from segue.runtime.past import CommitsMissing
     from segue.runtime.plan import PlanChanged
+    from segue.runtime.preconditions import Undecided
     from segue.runtime.units import Units
 
     more = _agent_settings(agents)

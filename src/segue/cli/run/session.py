@@ -20,9 +20,9 @@ from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, TwoLists, UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
-from segue.runtime.gates import Undecided
 from segue.runtime.open import OpenRun, open_run, reopen_run
 from segue.runtime.plan import NO_TASKS
+from segue.runtime.preconditions import Undecided
 from segue.runtime.session import SessionEnd, resume_in_background, run_session
 from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import make_notifiers

@@ -80,7 +80,10 @@ def choose(found: Sequence[TaskLine], lines: Sequence[Line], which: int | None) 
             if any(box.mark.status is TaskStatus.PENDING for box in boxes):
                 told = "has no box; it is read as a task all the same."
                 notices += [Notice(item.line.number, f"{item.id} {told}") for item in items]
-        notices += _unknown_rows(rows, known)
+        more = [row for row in rows if known.isdisjoint(atoms(row.id))]
+        tasks = sorted([*tasks, *filter(_lists_work, more)], key=lambda task: task.line.number)
+        speaks = "This row speaks of {}, which is no task of this file."
+        notices += [Notice(row.line.number, speaks.format(row.id)) for row in more if not _lists_work(row)]
     return replace(_without_repetition(tasks, notices, which), about=about)
 
 
@@ -203,10 +206,9 @@ def _new_items(items: Sequence[TaskLine], known: Collection[str]) -> list[TaskLi
     return found
 
 
-def _unknown_rows(rows: Sequence[TaskLine], known: frozenset[str]) -> Iterator[Notice]:
-    for row in rows:
-        if known.isdisjoint(atoms(row.id)):
-            yield Notice(row.line.number, f"This row speaks of {row.id}, which is no task of this file.")
+def _lists_work(row: TaskLine) -> bool:
+    """Return whether a row is a task: it has a status, or its table stands in a phase."""
+    return row.mark.form is not Form.NONE or any(PHASE.search(head.text) for head in row.headings)
 
 
 def _without_repetition(tasks: Sequence[TaskLine], notices: list[Notice], which: int | None) -> Chosen:

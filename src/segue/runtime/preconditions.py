@@ -23,7 +23,7 @@ class Undecided(UsageError):
         self.question, self.answer = question, answer
 
 
-def check_gates(settings: Settings, source: Source) -> list[str]:
+def check_preconditions(settings: Settings, source: Source) -> list[str]:
     """Return what to say about hooks; raises Undecided for what a person must decide first."""
     if source.open_checklists and not settings.ignore_checklists:
         raise Undecided(
