@@ -123,9 +123,12 @@ class Repository(Struct):
         try:
             await self._run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
         except WorkspaceError:
-            if await self._nothing_staged():
-                return None
-            raise
+            if not await self._nothing_staged():
+                raise
+            # A git that was killed may have made the commit before.
+            mark = message.strip().splitlines()[-1]
+            head = await self.head()
+            return head if head and mark in await self.git("log", "-1", "--format=%B") else None
         return await self.head()
 
     def keep_out(self, files: Iterable[Path]) -> None:
