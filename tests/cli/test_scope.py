@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.place import Place
+from tests.cli.place import SEGUE, Place
 
 FAIL = "[[on]]\nexit_code = 1\n"
 LOOK = [
@@ -98,3 +99,27 @@ def test_skipping_everything_is_said(failed: Place) -> None:
         failed.segue("task", "skip", key, "--reason", "not now")
     done = failed.segue("resume")
     assert "3 skipped" in done.stdout
+
+
+def test_a_disk_that_takes_no_first_write_is_named_and_leaves_no_run(place: Place) -> None:
+    place.script(FAIL)
+
+    def allow_no_bytes() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    done = subprocess.run(
+        [*SEGUE, "run", "plan.md"],
+        cwd=place.repo,
+        env=place.env,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        preexec_fn=allow_no_bytes,
+    )
+    assert done.returncode == 1
+    assert "Cannot write" in done.stderr
+    assert "unexpected" not in done.stderr
+    place.segue("resume", code=2)
+    place.script('[[on]]\nwrite = { "f{task}" = "x" }\n')
+    place.segue("run", "plan.md")
+    assert (place.database.parent / ".gitignore").read_text() == "*\n"

@@ -322,3 +322,14 @@ def test_a_person_at_the_terminal_is_asked_which_list_counts(feature: Place) -> 
     assert "Which list counts, or stop?" in said
     assert ended == 0
     assert path.read_text() == TWO_LISTS.replace("[ ] T001", "[x] T001")
+
+
+def test_the_graph_is_shown_and_its_cycles_are_named(feature: Place) -> None:
+    rewrite(feature, "- [ ] T001 One (after T002)\n- [ ] T002 Two (depends on T001)\n- [ ] T003 Three\n")
+    shown = feature.segue("task", "graph")
+    assert "T002 Two (depends on T001) (pending)\n  waits for T001: it says so" in shown.stdout
+    assert "These tasks wait for each other: T001 → T002 → T001." in shown.stderr
+    assert feature.segue("task", "graph", "--mermaid").stdout.startswith("graph TD\n")
+    data = feature.json("task", "graph")
+    assert data["cycles"] == [["T001", "T002"]]
+    assert data["tasks"][1]["waits_for"][0] == {"tasks": ["T001"], "kind": "stated", "why": "it says so"}

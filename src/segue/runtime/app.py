@@ -17,7 +17,7 @@ from segue.domain.run import Run
 from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
 from segue.sources.recognise import recognise
-from segue.system.files import private_folder
+from segue.system.files import private_folder, write_error
 from segue.system.redact import Redactor, secrets_of
 
 if TYPE_CHECKING:
@@ -154,9 +154,16 @@ class App(Struct, frozen=True):
 
 def make_own_folder(path: Path) -> None:
     """Make Segue's folder; inside a work tree it keeps itself out of git."""
-    if not path.exists():
-        private_folder(path)
-        (path / ".gitignore").write_text("*\n")
+    if path.exists():
+        return
+    ignore = private_folder(path) / ".gitignore"
+    try:
+        ignore.write_text("*\n")
+    except OSError as error:
+        with contextlib.suppress(OSError):  # or it would be taken for a folder that needs no .gitignore
+            ignore.unlink(missing_ok=True)
+            path.rmdir()
+        raise write_error(error, ignore) from error
 
 
 def _make_private(database: str) -> None:

@@ -70,7 +70,8 @@ async def settle_resume(app: App, store: Store, home: Repository, source: Source
 
 def _begun(history: SourceHistory, missing: Mapping[str, str]) -> tuple[str, ...]:
     """Return the tasks that began with a commit that is gone: they begin again."""
-    return tuple(f"task/{key}/" for key in missing if key not in history.done)
+    done = set(history.done)
+    return tuple(f"task/{key}/" for key in missing if key not in done)
 
 
 def refuse_absent(store: Store, run: Run) -> None:
@@ -90,9 +91,10 @@ async def _find_missing(
 
     Apart from them, those whose work other commits contain, as after a rebase: they have the same trailer.
     """
-    wanted = {key: mark.commit for key, mark in history.marks.items() if mark.commit and key in history.done}
+    done = set(history.done)
+    wanted = {key: mark.commit for key, mark in history.marks.items() if mark.commit and key in done}
     for step in store.steps(run.id) if run else ():
-        if step.phase == "base" and step.task and step.task not in history.done:
+        if step.phase == "base" and step.task and step.task not in done:
             wanted[step.task] = read_as(SnapshotOutput, step.output).head
     wanted = {key: commit for key, commit in wanted.items() if commit and commit not in history.without}
     absent = await find_absent(home, set(wanted.values())) if wanted else frozenset()
