@@ -30,6 +30,7 @@ from tests.store.cluster import Cluster, own_cluster
 
 RESTART = "database restarted"
 STORES = ("sqlite", "postgres")
+_PROGRESS = 100
 _HEADER = ("flow", "store", "points", "of", "faults", *KINDS)
 
 
@@ -61,6 +62,8 @@ def main() -> int:
             trials.append(trial)
             if trial.problems:
                 _say(str(trial))
+            if len(trials) % _PROGRESS == 0:
+                _say(f"{len(trials)} of {len(unharmed) + len(points) + len(faults)}")
         list(pool.map(_end, range(options.jobs)))
     wrong = any(trial.problems for trial in trials)
     killed = trials[len(unharmed) :]

@@ -139,6 +139,6 @@ def resume(place: Place, command: Sequence[str]) -> str:
     Who is told that there is no run yet gives the first command again.
     """
     done = place.segue("resume", code=None)
-    if done.returncode == 2 and "there is no run" in done.stderr:
+    if done.returncode == 2 and "no run" in done.stderr:
         done = place.segue(*command, code=None)
     return "" if done.returncode == 0 else f"exit {done.returncode}: {done.stdout[-1500:]}{done.stderr}"

@@ -50,6 +50,16 @@ def test_what_the_agent_staged_itself_is_committed(repo: Path) -> None:
     assert git(repo, "show", "HEAD:file") == "new"
 
 
+def test_a_commit_whose_git_was_killed_right_after_it_is_found(repo: Path) -> None:
+    hook = repo / ".git" / "hooks" / "post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
+    hook.chmod(0o755)
+    (repo / "file").write_text("new\n")
+    assert commit(repo) == git(repo, "rev-parse", "HEAD")
+    assert git(repo, "show", "HEAD:file") == "new"
+
+
 def test_without_a_change_there_is_no_commit_and_no_hook_runs(repo: Path) -> None:
     hook = repo / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)

@@ -6,12 +6,14 @@ import asyncio
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from segue.domain.errors import WorkspaceError
-from segue.system.git.branches import LocalBranches
+from segue.domain.errors import Unfinished, WorkspaceError
+from segue.domain.workspace import Snapshot
+from segue.system.git.branches import LocalBranches, RemoteBranches
 from segue.system.git.leftovers import wait_for_git
 from segue.system.git.repository import Repository, new_repository
 from segue.system.git.undo import undo_killed_merge
@@ -64,14 +66,23 @@ def test_a_lock_that_only_segue_makes_is_removed_whenever_it_was_made(repo: Path
     assert not lock.exists()
 
 
-def test_a_repository_whose_making_was_killed_is_made_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [(), ("HEAD", "config.lock"), ("index.lock",)])
+@pytest.mark.parametrize("made", [False, True])
+def test_a_repository_whose_making_was_killed_is_made_again(
+    tmp_path: Path, files: Sequence[str], made: bool
+) -> None:
     (tmp_path / "new" / ".git" / "hooks").mkdir(parents=True)
+    if made:
+        git(tmp_path / "new", "init", "--quiet")
+    for name in files:
+        (tmp_path / "new" / ".git" / name).write_text("ref: refs/heads/main\n")
     with_identity = {"GIT_AUTHOR_NAME": "Me", "GIT_AUTHOR_EMAIL": "me@localhost"}
     with_identity |= {"GIT_COMMITTER_NAME": "Me", "GIT_COMMITTER_EMAIL": "me@localhost"}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in with_identity.items():
             patch.setenv(name, value)
         assert asyncio.run(new_repository(tmp_path / "new"))
+        assert not asyncio.run(new_repository(tmp_path / "new")), "once"
     assert git(tmp_path / "new", "log", "--format=%s") == "Start"
 
 
@@ -273,3 +284,21 @@ def test_unfinished_work_is_no_half_switch(merging: Path) -> None:
     (merging / "file").write_text("unfinished\n")
     begin(merging, "T1")
     assert git(merging, "show", "segue/x/T2:file") == "unfinished"
+
+
+def test_work_that_cannot_be_fetched_now_is_fetched_on_resume(repo: Path, tmp_path: Path) -> None:
+    """That is no failure of the agent, which would be launched again for it."""
+    hosted = tmp_path / "hosted.git"
+    git(repo, "clone", "--quiet", "--bare", str(repo), str(hosted))
+    git(repo, "remote", "add", "origin", str(hosted))
+    git(repo, "push", "--quiet", "origin", "main:refs/heads/work")
+
+    async def arrive() -> str:
+        branches = RemoteBranches(await Repository.open(repo), "origin", tmp_path / "scratch")
+        return (await branches.arrive(["work"], Snapshot("", "main", ""))).branch
+
+    hosted.rename(tmp_path / "away")
+    with pytest.raises(Unfinished, match="could not be fetched"):
+        asyncio.run(arrive())
+    (tmp_path / "away").rename(hosted)
+    assert asyncio.run(arrive()) == "work"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.errors import WorkspaceError
+from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.objects import GITLINK
 from segue.system.git.repository import Repository
@@ -130,7 +130,15 @@ class RemoteBranches(Struct, frozen=True):
                 kept="All of them are on the remote.",
                 hint="Set head_branch in state.json to the one to continue from, then: segue resume",
             )
-        head = await self.fetch(fresh[0])
+        try:
+            head = await self.fetch(fresh[0])
+        except WorkspaceError as error:
+            raise Unfinished(
+                f"Branch {fresh[0]}, which the agent pushed, could not be fetched: {error.message}",
+                reason=error.message,
+                kept="Its work is on the remote; on resume only the fetch is repeated.",
+                hint="Fix what git reports, then: segue resume",
+            ) from error
         if head is None:
             raise WorkspaceError(
                 f"The agent named branch {fresh[0]}, but it does not exist on {self.remote}.",

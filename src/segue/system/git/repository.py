@@ -123,9 +123,12 @@ class Repository(Struct):
         try:
             await self._run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
         except WorkspaceError:
-            if await self._nothing_staged():
-                return None
-            raise
+            if not await self._nothing_staged():
+                raise
+            # A git that was killed may have made the commit before.
+            mark = message.strip().splitlines()[-1]
+            head = await self.head()
+            return head if head and mark in await self.git("log", "-1", "--format=%B") else None
         return await self.head()
 
     def keep_out(self, files: Iterable[Path]) -> None:
@@ -246,7 +249,7 @@ class Repository(Struct):
 
 async def new_repository(folder: Path) -> bool:
     """Turn a missing or empty folder into a repository with one empty commit; return False for others."""
-    if folder.exists() and not _is_empty(folder):
+    if folder.exists() and not _is_new(folder):
         return False
     known = next(place for place in (folder, *folder.parents) if place.is_dir())
     if (await _git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
@@ -256,6 +259,7 @@ async def new_repository(folder: Path) -> bool:
             hint='git config --global user.name "Your Name"; git config --global user.email you@example.com',
         )
     folder.mkdir(parents=True, exist_ok=True)
+    await clear_leftovers(folder, folder / ".git", folder / ".git", 0.0, _TIMEOUT)
     await _git(folder, "init", "--quiet")
     repo = await Repository.open(folder)
     if repo.root != Path(os.path.realpath(folder)):
@@ -264,12 +268,18 @@ async def new_repository(folder: Path) -> bool:
     return True
 
 
-def _is_empty(folder: Path) -> bool:
-    """Return whether there is nothing in the folder, or only what a killed `git init` has left."""
+def _is_new(folder: Path) -> bool:
+    """Return whether there is nothing in the folder but perhaps a repository without commits.
+
+    That may be what is left of one whose making was killed.
+    """
     if not folder.is_dir():
         return False
-    inside = {path.name for path in folder.iterdir()}
-    return not inside or (inside == {".git"} and not (folder / ".git" / "HEAD").exists())
+    git_dir, inside = folder / ".git", {path.name for path in folder.iterdir()}
+    if inside != {".git"}:
+        return not inside
+    branches = (path for path in (git_dir / "refs").rglob("*") if path.is_file() and path.suffix != ".lock")
+    return git_dir.is_dir() and not (git_dir / "packed-refs").exists() and not any(branches)
 
 
 def git_dirs(path: Path) -> tuple[Path, Path] | None:
