@@ -296,6 +296,11 @@ class TestUsual:
         assert plan.tasks[0].section == "Part"
         assert "`A word.` belongs to no task" in at(plan.notices, 12)
 
+    def test_an_open_box_below_a_ticked_one_is_named(self) -> None:
+        plan = parse("- [ ] One\n  - [ ] open\n- [x] Two\n  - [x] done\n  - [ ] forgotten\n")
+        assert [notice.line for notice in plan.notices] == [5]
+        assert "is open, but the box above it is ticked" in plan.notices[0].text
+
     @pytest.mark.parametrize(
         ("text", "said"),
         [
@@ -383,7 +388,8 @@ def test_line_ends_do_not_matter(text: str, strict: bool) -> None:
 def test_every_line_that_looks_like_a_task_is_one_or_is_told(text: str, strict: bool) -> None:
     plan = parse(text, strict)
     told = {task.line for task in plan.tasks} | set(lines_of(plan.notices))
-    rows = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    ends = r"\r?\n" if strict else r"\r\n|\r|\n"  # the strict rule knows no line that ends in CR
+    rows = re.split(ends, text.removeprefix("\ufeff"))
     for number, row in enumerate(rows, start=1):
         if re.match(r"#{1,6}\s*task\s+\d", row, re.IGNORECASE):
             assert number in told

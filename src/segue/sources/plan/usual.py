@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
@@ -270,6 +271,7 @@ def _read_boxes(
         elif "[" in line[:32] and not hidden[number] and not skipping and (found := _BOX.match(line)):
             boxes.append((number, found))
     least = min((len(found[1].expandtabs(4)) for _, found in boxes), default=0)
+    inner = [number for number, found in boxes if len(found[1].expandtabs(4)) > least and found[2] == " "]
     boxes = [(number, found) for number, found in boxes if len(found[1].expandtabs(4)) == least]
     if not boxes:
         strange = tuple(_not_read(lines, number) for number in _look_like_tasks(lines, hashed))
@@ -283,6 +285,10 @@ def _read_boxes(
         text = "\n".join([found[3].rstrip(), body(lines, number + 1, last)]).rstrip()
         title = plain(found[3]) or f"Task {place}"
         tasks.append(Task(str(place), title, text, _status(found[2]), number + 1, section=above[number]))
+        below = inner[bisect(inner, number) : bisect(inner, last)]
+        if below and tasks[-1].status is TaskStatus.DONE:
+            text = f"{quote(lines[below[0]])} is open, but the box above it is ticked: it counts as done."
+            notices.append(Notice(below[0] + 1, text))
         if rest := [n for n in range(last, end) if lines[n].strip() and n not in places]:
             notices.append(Notice(rest[0] + 1, f"{quote(lines[rest[0]])} belongs to no task."))
     done = sum(task.status is TaskStatus.DONE for task in tasks)

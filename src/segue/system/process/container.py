@@ -105,15 +105,25 @@ def containment() -> tuple[str, str]:
 
 def _make_cgroup() -> str | None:
     home = own_cgroup() if sys.platform == "linux" else None
-    place = f"{home}/segue-{os.urandom(8).hex()}"
+    place = f"{home}/segue-{os.getpid()}-{os.urandom(8).hex()}"
     try:
-        os.mkdir(place) if home else None
+        if home:
+            _sweep(home)
+            os.mkdir(place)
     except OSError:
         return None
     if home and os.access(f"{place}/cgroup.kill", os.W_OK) and os.access(f"{home}/cgroup.procs", os.W_OK):
         return place
     Container(place if home else None).remove()
     return None
+
+
+def _sweep(home: str) -> None:
+    """Remove what killed supervisors left empty; the system refuses to remove what is in use."""
+    for name in os.listdir(home):
+        maker = name.split("-")[1] if name.startswith("segue-") and name.count("-") == 2 else ""
+        if maker.isdigit() and start_time(int(maker)) is None:
+            Container(f"{home}/{name}").remove()
 
 
 def _may_brand() -> bool:
