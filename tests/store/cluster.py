@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tests.conftest import start_postgres
@@ -24,9 +26,22 @@ class Cluster:
     def start(self) -> None:
         """Start the server, if it does not run."""
         if not self._runs:
-            sockets = self.url.partition("host=")[2]
-            log = str(self._server.pgdata / "log")
-            self._control("-t", "60", "-o", f'-h "" -k {sockets}', "-l", log, "start")
+            self._start_at(self.url.partition("host=")[2])
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[str]:
+        """Run a stopped server for a moment at an address where nobody else looks for it."""
+        with tempfile.TemporaryDirectory() as sockets:
+            Path(sockets).chmod(0o777)  # the server may run as another user
+            self._start_at(sockets)
+            try:
+                yield self.url.partition("host=")[0] + f"host={sockets}"
+            finally:
+                self.stop()
+
+    def _start_at(self, sockets: str) -> None:
+        log = str(self._server.pgdata / "log")
+        self._control("-t", "60", "-o", f'-h "" -k {sockets}', "-l", log, "start")
         self._runs = True
 
     def _control(self, *args: str) -> None:

@@ -346,8 +346,9 @@ def test_who_lost_the_run_meanwhile_stops_when_the_database_is_back(cluster: Clu
             working = asyncio.create_task(journal.step("a", Given, forever))
             spool = Spool(tmp_path, journal.run.id)
             await until(spool.exists)
+            with cluster.elsewhere() as address:
+                set_owner(address, journal.run.id, "elsewhere/boot/1/1#x", 60_000)
             await back(cluster)
-            set_owner(cluster.url, journal.run.id, "elsewhere/boot/1/1#x", 60_000)
             with pytest.raises(LeaseLost):
                 await working
             assert json.loads(spool.path.read_text().splitlines()[0])["run"] == journal.run.id
