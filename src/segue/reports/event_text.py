@@ -60,7 +60,9 @@ def _describe_agent_end(event: e.AgentEnded) -> str:
 
 def _describe_verdict(event: e.VerdictGiven) -> str:
     if event.result is Result.PASS:  # without criteria nothing was judged: an agent has ended well
-        return "PASS" if event.criteria else event.reason or "changed"
+        met = len(event.criteria)
+        said = "the one criterion is met" if met == 1 else f"all {met} criteria are met"
+        return said if met else event.reason or "changed"
     asked = f" → {event.action} {event.request}".rstrip() if event.request else ""
     return f"{event.result}: {event.reason}{asked}"
 

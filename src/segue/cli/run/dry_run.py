@@ -69,7 +69,8 @@ def dry_run(
             else:
                 output.text(f"{heading} · {phase} ────\n{prompt}\n")
         before.append(task.key)
-    output.note(f"{len(tasks)} tasks; nothing was launched.{_caveats(can)}" if tasks else NO_TASKS)
+    count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
+    output.note(f"{count}; nothing was launched.{_caveats(can)}" if tasks else NO_TASKS)
     return 0
 
 
