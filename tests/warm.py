@@ -182,6 +182,8 @@ class _Forker:
     def _become(self, cwd: str, env: dict[str, str], fds: list[int]) -> None:
         """Turn a forked process into the one that was asked for."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # A shell ignores Ctrl-C for what it starts in the background, the tests perhaps.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         for fd in self._running.values():
             os.close(fd)

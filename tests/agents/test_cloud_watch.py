@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.cursor_cloud.api import make_agent_id
 from segue.domain.events import AgentOutput, AgentRaw, AgentStarted, AgentTool
@@ -257,7 +258,7 @@ def test_what_does_not_fit_is_counted(cloud: CloudPlace) -> None:
     tool = {"type": "read", "args": {"path": "x"}, "result": {"content": "y" * 1000}}
     cloud.desk.plays(tools=[tool] * 50, say=LONG)
     job = cloud.job()
-    small = Job(**{**fields_of(job), "limits": type(job.limits)(wall=50, idle=50, kept_bytes=5000)})
+    small = replace(job, limits=type(job.limits)(wall=50, idle=50, kept_bytes=5000))
     ended = cloud.run(small)
     [cut] = ended.of(AgentOutput)
     assert cut.cut_bytes > 10_000
@@ -292,10 +293,6 @@ def test_streams_are_shared_out_and_the_others_are_asked_for(cloud: CloudPlace) 
 
 async def collected(events: Any) -> Ended:
     return Ended([event async for event in events])
-
-
-def fields_of(job: Job) -> dict[str, Any]:
-    return {name: getattr(job, name) for name in Job.__dataclass_fields__}
 
 
 def released(cloud: CloudPlace, job: Job, when: Callable[[], bool], **options: Any) -> Ended:

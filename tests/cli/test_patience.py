@@ -90,8 +90,8 @@ def test_a_cloud_that_is_away_at_the_launch_is_waited_for(place: Place, cloud: S
     process = place.start(*RUN)
     until(told(place, "waiting for Cursor's API until"), "the notice")
     assert told(place, "Connection refused")()
-    [wait] = place.json("status", "last")["waiting"]
-    assert wait["service"] == "Cursor's API"
+    until(lambda: place.json("status", "last")["waiting"], "the notice is stored")
+    assert [wait["service"] for wait in place.json("status", "last")["waiting"]] == ["Cursor's API"]
     cloud.back()
     assert process.wait(DEADLINE) == 0
     assert told(place, "Cursor's API is back after")()
