@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tests.conftest import start_postgres
 
@@ -20,7 +22,11 @@ class Cluster:
         self.url: str = server.get_uri()
 
     def stop(self) -> None:
+        """Stop the server and wait until its process is gone, a moment after its pid file."""
+        pid = int((self._server.pgdata / "postmaster.pid").read_text().split()[0])
         self._control("-m", "fast", "stop")
+        with suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
+            psutil.Process(pid).wait(10)
         self._runs = False
 
     def start(self) -> None:
