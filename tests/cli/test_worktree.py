@@ -133,6 +133,19 @@ def test_a_merge_that_failed_is_made_again_without_the_agent(place: Place) -> No
     assert len(place.events("prompt")) == launches
 
 
+def test_a_run_whose_merge_could_not_be_tried_is_not_done(place: Place) -> None:
+    place.script(WORK)
+    meanwhile(place, "rm -f .git/segue.lock && mkdir .git/segue.lock")
+    done = place.segue("run", "plan.md", "--worktree", code=3, SEGUE_WORKTREE_END="merge")
+    assert "Cannot write to the repository" in done.stderr
+    assert "segue resume" in done.stderr
+    (place.repo / ".git" / "segue.lock").rmdir()
+    (place.root / "mine.sh").write_text("true\n")
+    place.segue("resume")
+    assert (place.repo / "f3").is_file()
+    assert branches(place) == ["main"]
+
+
 def test_a_later_run_builds_on_work_that_is_not_merged(place: Place) -> None:
     place.script(WORK)
     run(place)

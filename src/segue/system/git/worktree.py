@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.errors import Locked, WorkspaceError
+from segue.domain.errors import Locked, NeedsHuman, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder
 from segue.system.git.leftovers import is_half_made, wait_for_git
@@ -104,11 +104,17 @@ class Worktree(Struct, frozen=True):
         return found if here and common_dir(found.git_dir) == common_dir(self.home.git_dir) else None
 
     async def finish(self, onto: str, merge: bool, release: Callable[[], None]) -> WorktreeResult:
-        """Finish a run: merge its branch if wanted and possible, then remove the work tree."""
+        """Finish a run: merge its branch if wanted and possible, then remove the work tree.
+
+        Raises NeedsHuman if the merge could not be tried: a run is not done before.
+        """
         try:
             return await self._finish(onto, merge, release)
         except WorkspaceError as error:
             words = f"The work is on branch {self.branch}, in {self.folder}. {error.message}"
+            if merge and await unmerged(self.home, self.branch):
+                hint = f"Fix that, then merge it with: segue resume {self.run}"
+                raise NeedsHuman(words, kept="Everything is committed.", hint=hint) from error
             return WorktreeResult(words, merged=False, removed=False)
 
     async def remove(self) -> None:
