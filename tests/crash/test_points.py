@@ -6,7 +6,6 @@ Each test takes some of the points; which ones changes from day to day. `make to
 from __future__ import annotations
 
 import os
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -25,7 +24,7 @@ POINTS = 3
 """How many points each test takes."""
 AT = 180
 """A call in the second task."""
-SEED = int(os.environ.get("SEGUE_CRASH_SEED", time.time() // 86400))
+SEED = int(os.environ.get("SEGUE_CRASH_SEED", "20772"))
 
 
 @pytest.mark.parametrize(
