@@ -148,7 +148,7 @@ def test_forms_of_ids(line: str, key: str, title: str) -> None:
 )
 def test_several_ids_are_one_task_and_told(line: str, key: str) -> None:
     assert only(line).key == key
-    assert "carried as one task" in notices(line)
+    assert "run as one task" in notices(line)
 
 
 @pytest.mark.parametrize(

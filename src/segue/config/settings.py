@@ -289,7 +289,7 @@ class Settings(Options, frozen=True):
     """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
     other tasks are recognised."""
     criteria: tuple[Literal["constitution"], ...] = ()
-    """More that every task is judged by: `constitution` stands for the principles of Spec Kit's."""
+    """More that every task is judged by: `constitution` means the principles of Spec Kit's."""
     ignore_checklists: bool = False
     """Start a Spec Kit feature although its checklists have unchecked items."""
     hooks: dict[str, Argv] = {}

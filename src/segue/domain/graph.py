@@ -16,7 +16,7 @@ class WaitKind(StrEnum):
     PHASE = "phase"
     """Its phase or story comes after another one."""
     ORDER = "order"
-    """It merely stands below tasks that are not marked as parallel: it is not blocked when they fail."""
+    """It merely comes after tasks that are not marked as parallel: it is not blocked when they fail."""
 
 
 class Dependency(Struct, frozen=True):

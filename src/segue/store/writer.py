@@ -93,7 +93,7 @@ class Outage:
 
     @property
     def wait(self) -> WaitBegan | None:
-        """What people are told while the database is away."""
+        """What people see while the database is away."""
         if self._since is None or self.failure is None:
             return None
         left = self._since + self._patience - time.monotonic()
@@ -101,7 +101,7 @@ class Outage:
 
     @property
     def waited(self) -> WaitEnded:
-        """What people are told when it is back."""
+        """What people see when it is back."""
         passed = time.monotonic() - self._since if self._since is not None else 0.0
         return WaitEnded(SERVICE, round(passed, 3))
 

@@ -31,7 +31,7 @@ from segue.system.services import Services
 
 KEY = "CURSOR_API_KEY"
 _ATTEMPTS = 4
-"""How often a request is sent before people are told that the API is waited for."""
+"""How often a request is sent before people see that the API is waited for."""
 
 
 class CursorCloudOptions(Options, frozen=True):

@@ -15,7 +15,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     """Continue RUN, or the last run that did not finish.
 
     Finished work is not repeated, and an agent that is still running is adopted instead of started again. A
-    run that waits at a gate goes on.
+    run that waits at a gate continues.
 
     \b
     Examples:

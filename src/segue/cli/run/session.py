@@ -75,7 +75,7 @@ async def start(
 
 
 async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
-    """Ask at each gate whether the run goes on, where a person is at the terminal; return the exit code."""
+    """Ask at each gate whether the run continues, where a person is at the terminal; return the exit code."""
     while isinstance(ended.error, AtGate) and _is_at_terminal(output):
         if not click.confirm("Go on?", err=True):
             break

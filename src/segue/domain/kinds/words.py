@@ -19,7 +19,7 @@ class Words:
         return re.compile(self.pattern, self._flags)
 
     def match(self, text: str) -> re.Match[str] | None:
-        """Return what stands at the beginning of the text."""
+        """Return the match at the beginning of the text."""
         return self._compiled.match(text)
 
     def fullmatch(self, text: str) -> re.Match[str] | None:

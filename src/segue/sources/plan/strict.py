@@ -31,7 +31,7 @@ _LONGEST_KEY = 18
 
 
 def read_strict(text: str) -> ParsedPlan:
-    """Understand a plan by the canonical rule; what it loses is told."""
+    """Understand a plan by the canonical rule; what it loses is reported."""
     lines = text.replace("\r\n", "\n").split("\n")
     fences = _fences(lines)
     hashed = hashed_lines(lines)

@@ -162,7 +162,7 @@ def _nest(
 
 
 def _is_empty(lines: Sequence[Line], number: int) -> bool:
-    """Return whether nothing stands between a heading and the next one."""
+    """Return whether there is nothing between a heading and the next one."""
     for index in range(number, len(lines)):
         if heading(lines[index]) or lines[index].text.strip():
             return heading(lines[index]) is not None
@@ -207,7 +207,7 @@ def _new_items(items: Sequence[TaskLine], known: Collection[str]) -> list[TaskLi
 
 
 def _lists_work(row: TaskLine) -> bool:
-    """Return whether a row is a task: it has a status, or its table stands in a phase."""
+    """Return whether a row is a task: it has a status, or its table is in a phase."""
     return row.mark.form is not Form.NONE or any(PHASE.search(head.text) for head in row.headings)
 
 

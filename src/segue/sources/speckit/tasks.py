@@ -323,7 +323,7 @@ def _remarks(tasks: Sequence[TaskLine]) -> Iterator[Notice]:
             text = f"{name} is neither pending nor done: {what} {readable(mark.text)!r}."
             yield Notice(task.line.number, text)
         elif status is TaskStatus.PENDING and len(atoms(task.id)) > 1:
-            yield Notice(task.line.number, f"{name} names several ids; it is carried as one task.")
+            yield Notice(task.line.number, f"{name} names several ids; it is run as one task.")
         elif status is TaskStatus.PENDING and (task.loose or mark.text == "\u00a0"):
             text = f"The box of {name} is not written as `- [ ]`; it is read as {status}."
             yield Notice(task.line.number, text)
