@@ -52,11 +52,14 @@ def wrap(argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str], own
 
 
 def proc_mounts(own_proc: bool) -> list[str]:
-    """Return how /proc is shown: of its own, or the machine's without what rules the kernel."""
+    """Return how /proc is shown: of its own, or the machine's.
+
+    The files below /proc/sys belong to root, who could rule the kernel with them even without capabilities.
+    """
+    is_root = os.geteuid() == 0
     if own_proc:
-        return ["--proc", "/proc", "--unshare-pid"]
-    shut = (f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus"))
-    return ["--bind", "/proc", "/proc", *(word for name in shut for word in ("--ro-bind-try", name, name))]
+        return ["--proc", "/proc", *(["--remount-ro", "/proc"] if is_root else []), "--unshare-pid"]
+    return ["--ro-bind" if is_root else "--bind", "/proc", "/proc"]
 
 
 def layers(own_proc: bool) -> int:

@@ -203,8 +203,9 @@ def _with_bubblewrap(
     policy: SandboxPolicy,
     env: dict[str, str],
 ) -> Enclosed:
-    shut = _listening(env) if policy.is_strict and policy.network and landlock.abi() >= 4 else set()
-    words = _landlocked({"shut_ports": sorted(shut)}, argv) if shut else list(argv)
+    words = list(argv)
+    if policy.is_strict and policy.network and landlock.abi() >= 4:
+        words = _landlocked({"shut_ports": sorted(_listening(env))}, argv)
     line = bubblewrap.wrap(words, policy, env, chosen.own_proc)
     return Enclosed(tuple(line), env, bubblewrap.layers(chosen.own_proc))
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _BENEATH, _PORT = 1, 2
 _NO_NEW_PRIVILEGES = 38
+_DROP_FROM_BOUNDS = 24
+_AMBIENT, _CLEAR_ALL = 47, 4
 _WRITE_FILE, _READ_FILE, _TRUNCATE, _IOCTL = 1 << 1, 1 << 2, 1 << 14, 1 << 15
 _CHANGE = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 """Write files; remove and make entries of every kind."""
@@ -42,13 +44,11 @@ def abi() -> int:
 
 
 def restrict(rules: dict[str, list[str]], shut_ports: Iterable[int]) -> None:
-    """Lay the rules on this process: `read` and `write` are places; `all` reading may be named as `/`."""
+    """Lay the rules on this process: places that it may `read` and `write`, ports it cannot connect to."""
     version = abi()
-    with_files = bool(rules)
-    handled = (_READ_FILE | _rights(version)) if with_files else 0
+    handled = (_READ_FILE | _rights(version)) if rules else 0
     shut = set(shut_ports) if version >= 4 else set()
-    scoped = _SCOPES if version >= 6 and with_files else 0
-    fields = (handled, _CONNECT if shut else 0, scoped)
+    fields = (handled, _CONNECT if shut else 0, _SCOPES if version >= 6 else 0)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = _syscall(_CREATE, struct.pack("=QQQ", *fields)[:size], size, 0)
     for place in rules.get("read", ()):
@@ -57,6 +57,7 @@ def restrict(rules: dict[str, list[str]], shut_ports: Iterable[int]) -> None:
         _allow(ruleset, place, _READ_FILE | _rights(version), handled)
     if shut:
         _open_ports(ruleset, shut)
+    _drop_capabilities()
     ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     _syscall(_RESTRICT, ruleset, 0)
     os.close(ruleset)
@@ -123,6 +124,14 @@ def _open_ports(ruleset: int, shut: set[int]) -> None:
         if port not in shut:
             struct.pack_into("=QQ", rule, 0, _CONNECT, port)
             library(_ADD, ruleset, _PORT, rule, 0)
+
+
+def _drop_capabilities() -> None:
+    """Let root be a user like others: with capabilities it could look into all processes."""
+    library = ctypes.CDLL(None)
+    library.prctl(_AMBIENT, _CLEAR_ALL, 0, 0, 0)
+    for capability in range(64):
+        library.prctl(_DROP_FROM_BOUNDS, capability, 0, 0, 0)  # the program it becomes cannot have it
 
 
 def _syscall(number: int, *arguments: object) -> int:
