@@ -161,7 +161,7 @@ def daemon() -> bool:
     return False
 
 
-def connects(family: int, address: object) -> bool:
+def connects(family: int, address: tuple[str, int] | str) -> bool:
     with suppress(OSError), socket.socket(family) as client:
         client.settimeout(5)
         client.connect(address)

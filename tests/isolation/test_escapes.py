@@ -97,7 +97,11 @@ def _make(root: Path, stack: contextlib.ExitStack) -> Outside:
     victim = subprocess.Popen(["sleep", "600"], env={"WORD": word})
     stack.callback(victim.wait)
     stack.callback(victim.kill)
-    addresses = {"port": ("127.0.0.1", 0), "abstract": f"\0{word}", "socket": _short(root, stack)}
+    addresses: dict[str, tuple[str, int] | str] = {
+        "port": ("127.0.0.1", 0),
+        "abstract": f"\0{word}",
+        "socket": _short(root, stack),
+    }
     listeners = {}
     for name, address in addresses.items():
         family = socket.AF_INET if name == "port" else socket.AF_UNIX
