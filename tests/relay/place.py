@@ -35,7 +35,7 @@ class RelayPlace:
         home = root / "home"
         home.mkdir(parents=True)
         place = cls(root, {**kept, "HOME": str(home), "SEGUE_STATE_DIR": str(root / "state")})
-        place.env["XDG_CONFIG_HOME"] = str(root / "config")
+        place.env |= {"XDG_CONFIG_HOME": str(root / "config"), "XDG_STATE_HOME": str(root / "user")}
         place.config.write_text(config)
         place.token = place.segue("token").stdout.strip()
         return place
@@ -46,7 +46,8 @@ class RelayPlace:
 
     @property
     def folder(self) -> Path:
-        return self.root / "state" / "relay"
+        [found] = (self.root / "user" / "segue" / "private").glob("for-*/relay")
+        return found
 
     def segue(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         words = ("relay", *words, "--config", str(self.config))

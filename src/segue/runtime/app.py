@@ -19,6 +19,7 @@ from segue.runtime import registry
 from segue.sources.recognise import recognise
 from segue.system.files import private_folder, write_error
 from segue.system.redact import Redactor, secrets_of
+from segue.system.secrets import secret_folder
 
 if TYPE_CHECKING:
     from segue.system.isolation.isolate import Isolation
@@ -77,6 +78,11 @@ class App(Struct, frozen=True):
         import platformdirs
 
         return platformdirs.user_state_path("segue")
+
+    @property
+    def secret_dir(self) -> Path:
+        """Where tokens, keys and approvals are: with the user, wherever a project keeps the rest."""
+        return secret_folder(self.loaded.settings.state_dir)
 
     def database(self) -> str:
         """Return the database's URL or path."""
