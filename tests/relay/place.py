@@ -31,6 +31,7 @@ class RelayPlace:
     @classmethod
     def make(cls, root: Path, config: str) -> RelayPlace:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SEGUE_", "XDG_"))}
+        kept["SEGUE_ISOLATION"] = "none"
         home = root / "home"
         home.mkdir(parents=True)
         place = cls(root, {**kept, "HOME": str(home), "SEGUE_STATE_DIR": str(root / "state")})
