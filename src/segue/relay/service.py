@@ -188,8 +188,8 @@ class ActionService:
         record = CallRecord(name, token, request.action, digest, "asking", round(time.time(), 3))
         call = AcceptedCall(record, action, command, values, request.caller)
         if action.confirm != "none" and len(call.proposal.text) > self._ask[action.confirm].longest:
-            error = "the command is too long to be shown in full, so nobody can allow it"
-            raise CallRefused(400, "too_long", error)
+            reason = "the command is too long to be shown in full, so nobody can allow it"
+            raise CallRefused(400, "too_long", reason)
         return call
 
     def _replay(self, known: CallRecord, request: ActionRequest) -> Reply:
