@@ -44,7 +44,7 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
     from segue.domain.kinds.recognise import with_kinds
     from segue.runtime.plan import kind_rules
 
-    app = settings.load()
+    app = settings.look()
     plan = app.source(source, asyncio.run(_root(app.repo)))
     listing = with_kinds(plan.look(), kind_rules(app))
     if output.json:
@@ -93,7 +93,7 @@ def graph(source: str | None, mermaid: bool, settings: CommandSettings, output: 
     from segue.domain.graph import find_cycles
     from segue.view.graph import draw_mermaid, graph_data, print_waits
 
-    app = settings.load()
+    app = settings.look()
     listing = app.source(source, asyncio.run(_root(app.repo))).look()
     if listing.refusal is not None:
         raise listing.refusal
@@ -155,10 +155,10 @@ def _decide(
     from segue.cli.runs import find_run
     from segue.runtime.overrides import decide
 
-    app = settings.load()
+    app = settings.find()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
-    asyncio.run(decide(settings.load_for(run), run, key, reason, skip=skip))
+    asyncio.run(decide(settings.find_for(run), run, key, reason, skip=skip))
     state = "skipped" if skip else "done"
     data = {"run": run.id, "task": key, "state": state, "reason": reason}
     output.result(data, f"Task {key} is {state} ({reason}).")

@@ -29,4 +29,4 @@ def serve(host: str, port: int, open_: bool, settings: CommandSettings, output: 
     from segue.cli.terminal.output import announce_page
     from segue.web.app import serve as listen
 
-    asyncio.run(listen(settings.load(), host, port, lambda link: announce_page(output, link, open_)))
+    asyncio.run(listen(settings.look(), host, port, lambda link: announce_page(output, link, open_)))
