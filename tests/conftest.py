@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 _numbers = itertools.count(1)
+
+# The tests write the settings of their projects themselves; tests/trust is about those of others.
+os.environ["SEGUE_TRUST"] = "1"
 
 # A busy machine may take long for one example. For more of them: `pytest --hypothesis-profile=thorough`.
 settings.register_profile(

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.domain.errors import UsageError
-from segue.system.reading import UnsafeFile, read_file
+from segue.system.reading import UnsafeFile, read_file, work_tree
 
 _LARGEST = 1024**2
 """Bytes that a configuration file may have."""
@@ -43,7 +43,7 @@ def find_project_file(start: Path) -> FoundFile:
     Files of other users never count: settings name programs to run, and in a shared folder such as /tmp
     somebody else may have put one.
     """
-    root, foreign = root_of(start), []
+    root, foreign = work_tree(start), []
     for folder in (start, *start.parents):
         found = _find_in(folder)
         if found is None:
@@ -56,11 +56,6 @@ def find_project_file(start: Path) -> FoundFile:
     return FoundFile(None, tuple(foreign))
 
 
-def root_of(start: Path) -> Path:
-    """Return the work tree around a folder; the folder itself if it is in none."""
-    return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
-
-
 def is_foreign(path: Path) -> bool:
     """Return whether a file belongs to somebody else than this user or root."""
     return hasattr(os, "getuid") and path.stat().st_uid not in (os.getuid(), 0)
@@ -68,7 +63,7 @@ def is_foreign(path: Path) -> bool:
 
 def is_inside(path: Path, start: Path) -> bool:
     """Return whether a file is in the work tree around a folder, as it is written or as its links lead."""
-    root = root_of(start)
+    root = work_tree(start)
     real = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
     return real or path.absolute().is_relative_to(root)
 
@@ -78,7 +73,7 @@ def _find_in(folder: Path) -> Path | None:
         return folder / "segue.toml"
     pyproject = folder / "pyproject.toml"
     try:
-        data = read_file(pyproject, root_of(folder), _LARGEST)
+        data = read_file(pyproject, work_tree(folder), _LARGEST)
     except (OSError, UnsafeFile):
         return None
     return pyproject if b"[tool.segue" in data else None

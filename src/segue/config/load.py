@@ -17,13 +17,13 @@ from segue.config.files import (
     is_foreign,
     is_inside,
     read_toml,
-    root_of,
     user_file,
 )
 from segue.config.settings import Settings
 from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
 from segue.domain.options import OptionError, Secret, option_values, read_options
+from segue.system.reading import work_tree
 
 PREFIX = "SEGUE_"
 NOT_SETTINGS = {
@@ -249,7 +249,7 @@ def _files(start: Path, config: Path | None, environ: Mapping[str, str]) -> tupl
 
 def _toml(path: Path, of_project: bool = False) -> Layer:
     return Layer(
-        str(path), read_toml(path, root_of(path.parent) if of_project else None), path.parent, of_project
+        str(path), read_toml(path, work_tree(path.parent) if of_project else None), path.parent, of_project
     )
 
 

@@ -53,8 +53,22 @@ def check_inside(path: Path, folder: Path) -> None:
         raise UnsafeFile(
             f"{path} is a link that leads out of {folder}: to {real}.",
             kept=_KEPT,
-            hint="Replace the link with the file itself.",
+            hint="Replace the link with the file itself, or name that file if you mean it.",
         )
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """Return whether a path below a folder leads out of it through a link."""
+    try:
+        check_inside(path, folder)
+    except UnsafeFile:
+        return True
+    return False
+
+
+def work_tree(start: Path) -> Path:
+    """Return the work tree around a folder; the folder itself if it is in none."""
+    return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
 
 
 def _is_below(path: str, folder: str) -> bool:
