@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -110,6 +111,7 @@ run = [{run}]
 def git(trap: Trap) -> None:
     """Name programs wherever git takes one: its configuration, hooks, attributes and an include."""
     repo, run = trap.place.repo, trap.program
+    _add_submodule(trap)
     (repo / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
     (repo / ".git" / "more").write_text(f'[filter "more"]\n\tclean = {run}\n\tprocess = {run}\n')
     hooks = repo / ".git" / "hooks"
@@ -179,6 +181,18 @@ def git(trap: Trap) -> None:
     (repo / "new.txt").write_text("new\n")
 
 
+def _add_submodule(trap: Trap) -> None:
+    """Put a repository into the repository, whose own configuration names a program."""
+    inner = trap.place.repo / "inner"
+    shutil.copytree(trap.place.repo / ".git", inner / ".git")
+    trap.place.git("-C", "inner", "checkout", "--quiet", "--", ".")
+    trap.place.git("-c", "advice.addEmbeddedRepo=false", "add", "inner")
+    trap.place.git("commit", "--quiet", "-m", "inner")
+    with (inner / ".git" / "config").open("a") as file:
+        file.write(f"[core]\n\tfsmonitor = {trap.program}\n")
+    (inner / "plan.md").write_text("changed")
+
+
 def links(trap: Trap) -> None:
     """Lead out of the repository: to a file, a device, a pipe and a folder."""
     repo = trap.place.repo
@@ -243,9 +257,8 @@ def controls(trap: Trap) -> None:
     )
     (repo / f"file{RAW}".replace("/", "")).write_text(RAW)
     trap.place.git("switch", "--quiet", "-c", "evil\u202ebranch\x9b")
-    (repo / "segue.toml").write_text(
-        f'model = {json.dumps(RAW)}\nflow = "execute"\n[hooks]\n{json.dumps(RAW)} = ["x", {json.dumps(RAW)}]\n'
-    )
+    raw = json.dumps(RAW)
+    (repo / "segue.toml").write_text(f'model = {raw}\nflow = "execute"\n[hooks]\n{raw} = ["x", {raw}]\n')
 
 
 CLONES: dict[str, Callable[[Trap], None]] = {

@@ -43,7 +43,8 @@ def find_project_file(start: Path) -> FoundFile:
     Files of other users never count: settings name programs to run, and in a shared folder such as /tmp
     somebody else may have put one.
     """
-    root, foreign = work_tree(start), []
+    root = work_tree(start)
+    foreign: list[Path] = []
     for folder in (start, *start.parents):
         found = _find_in(folder)
         if found is None:

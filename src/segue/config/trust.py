@@ -33,7 +33,7 @@ HARMLESS = frozenset(
         *("ignore_checklists", "control_files", "known_failures", "check_timeout", "replan", "plan_changed"),
         *("commits_missing", "continue_with_remaining_tasks", "max_consecutive_task_failures", "gates"),
         *("proof.independent", "proof.mutants", "store.patience", "log.format", "rls.enabled", "rls.schemas"),
-        *("rls.timeout", "judge.model", "judge.timeout", "judge.max_evidence_bytes", "judge.structured"),
+        *("rls.timeout", "judge.timeout", "judge.max_evidence_bytes", "judge.structured"),
         *("diagnostics.timeout", "diagnostics.output_bytes", "limits.phase_timeout", "limits.idle_timeout"),
         *("limits.run_timeout", "limits.kill_grace", "limits.attempts", "limits.resolutions"),
         *("limits.replans", "limits.patience", "limits.output_bytes", "limits.kept_bytes"),

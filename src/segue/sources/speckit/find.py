@@ -27,9 +27,9 @@ def find_feature(
         return _with_tasks(root / chosen, "SPECIFY_FEATURE_DIRECTORY")
     note = root / ".specify" / "feature.json"
     if note.is_file():
-        chosen = root / _noted(note)
-        _check_noted(chosen, note, root)
-        return _with_tasks(chosen, str(note))
+        noted = root / _noted(note)
+        _check_noted(noted, note, root)
+        return _with_tasks(noted, str(note))
     if here is not None and (here / TASKS).is_file():
         return here
     return _only(root)
