@@ -214,7 +214,7 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("bridge", "relay"), "lets agents elsewhere run commands here"),
     (("sources", "source_kind"), "reads tasks through a plug-in"),
     (
-        ("check_network", "diagnostics", "isolation", "limits", "gc"),
+        ("check_network", "diagnostics", "isolation", "sandbox", "limits", "gc"),
         "changes what agents may do, use and delete",
     ),
 )
