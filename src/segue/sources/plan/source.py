@@ -22,6 +22,7 @@ from segue.sources.plan.state import PlanState, Signature, signature
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
 from segue.sources.restore import restore_state
+from segue.system.reading import UnsafeFile, check_inside, read_file, work_tree
 
 CONTEXT_BYTES = 8 * 1024
 _KEPT = "Nothing was changed."
@@ -54,6 +55,7 @@ class PlanFile(Source):
         if request.named is None:
             raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
         path = request.here / request.named
+        check_inside(path, work_tree(request.repo))
         state = planstate.state_path(request.state_dir, path, request.repo)
         return cls(path, request.repo, state, strict=request.options.get("plan_format") == "strict")
 
@@ -240,8 +242,8 @@ class PlanFile(Source):
 
     def _current_hash(self) -> str | None:
         try:
-            return hashlib.sha256(self.path.read_bytes()).hexdigest()
-        except OSError:
+            return hashlib.sha256(read_file(self.path)).hexdigest()
+        except (OSError, UnsafeFile):
             return self._last.digest if self._last else None
 
     def _refusal(self, reading: _PlanReading) -> SourceError | None:
@@ -276,7 +278,7 @@ def _bytes_of(path: Path) -> bytes:
             raise SourceError(
                 f"{INVALID} {path} is not a file.", kept=_KEPT, hint="Name the Markdown file itself."
             )
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as error:
         reason = error.strerror or str(error)
         message = f"{INVALID} {path}: {reason}."

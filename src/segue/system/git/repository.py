@@ -19,6 +19,7 @@ from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.process.processes import Captured, capture, child_environment
+from segue.system.reading import UnsafeFile, read_file
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
 _PLACES = ("--show-toplevel", "--absolute-git-dir")
@@ -43,13 +44,17 @@ class Repository(Struct):
     """What the last launch left, if nothing was done since."""
 
     @classmethod
-    async def open(cls, path: Path) -> Repository:
+    async def open(cls, path: Path, timeout: float = _TIMEOUT) -> Repository:
         """Open the work tree that contains the path."""
         if shutil.which("git") is None:
             raise ToolMissing("git was not found on PATH.", hint="Install git: https://git-scm.com/downloads")
         if not path.is_dir():
             raise WorkspaceError(f"{NOT_A_REPOSITORY}: {path} is not a folder.")
-        done = await _git(path, "rev-parse", *_PLACES)
+        try:
+            done = await _git(path, "rev-parse", *_PLACES, timeout=timeout)
+        except TimeoutError as error:
+            hint = "Look whether a file that its configuration includes is a pipe or a device."
+            raise WorkspaceError(f"git did not answer in {path}: {error}.", hint=hint) from None
         lines = [os.fsdecode(line) for line in done.out.removesuffix(b"\n").split(b"\n")]
         if done.exit_code == 0 and len(lines) > 2:  # there is a line end in the path
             asked = [await _git(path, "rev-parse", what) for what in _PLACES]
@@ -68,8 +73,8 @@ class Repository(Struct):
         arguments = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]
         done = await self._run(*arguments, *self.without_own())
         if len(done.out) < _SMALL:
-            return _parse_status(self.root, done.out)
-        return await asyncio.to_thread(_parse_status, self.root, done.out)
+            return parse_status(self.root, done.out)
+        return await asyncio.to_thread(parse_status, self.root, done.out)
 
     async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
         """Return what differs between two snapshots, and what must not be committed of it."""
@@ -286,9 +291,9 @@ def git_dirs(path: Path) -> tuple[Path, Path] | None:
     """Return the git folder of the work tree around the path, and the one that all its work trees share."""
     for folder in (path, *path.parents):
         git = folder / ".git"
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, UnsafeFile):
             if git.is_file():
-                git = folder / os.fsdecode(git.read_bytes()).removeprefix("gitdir:").strip()
+                git = folder / os.fsdecode(read_file(git)).removeprefix("gitdir:").strip()
         if git.is_dir():
             own = Path(os.path.realpath(git))
             return own, common_dir(own)
@@ -298,17 +303,21 @@ def git_dirs(path: Path) -> tuple[Path, Path] | None:
 def common_dir(git_dir: Path) -> Path:
     """Return the git folder that all work trees of a repository share."""
     try:
-        named = (git_dir / "commondir").read_text().rstrip("\n")
-    except OSError:
+        named = os.fsdecode(read_file(git_dir / "commondir")).rstrip("\n")
+    except (OSError, UnsafeFile):
         return git_dir
     return Path(os.path.realpath(git_dir / named))
 
 
 async def _git(
-    where: Path, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None
+    where: Path,
+    *args: str,
+    stdin: bytes = b"",
+    extra: Mapping[str, str] | None = None,
+    timeout: float = _TIMEOUT,
 ) -> Captured:
     environment = child_environment(passed=_git_variables(), extra={**_ENVIRONMENT, **(extra or {})})
-    return await capture(["git", *args], cwd=where, env=environment, timeout=_TIMEOUT, stdin=stdin)
+    return await capture(["git", *args], cwd=where, env=environment, timeout=timeout, stdin=stdin)
 
 
 def _git_variables() -> list[str]:
@@ -327,7 +336,8 @@ def _said(done: Captured) -> str:
     return text[-2000:] or f"exit code {done.exit_code}"
 
 
-def _parse_status(root: Path, raw: bytes) -> Snapshot:
+def parse_status(root: Path, raw: bytes) -> Snapshot:
+    """Return what `git status --porcelain=v2 --branch -z` says as a snapshot."""
     head = branch = ""
     entries: list[bytes] = []
     paths: list[bytes] = []
