@@ -26,8 +26,6 @@ from segue.system.process.processes import Captured, capture, child_environment
 NOT_A_REPOSITORY = "Target path is not a git repository"
 _PLACES = ("--show-toplevel", "--absolute-git-dir")
 _TIMEOUT = 300.0
-_BELIEVED = 1.0
-"""Seconds for which a snapshot of the work tree is believed."""
 FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
 _SMALL = 16 * 1024
 """Bytes of a status that is parsed at once: a thread costs more than a hundred files."""
@@ -43,6 +41,8 @@ class Repository(Struct):
     git_dir: Path
     own: tuple[str, ...] = ()
     """Segue's own state files: no evidence, never committed with an agent's work."""
+    believed: float = 1.0
+    """Seconds for which a snapshot is believed: nobody edits a file that fast after a launch or a commit."""
     _identity: tuple[str, ...] | None = None
     _left: tuple[float, Snapshot] | None = None
     """What the last launch or commit left, if nothing was done since, and when that was seen."""
@@ -230,7 +230,7 @@ class Repository(Struct):
     def _recent(self) -> Snapshot | None:
         """Return what was just seen: nobody has edited a file since. Later, git has to look again."""
         left = self._left
-        return left[1] if left is not None and time.monotonic() - left[0] < _BELIEVED else None
+        return left[1] if left is not None and time.monotonic() - left[0] < self.believed else None
 
     def _has_folders(self, left: Snapshot) -> bool:
         """Return whether there are changes in submodules: a commit here does not hold them."""
