@@ -270,11 +270,12 @@ class _Session:
         if spec != run.spec:
             await journal.respec(spec)
         facts = (spec.source, spec.repo, spec.agent, spec.flow, spec.model, spec.tasks)
+        isolation = "" if opened.parts.cloud else opened.parts.services.isolation.label
         if opened.fresh:
-            await journal.emit(RunStarted(*facts, base=spec.base))
+            await journal.emit(RunStarted(*facts, base=spec.base, isolation=isolation))
             await journal.emit(make_contract(opened, guard))
         else:
-            await journal.emit(RunResumed(*facts, last_seen(self._store, run.id)))
+            await journal.emit(RunResumed(*facts, last_seen(self._store, run.id), isolation))
         for prefix in opened.past.redo:
             await journal.redo(prefix)
         await self._settle()
