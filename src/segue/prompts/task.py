@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 
 from segue.domain.finding import Finding
 from segue.domain.prompt import Prompt
@@ -165,10 +164,10 @@ def research_prompt(
     return assemble(_RESEARCH, blocks, nonce)
 
 
-def list_earlier(files: dict[str, tuple[str, ...]], but: str) -> str:
+def list_earlier(files: Mapping[str, Sequence[str]], but: str) -> str:
     """List what the last tasks changed, except for one of them."""
-    last = [key for key in islice(reversed(files), _MOST_EARLIER + 1) if key != but][:_MOST_EARLIER]
-    lines = [f"- {key}: {_shorten(files[key])}" for key in reversed(last)]
+    last = [key for key in list(files)[-_MOST_EARLIER - 1 :] if key != but][-_MOST_EARLIER:]
+    lines = [f"- {key}: {_shorten(files[key])}" for key in last]
     before = len(files) - (but in files) - len(last)
     if before:
         lines.insert(0, f"({before} tasks before these are done too)")

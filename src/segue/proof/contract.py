@@ -12,6 +12,7 @@ from msgspec import Struct
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.system.files import private_folder, signature, write_atomic
+from segue.system.reading import UnsafeFile, read_file
 
 _LARGEST = 64 * 1024**2
 
@@ -163,10 +164,8 @@ def _walk(text: str, name: str) -> Iterator[tuple[str, bool]]:
 
 def _read(path: Path) -> bytes | None:
     try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        return path.read_bytes()
-    except OSError:
+        return read_file(path, limit=_LARGEST)
+    except (OSError, UnsafeFile):
         return None
 
 

@@ -26,6 +26,7 @@ from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
 from segue.sources.restore import restore_state
 from segue.system import files
+from segue.system.reading import check_inside, read_file, work_tree
 
 CONTEXT_BYTES = 8 * 1024
 _WAITS = 50
@@ -63,6 +64,7 @@ class PlanFile(Source):
         if request.named is None:
             raise UsageError("No plan was named.", hint="segue run plan.md   or set source in segue.toml")
         path = request.here / request.named
+        check_inside(path, work_tree(request.repo))
         state = planstate.state_path(request.state_dir, path, request.repo)
         return cls(path, request.repo, state, strict=request.options.get("plan_format") == "strict")
 
@@ -338,7 +340,7 @@ def _bytes_of(path: Path) -> bytes:
             raise SourceError(
                 f"{INVALID} {path} is not a file.", kept=_KEPT, hint="Name the Markdown file itself."
             )
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as error:
         reason = error.strerror or str(error)
         message = f"{INVALID} {path}: {reason}."

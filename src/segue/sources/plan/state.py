@@ -23,8 +23,10 @@ from segue.domain.task import Completion, TaskStatus
 from segue.sources.plan.text import order
 from segue.sources.restore import CorruptState
 from segue.system.files import exclusive, private_folder, write_atomic, write_error
+from segue.system.reading import read_file
 
 SCHEMA = 1
+_LARGEST = 64 * 1024**2
 KEPT_PLANS = 100
 """The number of plan texts that the file keeps: it is rewritten again and again and must stay small."""
 
@@ -166,7 +168,7 @@ def state_path(state_dir: Path, plan: Path, repo: Path) -> Path:
 def load(path: Path) -> PlanState | None:
     """Read a state file; None if there is none, CorruptState if it cannot be understood."""
     try:
-        data = path.read_bytes()
+        data = read_file(path, limit=_LARGEST)
     except FileNotFoundError:
         return None
     except OSError as error:

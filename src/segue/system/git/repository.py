@@ -22,6 +22,7 @@ from segue.system.git.objects import GITLINK, Objects, PathChange
 from segue.system.git.refs import read_head
 from segue.system.git.status import parse_status, shown
 from segue.system.process.processes import Captured, capture, child_environment
+from segue.system.reading import UnsafeFile, read_file
 
 NOT_A_REPOSITORY = "Target path is not a git repository"
 _PLACES = ("--show-toplevel", "--absolute-git-dir")
@@ -50,13 +51,17 @@ class Repository(Struct):
     """Whether git's configuration names hooks, and the state of the file in which that may change."""
 
     @classmethod
-    async def open(cls, path: Path) -> Repository:
+    async def open(cls, path: Path, timeout: float = _TIMEOUT) -> Repository:
         """Open the work tree that contains the path."""
         if shutil.which("git") is None:
             raise ToolMissing("git was not found on PATH.", hint="Install git: https://git-scm.com/downloads")
         if not path.is_dir():
             raise WorkspaceError(f"{NOT_A_REPOSITORY}: {path} is not a folder.")
-        done = await _git(path, "rev-parse", *_PLACES)
+        try:
+            done = await _git(path, "rev-parse", *_PLACES, timeout=timeout)
+        except TimeoutError as error:
+            hint = "Look whether a file that its configuration includes is a pipe or a device."
+            raise WorkspaceError(f"git did not answer in {path}: {error}.", hint=hint) from None
         lines = [os.fsdecode(line) for line in done.out.removesuffix(b"\n").split(b"\n")]
         if done.exit_code == 0 and len(lines) > 2:  # there is a line end in the path
             asked = [await _git(path, "rev-parse", what) for what in _PLACES]
@@ -324,9 +329,9 @@ def git_dirs(path: Path) -> tuple[Path, Path] | None:
     """Return the git folder of the work tree around the path, and the one that all its work trees share."""
     for folder in (path, *path.parents):
         git = folder / ".git"
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, UnsafeFile):
             if git.is_file():
-                git = folder / os.fsdecode(git.read_bytes()).removeprefix("gitdir:").strip()
+                git = folder / os.fsdecode(read_file(git)).removeprefix("gitdir:").strip()
         if git.is_dir():
             own = Path(os.path.realpath(git))
             return own, common_dir(own)
@@ -336,17 +341,21 @@ def git_dirs(path: Path) -> tuple[Path, Path] | None:
 def common_dir(git_dir: Path) -> Path:
     """Return the git folder that all work trees of a repository share."""
     try:
-        named = (git_dir / "commondir").read_text().rstrip("\n")
-    except OSError:
+        named = os.fsdecode(read_file(git_dir / "commondir")).rstrip("\n")
+    except (OSError, UnsafeFile):
         return git_dir
     return Path(os.path.realpath(git_dir / named))
 
 
 async def _git(
-    where: Path, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None
+    where: Path,
+    *args: str,
+    stdin: bytes = b"",
+    extra: Mapping[str, str] | None = None,
+    timeout: float = _TIMEOUT,
 ) -> Captured:
     environment = child_environment(passed=_git_variables(), extra={**_ENVIRONMENT, **(extra or {})})
-    return await capture(["git", *args], cwd=where, env=environment, timeout=_TIMEOUT, stdin=stdin)
+    return await capture(["git", *args], cwd=where, env=environment, timeout=timeout, stdin=stdin)
 
 
 def _git_variables() -> list[str]:
