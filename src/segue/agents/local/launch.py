@@ -154,8 +154,8 @@ async def run_program(
     """
     kept = command.limits.kept_bytes
     streams = {
-        "out": OutputStream("out", services.redactor, kept, reader.read),
-        "err": OutputStream("err", services.redactor, kept),
+        "out": OutputStream("out", kept, reader.read),
+        "err": OutputStream("err", kept),
     }
     yield AgentStarted(command.argv[0])
     items = cast("AsyncGenerator[Chunk | Exit, None]", services.processes.run(job.token, command))
