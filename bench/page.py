@@ -29,10 +29,9 @@ def figures(quick: bool) -> Iterator[Figure]:
     events = 10_000 if quick else 100_000
     with tempfile.TemporaryDirectory(prefix="segue-bench-") as folder:
         step = _build(Path(folder) / "segue.db", events)
-        with _served(Path(folder)) as link:
-            cookie = _enter(link)
+        with _served(Path(folder)) as (address, token):
             for name, path in _pages(events, step).items():
-                took = sorted(_first_byte(link, cookie, path) for _ in range(10))[5]
+                took = sorted(_first_byte(address, token, path) for _ in range(10))[5]
                 aim = f"≤ {seconds(TARGET)}" if name.startswith("a run") else ""
                 held = took <= TARGET if aim and not quick else None
                 yield Figure(f"first byte of {name}", seconds(took), "", "", aim, held)
@@ -89,30 +88,22 @@ def _many_tasks(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[str]:
+def _served(folder: Path) -> Iterator[tuple[str, str]]:
     argv = [sys.executable, "-m", "segue", "serve", "--port", "0", "--json"]
-    env = {**os.environ, "SEGUE_STATE_DIR": str(folder)}
+    env = {**os.environ, "SEGUE_STATE_DIR": str(folder), "XDG_STATE_HOME": str(folder / "user")}
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield json.loads(process.stdout.readline())["link"]
+            said = json.loads(process.stdout.readline())
+            yield f"127.0.0.1:{urlsplit(said['link']).port}", Path(said["token_file"]).read_text().strip()
         finally:
             process.terminate()
 
 
-def _enter(link: str) -> str:
-    place = urlsplit(link)
-    connection = HTTPConnection(place.netloc)
-    connection.request("GET", f"{place.path}?{place.query}")
-    cookie = connection.getresponse().headers["set-cookie"].partition(";")[0]
-    connection.close()
-    return str(cookie)
-
-
-def _first_byte(link: str, cookie: str, path: str) -> float:
-    connection = HTTPConnection(urlsplit(link).netloc)
+def _first_byte(address: str, token: str, path: str) -> float:
+    connection = HTTPConnection(address)
     began = time.perf_counter()
-    connection.request("GET", path, headers={"cookie": cookie})
+    connection.request("GET", path, headers={"authorization": f"Bearer {token}"})
     answer = connection.getresponse()
     answer.read(1)
     took = time.perf_counter() - began

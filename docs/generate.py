@@ -19,7 +19,7 @@ from segue.agents.cursor.agent import CursorOptions
 from segue.agents.cursor_cloud.agent import CursorCloudOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
-from segue.config.settings import DiagnosticSettings, Settings
+from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.domain.events import EVENTS
 from segue.domain.options import OptionField, option_fields
 from segue.domain.results import OUTPUTS
@@ -33,13 +33,15 @@ from segue.relay.options import ActionSettings
 from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.searchers.options import SearchSettings
 from segue.sources.speckit.source import SpecKit
+from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 90
 """Help is wrapped here, whatever the terminal of the person who runs this."""
 
 BLOCK = re.compile(
-    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases|prompt|example)"
+    r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
+    r"|sandbox)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -60,6 +62,7 @@ OPTIONS: dict[str, type[Any]] = {
     "proof.scenarios.request": RequestOptions,
     "relay.actions": ActionSettings,
     "rls": RlsOptions,
+    "sandbox": SandboxSettings,
     "search": SearchSettings,
     "reviewers.stet": StetOptions,
     "reviewers.command": CommandReviewOptions,
@@ -158,6 +161,15 @@ def _flow_table(_words: str) -> str:
     return _table(("flow", "phases"), rows)
 
 
+def _escape_table(_words: str) -> str:
+    sandboxes = list(NOT_STOPPED)
+    rows = [
+        (what, *("**not stopped**" if name in NOT_STOPPED[sandbox] else "stopped" for sandbox in sandboxes))
+        for name, what in ATTEMPTS.items()
+    ]
+    return _table(("the agent tries to", *(f"`{sandbox}`" for sandbox in sandboxes)), rows)
+
+
 def _phase_table(_words: str) -> str:
     rows = [
         (
@@ -207,6 +219,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "events": _event_table,
     "outputs": _output_table,
     "flows": _flow_table,
+    "sandbox": _escape_table,
     "phases": _phase_table,
     "prompt": _prompt_of_example,
     "example": _quote_file,

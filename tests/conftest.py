@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 _numbers = itertools.count(1)
+
+# Agents of tests write logs wherever they like; tests/isolation and tests/e2e have a sandbox.
+os.environ["SEGUE_ISOLATION"] = "none"
 
 # A busy machine may take long for one example. For more of them: `pytest --hypothesis-profile=thorough`.
 settings.register_profile(

@@ -24,7 +24,7 @@ from segue.domain.task import Task
 from segue.ports import Problem
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from tests.agents.items import as_stored, Items, lend, of, outcome
+from tests.agents.items import Items, as_stored, lend, of, outcome
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 PROMPT = execute_prompt(Task("1", "Say ‘hello’", ""), "", nonce="test")

@@ -31,7 +31,7 @@ from segue.prompts.task import execute_prompt
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes
 from segue.system.services import Services
-from tests.agents.items import as_stored, Items, failure, is_at_work, lend, of, outcome
+from tests.agents.items import Items, as_stored, failure, is_at_work, lend, of, outcome
 
 KEY = "crsr_0123456789abcdef0123456789abcdef"
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")

@@ -15,7 +15,7 @@ import pytest
 from segue import Event, Usage, check_agent, events, run_program
 from segue.domain.job import Job
 from segue.system.process.processes import Processes
-from tests.agents.items import as_stored, Items, lend, of, outcome
+from tests.agents.items import Items, as_stored, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
 
 ROOT = Path(__file__).parents[2]

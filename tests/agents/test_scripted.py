@@ -23,7 +23,7 @@ from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from tests.agents.items import as_stored, Items, failure, is_at_work, lend, of, outcome
+from tests.agents.items import Items, as_stored, failure, is_at_work, lend, of, outcome
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 PROMPT = execute_prompt(Task("2", "Say hello", ""), "", nonce="test")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
@@ -64,11 +65,49 @@ def test_everything_else_is_refused(repo: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["..%2f..%2fevil", "..%2F..%2Fevil%2Fx", "%2e%2e", "%2e", "..%5cevil", "..%252fevil", "a%00b"],
+    [
+        "..%2f..%2fevil",
+        "..%2F..%2Fevil%2Fx",
+        "%2e%2e",
+        "%2e",
+        "..%5cevil",
+        "..%252fevil",
+        "a%00b",
+        "/x",
+        "%0d%0aX",
+    ],
 )
 def test_an_owner_contains_no_encoded_path(name: str) -> None:
     with pytest.raises(ValueError, match="not the address"):
         find_target(f"github.com/my-team/{name}", allowed("my-team/*"))
+
+
+def _encode(text: str, how: list[int]) -> str:
+    """Encode each character in one of four ways: as it is, once in either case, or twice."""
+    kinds = ["{0}", "%{1:02x}", "%{1:02X}", "%25{1:02x}"]
+    return "".join(kinds[way].format(letter, ord(letter)) for letter, way in zip(text, how, strict=False))
+
+
+pieces = st.sampled_from(
+    ["..", ".", "/", "\\", "evil", "my-team", "a", "%", "?", "#", "@", ":", ";", "\0", "\n", " "]
+)
+
+
+@given(
+    st.lists(pieces, min_size=1, max_size=6).map("".join),
+    st.lists(st.integers(0, 3), min_size=40, max_size=40),
+)
+def test_a_wildcard_stands_for_one_name_in_every_encoding(name: str, how: list[int]) -> None:
+    try:
+        found = find_target(f"github.com/my-team/{_encode(name, how)}", allowed("my-team/*")).name
+    except ValueError:
+        return
+    owner, _, last = found.rpartition("/")
+    assert owner == "https://github.com/my-team"
+    for _ in range(3):  # however often a service decodes it
+        assert not set(last) & set("/\\?#@:;\0\n")
+        assert last.strip(". ")
+        last = unquote(last)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,28 @@ def test_the_limits_must_not_be_where_the_agent_works(local: LocalBridge) -> Non
     assert local.asked() == []
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'completion_url = "https://evil.example"',
+        "rounds = 9999",
+        "commands = 9999",
+        "in_fences = true",
+        "concurrency = 99",
+    ],
+)
+def test_nothing_of_the_bridge_is_read_from_the_folder_of_the_agent(local: LocalBridge, setting: str) -> None:
+    folder = local.root / "env"
+    own = f'agent = "command"\n[agents.command]\nargv = ["{sys.executable}", "{local.root}/agent.py"]\n'
+    (folder / "segue.toml").write_text(f"{own}[bridge]\n{setting}\n")
+    (local.root / "link.toml").symlink_to(folder / "segue.toml")
+    for config in (folder / "segue.toml", local.root / "link.toml"):
+        done = local.run("--config", str(config), code=2)
+        assert f"bridge.{setting.split()[0]}" in done.stderr
+        assert "widen its own limits" in done.stderr
+    assert local.asked() == []
+
+
 def test_all_of_a_turn_is_read_if_configured(local: LocalBridge) -> None:
     script = local.root / "script.toml"
     script.write_text('[[on]]\nsay = "LOCAL_ACTION: one"\n')

@@ -8,6 +8,7 @@ import hmac
 import json
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
@@ -19,6 +20,7 @@ from tests.cli.place import DEADLINE, until
 
 SECRET = "whsec-of-the-test-and-long-enough-for-v0"
 TOKEN = "bridge-token-of-the-test"
+NOW = datetime.now(UTC).isoformat()
 
 
 class Served:
@@ -88,7 +90,7 @@ def served(bridge: Bridge) -> Iterator[Served]:
 
 def delivery(agent: str, status: str = "FINISHED", **more: str) -> bytes:
     return json.dumps(
-        {"event": "statusChange", "id": agent, "status": status, "timestamp": "t1", **more}
+        {"event": "statusChange", "id": agent, "status": status, "timestamp": NOW, **more}
     ).encode()
 
 
@@ -137,9 +139,24 @@ def test_webhooks_must_be_signed(served: Served) -> None:
     assert httpx2.post(url, content=b"{", headers=signed(b"{", "1")).status_code == 400
     assert httpx2.post(url, content=body, headers=signed(body, "1")).json()["data"]["taken"] is True
     assert httpx2.post(url, content=body, headers=signed(body, "1")).json()["data"]["taken"] is False
+    again = httpx2.post(url, content=body, headers=signed(body, "another id"))
+    assert again.json()["data"]["taken"] is False, "the id is not signed, the body is"
+    old = delivery("bc-1", timestamp=(datetime.now(UTC) - timedelta(days=2)).isoformat())
+    assert httpx2.post(url, content=old, headers=signed(old, "2")).status_code == 400
     assert served.ask("POST", "/webhooks/cursor", content=body).status_code == 401, (
         "the token is no signature"
     )
+
+
+def test_an_address_that_names_a_conversation_must_be_signed(served: Served) -> None:
+    served.bridge.replies("Hello.")
+    name = served.say("Hi")
+    address = served.until_done(name, 1)["webhook"]
+    body = delivery("bc-7")
+    for path in (f"/webhooks/cursor?conversation={name}", address.replace(name, "other")):
+        assert httpx2.post(served.url + path, content=body, headers=signed(body, "1")).status_code == 401
+    taken = httpx2.post(served.url + address, content=body, headers=signed(body, "1"))
+    assert taken.json()["data"]["taken"] is True
 
 
 def test_a_real_webhook_is_confirmed_and_told(served: Served) -> None:
@@ -154,7 +171,7 @@ def test_a_real_webhook_is_confirmed_and_told(served: Served) -> None:
     body = {
         "prompt": {"text": "Elsewhere"},
         "source": {"repository": HOME},
-        "webhook": {"url": f"{served.url}/webhooks/cursor?conversation={name}", "secret": SECRET},
+        "webhook": {"url": served.url + served.conversation(name)["webhook"], "secret": SECRET},
     }
     key = httpx2.BasicAuth("crsr_test_key_1234", "")
     answer = httpx2.post(f"{served.bridge.url}/v0/agents", json=body, auth=key)

@@ -101,6 +101,7 @@ class Place:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SEGUE_", "XDG_", "GIT_"))}
         place.env = {
             **kept,
+            "SEGUE_ISOLATION": "none",
             "HOME": str(root / "home"),
             "XDG_STATE_HOME": str(root / "state"),
             "XDG_CONFIG_HOME": str(root / "config"),

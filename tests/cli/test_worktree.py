@@ -133,6 +133,38 @@ def test_a_merge_that_failed_is_made_again_without_the_agent(place: Place) -> No
     assert len(place.events("prompt")) == launches
 
 
+def killed_once(place: Place, verb: str) -> str:
+    """Put a git in front of the real one that is killed at its first `verb`, with locks; return the PATH."""
+    script = place.root / "killed" / "git"
+    script.parent.mkdir()
+    script.write_text(
+        f"""#!/bin/sh
+case " $* " in *" {verb} "*)
+    if mkdir "{place.root}/was-killed" 2>/dev/null; then
+        [ {verb} = branch ] || printf half > f1
+        for name in index packed-refs config objects/maintenance; do
+            touch "{place.repo}/.git/$name.lock"
+        done
+        kill -9 $$
+    fi
+esac
+exec "{shutil.which("git")}" "$@"
+"""
+    )
+    script.chmod(0o755)
+    return f"{script.parent}:{place.env['PATH']}"
+
+
+@pytest.mark.parametrize("verb", ["merge", "branch"])
+def test_a_git_that_is_killed_at_the_end_leaves_nothing_behind(place: Place, verb: str) -> None:
+    place.script('[[on]]\nwrite = { "f{task}" = "half of it\\n" }\n')
+    done = run(place, SEGUE_WORKTREE_END="merge", PATH=killed_once(place, verb))
+    assert "was merged into main" in done.stdout
+    assert (place.root / "was-killed").is_dir()
+    assert [path.name for path in (place.repo / ".git").rglob("*.lock")] == ["segue.lock"]
+    assert not place.git("status", "--porcelain")
+
+
 def test_a_run_whose_merge_could_not_be_tried_is_not_done(place: Place) -> None:
     place.script(WORK)
     meanwhile(place, "rm -f .git/segue.lock && mkdir .git/segue.lock")

@@ -27,7 +27,8 @@ SPELLINGS = [
     "github.com:Octo/app",
     "github.com/Octo/app",
     "github.com./Octo/app",
-    "  https://github.com//Octo//app#readme ",
+    "  https://github.com/Octo/app#readme ",
+    "https://github.com/%4fcto/%61pp%2egit",
     "https://github.com/Octo/app?tab=readme",
 ]
 
@@ -46,6 +47,7 @@ def test_every_spelling_gives_one_address(address: str) -> None:
         ("git@gitserver:o/r", "https://gitserver/o/r"),
         ("https://gitlab.com/a/b/c.git", "https://gitlab.com/a/b/c"),
         ("https://dev.azure.com/o/p/_git/r", "https://dev.azure.com/o/p/_git/r"),
+        ("https://dev.azure.com/o/My%20Project/_git/r", "https://dev.azure.com/o/My%20Project/_git/r"),
     ],
 )
 def test_ports_groups_and_plain_hosts(address: str, expected: str) -> None:
@@ -69,6 +71,9 @@ def test_ports_groups_and_plain_hosts(address: str, expected: str) -> None:
         "https://github.com/octo/..",
         "https://github.com/octo/../other/app",
         "https://github.com/octo/.git",
+        "https://github.com/octo/%2egit",
+        "https://github.com//octo/app",
+        "https://github.com/octo//app",
         "https://github.com\\@evil.example/o/r",
         "https://git hub.com/o/r",
         "https://github.com/o/r\nx",

@@ -72,7 +72,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         assert time.monotonic() < end, "the proxy does not start"
         time.sleep(0.1)
     asking = Asking(root)
-    key = (asking.state / "provider" / "proxy-key").read_text().strip()
+    key = (asking.state / "private" / "proxy" / "key").read_text().strip()
     yield Proxy(asking, url, key, process)
     process.send_signal(signal.SIGTERM)
     assert process.wait(120) == 0
@@ -175,7 +175,7 @@ def test_eight_at_once(proxy: Proxy) -> None:
 
 
 def test_the_key_is_kept_private_and_shown_on_request(proxy: Proxy) -> None:
-    path = proxy.asking.state / "provider" / "proxy-key"
+    path = proxy.asking.state / "private" / "proxy" / "key"
     assert path.stat().st_mode & 0o777 == 0o600
     root = proxy.asking.root
     command = [sys.executable, "-m", "segue", "proxy", "key"]

@@ -31,10 +31,11 @@ class RelayPlace:
     @classmethod
     def make(cls, root: Path, config: str) -> RelayPlace:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SEGUE_", "XDG_"))}
+        kept["SEGUE_ISOLATION"] = "none"
         home = root / "home"
         home.mkdir(parents=True)
         place = cls(root, {**kept, "HOME": str(home), "SEGUE_STATE_DIR": str(root / "state")})
-        place.env["XDG_CONFIG_HOME"] = str(root / "config")
+        place.env |= {"XDG_CONFIG_HOME": str(root / "config"), "XDG_STATE_HOME": str(root / "user")}
         place.config.write_text(config)
         place.token = place.segue("token").stdout.strip()
         return place
@@ -45,7 +46,8 @@ class RelayPlace:
 
     @property
     def folder(self) -> Path:
-        return self.root / "state" / "relay"
+        [found] = (self.root / "user" / "segue" / "private").glob("for-*/relay")
+        return found
 
     def segue(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         words = ("relay", *words, "--config", str(self.config))

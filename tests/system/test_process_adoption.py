@@ -172,6 +172,15 @@ def test_when_both_were_killed_the_agent_is_ended_and_lost(stage: Stage) -> None
     assert stage.nothing_left()
 
 
+def test_an_agent_that_was_killed_with_its_segue_is_lost_and_did_not_fail(stage: Stage) -> None:
+    stage.begin()
+    job = json.loads((stage.folder / "jobs" / "t1" / "job.json").read_text())
+    os.kill(int(job["child"].split("/")[2]), signal.SIGKILL)
+    ran = run_once(stage.folder, shell(stage.script, stage.work))
+    assert (ran.exit.reason, ran.exit.signal, ran.exit.adopted) == ("lost", signal.SIGKILL, True)
+    assert "killed together with Segue" in ran.exit.message
+
+
 def test_a_supervisor_killed_under_a_living_segue_is_replaced(stage: Stage) -> None:
     async def main() -> None:
         async with Processes(stage.folder) as processes:

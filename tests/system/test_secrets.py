@@ -1,127 +1,95 @@
-"""Which values are secrets: by the names of variables, inside of addresses, in a project's `.env` files."""
+"""Secrets are the user's own files: what somebody else wrote, linked or can read is not used."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from segue.system.redact import MARK, Redactor
-from segue.system.secrets import passwords_in, project_secrets, secrets_of
+from segue.domain.errors import SegueError
+from segue.system.secrets import keep_secret, make_secret_folder, read_secret, secret_folder, write_secret
 
-SECRET = """
-    CURSOR_API_KEY GITHUB_TOKEN CLIENT_SECRET PGPASSWORD MYSQL_PASSWD GOOGLE_CREDENTIALS AZURE_PAT accessToken API_KEYS
-    SECRET_KEY_BASE DB_PASS SMTP_PASS MYSQL_PWD SENTRY_DSN CONNECTION_STRING ConnectionStrings__Default AZURE_SAS
-    REGISTRY_AUTH AWS_ACCESS_KEY_ID SSH_PRIVATE_KEY BEARER SESSION_COOKIE SLACK_WEBHOOK_URL REQUEST_SIGNATURE NPM_TOKENS
-    APIKEY AUTH_JWT _AUTH
-""".split()  # noqa: SIM905
-HARMLESS = """
-    SSH_AUTH_SOCK PATH SSH_KEY_PATH TOKEN_FILE TOKENIZERS_PARALLELISM KEYBOARD_LAYOUT PATTERN EDITOR MONKEY TURKEY
-    GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL PWD OLDPWD COMPASS_HOME PASSENGER_ENV AUTHORITY AUTH_TYPE TOKEN_NAME KEYCLOAK_HOST
-    XAUTHORITY LESSKEYS_DIR BYPASS_CACHE
-""".split()  # noqa: SIM905
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="checks owners and modes as POSIX has them")
 
 
-@pytest.mark.parametrize("name", SECRET)
-def test_names_of_secrets(name: str) -> None:
-    assert secrets_of({name: "some-value-1"}) == ["some-value-1"]
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_secret_folder(tmp_path / "private")
 
 
-@pytest.mark.parametrize("name", HARMLESS)
-def test_names_of_other_things(name: str) -> None:
-    assert secrets_of({name: "some-value-1"}) == []
+def test_a_secret_is_made_once_and_nobody_else_can_read_it(folder: Path) -> None:
+    made = keep_secret(folder / "token", lambda: "first")
+    assert made == keep_secret(folder / "token", lambda: "second") == "first"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "token").stat().st_mode & 0o777 == 0o600
 
 
-def test_values_that_are_no_secrets(tmp_path: Path) -> None:
-    path = tmp_path / "key.json"
-    path.touch()
-    harmless = {
-        "GOOGLE_APPLICATION_CREDENTIALS": str(path),
-        "SHORT_KEY": "abc",
-        "POSTGRES_PASSWORD": "postgres",
-    }
-    assert secrets_of({**harmless, "DB_AUTH": "disabled"}) == []
-    assert secrets_of({"API_KEY": f"{path}-no-such-file"}) == [f"{path}-no-such-file"]
+def test_a_link_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("known to them")
+    (tmp_path / "theirs").chmod(0o600)
+    (folder / "token").symlink_to(tmp_path / "theirs")
+    for use in (
+        lambda: read_secret(folder / "token"),
+        lambda: write_secret(folder / "token", b"x"),
+        lambda: keep_secret(folder / "token", lambda: "x"),
+    ):
+        with pytest.raises(SegueError, match="is a link"):
+            use()
+    assert (tmp_path / "theirs").read_text() == "known to them"
 
 
-def test_every_long_line_of_a_key_is_a_secret() -> None:
-    key = "-----BEGIN KEY-----\n0123456789abcdef\nshort\nfedcba9876543210\n-----END KEY-----"
-    found = Redactor(secrets_of({"SIGNING_KEY": key}))
-    assert found.text("only fedcba9876543210 here") == f"only {MARK} here"
-    assert found.text(key) == MARK
+def test_a_folder_that_is_a_link_is_not_used(folder: Path, tmp_path: Path) -> None:
+    write_secret(folder / "token", b"x")
+    (tmp_path / "link").symlink_to(folder)
+    for use in (
+        lambda: read_secret(tmp_path / "link" / "token"),
+        lambda: make_secret_folder(tmp_path / "link"),
+    ):
+        with pytest.raises(SegueError, match="is a link"):
+            use()
 
 
-@pytest.mark.parametrize(
-    ("address", "secret"),
-    [
-        ("postgres://postgres:p%40ssw0rd-1@localhost/db", "p@ssw0rd-1"),
-        ("postgres://postgres:p@ss/w0rd-1@localhost/db", "p@ss/w0rd-1"),
-        ("postgres://postgres:p@ssw0rd-1@localhost/db", "ssw0rd-1"),
-        ("postgres://localhost/db?user=me&password=hunter2-hunter2", "hunter2-hunter2"),
-        ("host=localhost user=me password=hunter2-hunter2", "hunter2-hunter2"),
-        (r"host=localhost password='it\'s a secret' user=me", "it's a secret"),
-        ("https://example.org/hook?token=abcdefgh-1234", "abcdefgh-1234"),
-        ("https://acc.blob.core.windows.net/c?sv=1&sig=abcd%2Fefgh%3D", "abcd/efgh="),
-        ("DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abcdefgh1234==;", "abcdefgh1234=="),
-        ("Server=db;Database=x;User Id=me;Password=hunter2-hunter2;", "hunter2-hunter2"),
-        ("redis://:hunter2-hunter2@localhost:6379/0", "hunter2-hunter2"),
-    ],
-)
-def test_passwords_inside_of_addresses(address: str, secret: str) -> None:
-    assert secret in secrets_of({"SERVICE": address})
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_a_file_that_others_can_open_is_not_used(folder: Path, mode: int) -> None:
+    write_secret(folder / "token", b"x")
+    (folder / "token").chmod(mode)
+    with pytest.raises(SegueError, match="by others"):
+        read_secret(folder / "token")
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["https://example.org/a:b@c", "http://localhost:8080/a@b", "http://[::1:secretsecret", "a=b", "x://"],
-)
-def test_addresses_without_passwords(address: str) -> None:
-    assert passwords_in(address) == []
+def test_a_folder_that_others_can_open_is_closed(folder: Path) -> None:
+    write_secret(folder / "token", b"x")
+    folder.chmod(0o755)
+    assert read_secret(folder / "token") == b"x"
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
-@given(st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), min_size=8, max_size=30))
-def test_a_quoted_password_is_found_as_it_was(password: str) -> None:
-    assert password in passwords_in(f"postgres://me:{quote(password, safe='')}@host:5432/db")
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give files away")
+def test_what_belongs_to_somebody_else_is_not_used(folder: Path) -> None:
+    write_secret(folder / "token", b"x")
+    os.chown(folder / "token", 12345, 12345)
+    with pytest.raises(SegueError, match="somebody else"):
+        read_secret(folder / "token")
+    os.chown(folder, 12345, 12345)
+    with pytest.raises(SegueError, match="somebody else"):
+        make_secret_folder(folder)
 
 
-def test_env_files_of_a_project(tmp_path: Path) -> None:
-    root, inner = tmp_path / "project", tmp_path / "project" / "app"
-    (root / ".git").mkdir(parents=True)
-    inner.mkdir()
-    (tmp_path / ".env").write_text("API_KEY=outside-of-it\n")
-    (root / ".env").write_text(
-        "# comment\nPORT=8080\nexport API_KEY=root-key-1  # the key\nNAME=development\n"
-        "DB_PASS='single # quoted'\nDATABASE_URL=\"postgres://u:in-the-url@h/d\"\n"
-        'PRIVATE_KEY="-----BEGIN\n0123456789abcdef0\n-----END"\nEMPTY_KEY=\n'
-    )
-    (inner / ".env.local").write_bytes(b"\xef\xbb\xbfSECRET=local-secret\r\nTOKEN=\xff\xfe-broken-bytes\n")
-    (root / ".env.example").write_text("API_KEY=your-key-here\n")
-    (root / ".env.sample").write_text("API_KEY=your-key-here\n")
-    (root / ".envrc").write_text("API_KEY=not-one-of-them\n")
-    (root / ".env.link").symlink_to(tmp_path / ".env")
-    os.mkfifo(root / ".env.fifo")
-    (root / ".env.folder").mkdir()
-    found = project_secrets(inner)
-    for secret in ("root-key-1", "single # quoted", "in-the-url", "0123456789abcdef0", "local-secret"):
-        assert secret in found
-    assert not {"outside-of-it", "your-key-here", "not-one-of-them", "development", "8080"} & set(found)
+def test_no_pipe_and_no_folder_is_read(folder: Path) -> None:
+    os.mkfifo(folder / "pipe", 0o600)
+    (folder / "folder").mkdir(mode=0o700)
+    for name in ("pipe", "folder"):
+        with pytest.raises(SegueError):
+            read_secret(folder / name)
 
 
-@given(st.binary(max_size=300))
-def test_any_file_can_be_read(data: bytes) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / ".env").write_bytes(data)
-        project_secrets(Path(folder))
-
-
-def test_a_huge_file_is_read_in_part(tmp_path: Path) -> None:
-    with (tmp_path / ".env").open("wb") as file:
-        file.write(b"API_KEY=the-first-key\n")
-        file.truncate(10 * 1024**3)
-    assert project_secrets(tmp_path)[0] == "the-first-key"
+def test_each_state_folder_has_secrets_of_its_own_and_none_are_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
+    own = tmp_path / "user" / "segue"
+    project = tmp_path / "clone" / "st"
+    assert secret_folder(None) == secret_folder(own) == own / "private"
+    assert secret_folder(project).parent == own / "private"
+    assert secret_folder(project) != secret_folder(tmp_path / "other")

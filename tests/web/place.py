@@ -23,6 +23,30 @@ from tests.cli.place import DEADLINE, Place, until
 from tests.warm import start_segue
 
 
+class LikeBrowser(httpx2.HTTPTransport):
+    """Finds names below localhost on this machine, as browsers do, whatever the resolver says."""
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        if not request.url.host.endswith(".localhost"):
+            return super().handle_request(request)
+        url = request.url.copy_with(host="127.0.0.1")
+        there = httpx2.Request(
+            request.method, url, headers=request.headers, stream=request.stream, extensions=request.extensions
+        )
+        return super().handle_request(there)
+
+
+def browse(**options: Any) -> httpx2.Client:
+    """Return a client that finds the page by its name."""
+    return httpx2.Client(**{"transport": LikeBrowser(), "timeout": DEADLINE, **options})
+
+
+def fetch(url: str, **headers: str) -> httpx2.Response:
+    """Fetch a page as a stranger does."""
+    with browse() as client:
+        return client.get(url, headers=headers)
+
+
 @dataclass
 class Served:
     """`segue serve`, listening."""
@@ -30,7 +54,7 @@ class Served:
     process: subprocess.Popen[str]
     link: str
     log: Path
-    client: httpx2.Client = field(default_factory=lambda: httpx2.Client(trust_env=False, timeout=DEADLINE))
+    client: httpx2.Client = field(default_factory=browse)
 
     @property
     def url(self) -> str:

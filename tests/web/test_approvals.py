@@ -29,7 +29,7 @@ concurrency = 4
 def relay_place(place: Place) -> RelayPlace:
     """A relay whose state folder is the page's."""
     found = RelayPlace.make(place.root / "relay", CONFIG.format(folder=place.root, timeout=60))
-    place.env["SEGUE_STATE_DIR"] = found.env["SEGUE_STATE_DIR"]
+    place.env |= {name: found.env[name] for name in ("SEGUE_STATE_DIR", "XDG_STATE_HOME")}
     return found
 
 

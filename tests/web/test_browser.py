@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from segue.reports.timeline_svg import colour_phase
+from segue.system.http.guard import Receive, Scope, Send
+from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place
 from tests.web.browser import looking, needs_chromium, overflow
 from tests.web.place import Served, serving
@@ -182,3 +185,47 @@ def test_an_open_step_stays_open_while_the_run_goes_on(place: Place, served: Ser
         assert page.locator(f"#{first}").get_attribute("open") is not None
         shown(page, f"#{first} .badge", "done")
         assert process.wait(DEADLINE) == 0
+
+
+def test_no_other_port_of_this_machine_gets_the_cookie(place: Place) -> None:
+    """Browsers send the cookies of 127.0.0.1 to all of its ports: the page has a name of its own."""
+    heard: list[str] = []
+
+    async def listen(scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        heard.append(f"{headers[b'host'].decode()} {headers.get(b'cookie', b'').decode()}")
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]}
+        )
+        await send({"type": "http.response.body", "body": b"<p>Hello</p>"})
+
+    url, stop = start_server(listen)
+    try:
+        with serving(place, entered=False) as served, looking(served) as page:
+            assert [cookie["httpOnly"] for cookie in page.context.cookies()] == [True]
+            for other in (
+                url,
+                url.replace("127.0.0.1", "localhost"),
+                url.replace("127.0.0.1", "x.localhost"),
+            ):
+                page.goto(other)
+                page.evaluate("fetch('/again')")
+            page.goto(f"{served.url}/runs")
+            shown(page, ".empty", "No runs yet.")
+    finally:
+        stop()
+    assert len([line for line in heard if "favicon" not in line]) >= 6
+    assert not [line for line in heard if "segue" in line], heard
+
+
+def test_a_second_browser_is_let_in_by_a_new_link(place: Place, served: Served) -> None:
+    link = place.json("serve", "--link")["link"]
+    with looking(served) as page:
+        context = page.context.browser.new_context()  # type: ignore[union-attr]
+        second = context.new_page()
+        second.goto(f"{served.url}/runs")
+        shown(second, "h1", "not signed in")
+        second.goto(link.replace(served.url, f"http://127.0.0.1:{urlsplit(served.url).port}"))
+        second.wait_for_url(f"{served.url}/runs")
+        shown(second, ".empty", "No runs yet.")
+        context.close()

@@ -16,7 +16,7 @@ from segue.domain.events import Event, NoticeGiven
 from segue.domain.run import RunState
 from segue.web.live import BEHIND, WAITING, Listener, StreamMessage, resume_from
 from tests.cli.place import DEADLINE, Place, until
-from tests.web.place import Served, add_events, make_run
+from tests.web.place import Served, add_events, browse, fetch, make_run
 
 Told = tuple[str, str, Any]
 """The kind, the id and the data of a message."""
@@ -69,7 +69,7 @@ class Page:
 
     def _read(self) -> None:
         cookies = self._served.client.cookies
-        with httpx2.Client(trust_env=False, timeout=DEADLINE, cookies=cookies) as client:
+        with browse(cookies=cookies) as client:
             url = f"{self._served.url}/live?run={self._run}"
             with client.stream("GET", url, headers=self._headers) as answer:
                 for kind, id_, data in messages(answer):
@@ -165,7 +165,7 @@ def test_memory_stays_flat_over_ten_thousand_events(place: Place, served: Served
     warm.end()
     before = served.peak()
     with ExitStack() as stack:
-        client = stack.enter_context(httpx2.Client(trust_env=False, cookies=served.client.cookies))
+        client = stack.enter_context(browse(cookies=served.client.cookies))
         stack.enter_context(client.stream("GET", f"{served.url}/live?run={run}"))  # one that never reads
         pages = [Page(served, run).open(10_000) for _ in range(5)]
         add_events(place.database, run, notices(10_000, 1000, 200))
@@ -197,7 +197,7 @@ def test_changes_are_told_once_however_many_there_were() -> None:
 
 
 def test_a_stream_wants_a_cookie_and_ends_with_the_server(place: Place, served: Served) -> None:
-    assert httpx2.get(f"{served.url}/live", trust_env=False).status_code == 401
+    assert fetch(f"{served.url}/live").status_code == 401
     page = Page(served, make_run(place.database).id).open(1)
     assert served.stop() == 0
     assert page.end().kinds[-1] in ("end", "hello", "change")

@@ -20,7 +20,7 @@ from segue.web.routes import list_pages
 from segue.web.step import cut_piece
 from tests.cli.place import Place, until
 from tests.reports.proofs import write_proofs
-from tests.web.place import SPEC, Served, make_run, serving
+from tests.web.place import SPEC, Served, browse, fetch, make_run, serving
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>\x1b[31mred\x1b[0m\x00\x07\u202etxt'
 WRITES = '[[on]]\nwrite = { "f{task}" = "x" }\n'
@@ -49,7 +49,7 @@ def test_a_link_lets_one_browser_in_once(place: Place) -> None:
         assert "HttpOnly" in cookie
         assert "SameSite=Strict" in cookie
         assert served.get("/runs").status_code == 200
-        second = httpx2.get(served.link, trust_env=False)
+        second = fetch(served.link)
         assert second.status_code == 403
         assert "set-cookie" not in second.headers
         assert served.stop() == 0
@@ -62,6 +62,7 @@ def test_a_link_lets_one_browser_in_once(place: Place) -> None:
         ({"origin": "https://evil.example"}, 403),
         ({"origin": "null"}, 403),
         ({"cookie": "segue_1=x"}, 401),
+        ({"host": "segue-00000000000000000000.localhost"}, 403),
         ({"authorization": "Bearer x"}, 401),
     ],
 )
@@ -74,6 +75,7 @@ def test_a_change_must_come_from_the_page_itself(place: Place, served: Served) -
     path = f"{served.url}/runs/{run.id}/tasks/1/accept"
     assert served.client.post(path).status_code == 403
     assert served.client.post(path, headers={"origin": "http://localhost:1"}).status_code == 403
+    assert served.client.post(path, headers={"origin": served.url + "1"}).status_code == 403
     assert served.get(f"/runs/{run.id}/tasks/1/accept").status_code == 405
     own = served.post(f"/runs/{run.id}/tasks/1/accept")
     assert own.status_code == 400
@@ -333,7 +335,7 @@ def test_run_serve_shows_the_run_and_ends_with_it(place: Place) -> None:
     ]
     assert [lines[0]["type"], lines[1]["type"], lines[-1]["type"]] == ["launch", "listening", "done"]
     with pytest.raises(httpx2.ConnectError):
-        httpx2.get(lines[1]["link"], trust_env=False)
+        fetch(lines[1]["link"])
 
 
 def test_a_run_can_be_stopped_from_the_page_beside_it(place: Place) -> None:
@@ -347,7 +349,7 @@ def test_a_run_can_be_stopped_from_the_page_beside_it(place: Place) -> None:
     link = next(
         record["link"] for record in map(json.loads, log.read_text().splitlines()) if "link" in record
     )
-    with httpx2.Client(trust_env=False, timeout=60) as client:
+    with browse() as client:
         entered = client.get(link).text
         base, _, _ = link.partition("/enter")
         where = re.search(r'href="(/runs/[^"]+)"', entered)

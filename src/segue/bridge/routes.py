@@ -23,7 +23,14 @@ from segue.bridge.conversations import (
     resolve_repo,
     summarise,
 )
-from segue.bridge.webhooks import is_signed, parse_delivery, store_delivery
+from segue.bridge.webhooks import (
+    WEBHOOKS,
+    conversation_path,
+    is_signed,
+    names_conversation,
+    parse_delivery,
+    store_delivery,
+)
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
 from segue.ports import Store
@@ -32,7 +39,6 @@ from segue.runtime.plan import agent_text
 from segue.runtime.wiring import agent_kind
 from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
 
-_WEBHOOKS = "/webhooks/cursor"
 _MAX_LIMIT = 1000
 
 
@@ -94,25 +100,32 @@ class BridgeRoutes(Struct, frozen=True):
             run = await asyncio.to_thread(find_conversation, self.store, request.path_params["id"])
         except UsageError as error:
             return _error(error, 404)
-        return _answer(await asyncio.to_thread(describe, self.store, run))
+        address = conversation_path(secret, run.id) if (secret := self._webhook_secret()) else None
+        return _answer({**await asyncio.to_thread(describe, self.store, run), "webhook": address})
 
     async def webhook(self, request: Request) -> JSONResponse:
         """Store a delivery before answering it; refuse it unless it is signed."""
-        secret = os.environ.get(self.app.loaded.settings.bridge.webhook_secret_env, "").strip()
+        secret = self._webhook_secret()
         if not secret:
             return JSONResponse({"error": "no secret is configured; unsigned webhooks are refused"}, 503)
         body = await request.body()
         if not is_signed(secret, body, request.headers.get("x-webhook-signature")):
             return JSONResponse({"error": "the signature is missing or wrong"}, 401)
+        named = request.query_params.get("conversation")
+        if named and not names_conversation(secret, named, request.query_params.get("signature")):
+            error = "the address of the conversation is not signed; GET /conversations/ID returns it"
+            return JSONResponse({"error": error}, 401)
         try:
-            delivery = parse_delivery(body, request.headers.get("x-webhook-id"))
+            delivery = parse_delivery(body)
         except ValueError as error:
             return JSONResponse({"error": str(error)}, 400)
         if delivery is None:
             return _answer({"taken": False})
-        named = request.query_params.get("conversation")
         fresh = await asyncio.to_thread(store_delivery, self.store, self.inbox, delivery, named)
         return _answer({"taken": fresh})
+
+    def _webhook_secret(self) -> str:
+        return os.environ.get(self.app.loaded.settings.bridge.webhook_secret_env, "").strip()
 
 
 def make_bridge_app(routes: BridgeRoutes, token: str) -> Starlette:
@@ -124,10 +137,10 @@ def make_bridge_app(routes: BridgeRoutes, token: str) -> Starlette:
             Route("/messages", routes.messages, methods=["POST"]),
             Route("/conversations", routes.conversations, methods=["GET"]),
             Route("/conversations/{id}", routes.conversation, methods=["GET"]),
-            Route(_WEBHOOKS, routes.webhook, methods=["POST"]),
+            Route(WEBHOOKS, routes.webhook, methods=["POST"]),
             Route("/health", _health, methods=["GET"]),
         ],
-        middleware=[Middleware(RequestGuard, token=token, hosts=hosts, open_paths=(_WEBHOOKS, "/health"))],
+        middleware=[Middleware(RequestGuard, token=token, hosts=hosts, open_paths=(WEBHOOKS, "/health"))],
         exception_handlers={SegueError: _handle_error},
     )
 

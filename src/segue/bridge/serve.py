@@ -16,10 +16,10 @@ from segue.bridge.webhooks import dispatch, open_inbox
 from segue.domain.errors import Locked, NeedsHuman, SegueError
 from segue.domain.run import RunState
 from segue.ports import Store
-from segue.runtime.app import App, make_own_folder
-from segue.system.files import write_atomic
+from segue.runtime.app import App
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
+from segue.system.secrets import keep_secret
 
 _RETRY_SECONDS = 2.0
 _UNFINISHED = (RunState.RUNNING, RunState.PARKED)
@@ -105,9 +105,5 @@ def _get_token(app: App) -> tuple[str, str]:
     name = app.loaded.settings.bridge.token_env
     if given := os.environ.get(name, "").strip():
         return given, f"in {name}"
-    make_own_folder(app.state_dir)
-    path = app.state_dir / "bridge-token"
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-        write_atomic(path, f"{secrets.token_urlsafe(32)}\n".encode())
-    return path.read_text("utf-8").strip(), str(path)
+    path = app.secret_dir / "bridge-token"
+    return keep_secret(path, lambda: secrets.token_urlsafe(32)), str(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
@@ -129,12 +130,15 @@ def _make_conversation(
 
 
 def _refuse_own_limits(app: App, folder: Path) -> None:
-    """Refuse limits from a file in the agent's own folder, where the agent could change them."""
-    for setting in ("allow_repos", "allow_agents", "launches", "relay_url", "extensions"):
-        origin = Path(app.loaded.origin(f"bridge.{setting}"))
-        if origin.is_absolute() and origin.resolve().is_relative_to(folder.resolve()):
+    """Refuse settings of the bridge from a file in the agent's own folder: the agent could change them."""
+    for setting, origin in app.loaded.origins.items():
+        if not setting.startswith("bridge.") or not Path(origin).is_absolute():
+            continue
+        # A link in the folder can be replaced; a link into it leads to what can be changed.
+        places = (Path(os.path.normpath(origin)), Path(origin).resolve())
+        if any(place.is_relative_to(path) for place in places for path in (folder, folder.resolve())):
             raise UsageError(
-                f"bridge.{setting} comes from {origin}, a file in the agent's own folder: "
+                f"{setting} comes from {origin}, a file in the agent's own folder: "
                 "the agent could widen its own limits.",
                 hint="Keep these settings elsewhere and name the file with --config",
             )

@@ -1,4 +1,8 @@
-"""Receives Cursor's webhooks: each delivery is signed, stored once and confirmed at the API."""
+"""Receives Cursor's webhooks: each delivery is signed, recent, stored once and confirmed at the API.
+
+The signature covers the body alone. So a delivery is known by the digest of its body, not by its header, and
+an address that names a conversation has a signature of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -29,11 +34,16 @@ from segue.ports import Journal, StepFacts, Store
 from segue.runtime.app import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
+WEBHOOKS = "/webhooks/cursor"
 INBOX = "bridge-webhooks"
 _SPEC = RunSpec(INBOX, "webhooks", "", "", KIND, kind=RunKind.INBOX)
 """The kind of the run that contains all deliveries, so that each is processed once."""
 
 _ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
+_OLDEST = timedelta(hours=24)
+_EARLIEST = timedelta(minutes=10)
+"""How far the time of a delivery may be in the past (senders retry) and in the future (clocks differ)."""
+
 _MAX_PAUSE = 60.0
 _BATCH = 100
 """Deliveries per step: a flood must not cost as many transactions."""
@@ -58,8 +68,27 @@ def is_signed(secret: str, body: bytes, header: str | None) -> bool:
     return hmac.compare_digest(given, sign(secret, body).encode())
 
 
-def parse_delivery(body: bytes, delivery: str | None) -> WebhookDelivery | None:
-    """Return the delivery; None if it is about something else. Raise ValueError if it is malformed."""
+def conversation_path(secret: str, conversation: str) -> str:
+    """Return the path for webhooks that are meant for a conversation, whoever launched the agent."""
+    return (
+        f"{WEBHOOKS}?conversation={quote(conversation, safe='')}&signature={_sign_name(secret, conversation)}"
+    )
+
+
+def names_conversation(secret: str, conversation: str, signature: str | None) -> bool:
+    """Return whether the address of a conversation was made with the secret, in constant time."""
+    given = (signature or "").encode("utf-8", "surrogatepass")
+    return hmac.compare_digest(given, _sign_name(secret, conversation).encode())
+
+
+def _sign_name(secret: str, conversation: str) -> str:
+    # No body begins with a null character, so this is never the signature of one.
+    name = b"\0conversation\0" + conversation.encode("utf-8", "surrogatepass")
+    return hmac.new(secret.encode(), name, hashlib.sha256).hexdigest()
+
+
+def parse_delivery(body: bytes) -> WebhookDelivery | None:
+    """Return the delivery; None if it is about something else. Raise ValueError if it is malformed or old."""
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError):
@@ -71,8 +100,21 @@ def parse_delivery(body: bytes, delivery: str | None) -> WebhookDelivery | None:
     agent, status, at = (str(payload.get(name, "")) for name in ("id", "status", "timestamp"))
     if not _ID.fullmatch(agent) or not status:
         raise ValueError("id and status are required")
-    name = delivery.strip() if delivery else ""
-    return WebhookDelivery(name[:200] or _digest(agent, status, at), agent, status, at, payload)
+    _check_time(at)
+    return WebhookDelivery(hashlib.sha256(body).hexdigest(), agent, status, at, payload)
+
+
+def _check_time(text: str) -> None:
+    """Raise ValueError if a delivery is from another day; without a time, its digest must do."""
+    if not text:
+        return
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("timestamp is not a time such as 2030-01-31T09:00:00Z") from None
+    age = datetime.now(UTC) - (at if at.tzinfo else at.replace(tzinfo=UTC))
+    if not -_EARLIEST <= age <= _OLDEST:
+        raise ValueError("timestamp is too far from now: an old delivery is not taken again")
 
 
 def store_delivery(store: Store, inbox: str, delivery: WebhookDelivery, conversation: str | None) -> bool:
@@ -179,8 +221,9 @@ def _find_conversation(store: Store, facts: dict[str, Any]) -> Run | None:
     names = [facts["conversation"]] if facts.get("conversation") else []
     if not names:
         found = store.query(
-            "SELECT DISTINCT run_id FROM orchestrator_events WHERE type = ? AND CAST(data AS TEXT) LIKE ?",
-            [AgentStarted.type, f'%"{facts["agent_id"]}"%'],
+            "SELECT DISTINCT run_id FROM orchestrator_events"
+            " WHERE type = ? AND CAST(data AS TEXT) LIKE ? ESCAPE '!'",
+            [AgentStarted.type, f'%"{facts["agent_id"].replace("_", "!_")}"%'],
         )
         names = [row["run_id"] for row in found]
     runs = [store.run(name) for name in names]

@@ -101,6 +101,7 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
         "model": run.spec.model,
         "source": run.spec.source,
         "repo": run.spec.repo,
+        "isolation": view.isolation or None,
         "worktree": run.place if run.spec.worktree else None,
         "created": run.created,
         "updated": run.updated,

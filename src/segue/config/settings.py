@@ -242,6 +242,23 @@ class ProofSettings(Options, frozen=True):
     """What the finished program must do: commands or HTTP requests, with what must come out."""
 
 
+class SandboxSettings(Options, frozen=True):
+    """What agents and checks may see and change: see docs/sandbox.md."""
+
+    strength: Literal["standard", "strict"] = "standard"
+    """`strict` hides your whole home but for the agent's own configuration and your toolchains."""
+    write: tuple[Path, ...] = ()
+    """More places they may change; a relative one is in the work tree, and `.git` lets agents commit."""
+    read: tuple[Path, ...] = ()
+    """Places they may read although they are hidden otherwise."""
+    hide: tuple[Path, ...] = ()
+    """More places to hide."""
+    runtime: str | None = None
+    """The container runtime, for `isolation = "container"`: `docker` or `podman`."""
+    image: str | None = None
+    """The image, which has the agent's program on its PATH."""
+
+
 class Settings(Options, frozen=True):
     """All settings."""
 
@@ -324,11 +341,15 @@ class Settings(Options, frozen=True):
     gates: tuple[Literal["checkpoint", "task"], ...] = ()
     """Where a run waits until a person lets it go on: after each `checkpoint` of `tasks.md`, after each
     `task`."""
+    isolation: Literal["auto", "bwrap", "landlock", "container", "none", "require"] = "auto"
+    """The sandbox of agents and checks: `auto` takes the strongest that works here, and `require` starts
+    nothing without one."""
     state_dir: Path | None = None
     """Where Segue keeps its files; the user's state folder if unset."""
     database_url: Secret | None = None
     """`postgresql://…`, or the path of a SQLite file; `segue.db` in state_dir if unset."""
     proof: ProofSettings = ProofSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     roles: RoleSettings = RoleSettings()
     store: StoreSettings = StoreSettings()
     gc: GcSettings = GcSettings()

@@ -35,6 +35,8 @@ class RunStarted(Event, frozen=True):
     """The keys the run is limited to; empty: all."""
     base: str = ""
     """The branch of the remote that cloud agents start from."""
+    isolation: str = ""
+    """The sandbox of the agents, such as `bwrap standard`; empty: not known, or they work elsewhere."""
 
 
 class RunResumed(Event, frozen=True):
@@ -49,6 +51,8 @@ class RunResumed(Event, frozen=True):
     tasks: tuple[str, ...] = ()
     last_seen: int | None = None
     """When the process before was last heard of, in milliseconds since the epoch."""
+    isolation: str = ""
+    """The sandbox of the agents in this session."""
 
 
 class RunParked(Event, frozen=True):

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 _SCHEME = re.compile(r"(?:git\+)?(https?|ssh|git)://", re.IGNORECASE)
 _ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
-_SEGMENT = re.compile(r"[\w.~%+-]+", re.ASCII)
+_NAME = re.compile(r"[\w .~+-]+")
 _AMBIGUOUS = re.compile(r"[\s\\\x00-\x1f]")
 """Programs disagree about where a host ends when one of these is in it."""
-_CLIMBS = re.compile(r"[/\\%\x00-\x1f]")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 def canonical(address: str) -> str:
     """Return the address as `https://host/owner/name`; ValueError when it is not one of a hosted repository.
 
-    Scheme, user, password, default port, `.git`, needless slashes and the host's case make no difference.
+    Scheme, user, password, default port, `.git`, a last slash, needless encoding and the host's case make no
+    difference.
     """
     text = address.strip().partition("#")[0].partition("?")[0]
     host, port, path = ("", "", "") if _AMBIGUOUS.search(text) else _parts(text)
     host = host.lower().rstrip(".")
-    segments = [segment for segment in path.split("/") if segment]
-    if not _HOST.fullmatch(host) or not _plain(segments):
-        raise ValueError(f"{_without_user(text)!r} is not the address of a hosted repository")
+    segments = [unquote(segment) for segment in path.removesuffix("/").split("/")]
     segments[-1] = _without_suffix(segments[-1])
-    return f"https://{host}{port}/{'/'.join(segments)}"
+    if not _HOST.fullmatch(host) or len(segments) < 2 or not all(map(_is_one_name, segments)):
+        raise ValueError(f"{_without_user(text)!r} is not the address of a hosted repository")
+    return f"https://{host}{port}/{'/'.join(quote(segment, safe='+') for segment in segments)}"
 
 
 def same_repository(one: str, other: str) -> bool:
@@ -59,7 +59,7 @@ def _scp_parts(text: str) -> tuple[str, str, str]:
     host, _, begin = rest.partition(":")
     if not user and begin.isdecimal():
         return host, _port("https", begin), text.partition("/")[2]
-    path = text[len(user) + bool(user) + len(host) + 1 :]
+    path = text[len(user) + bool(user) + len(host) + 1 :].removeprefix("/")
     # Without a user and a dot it is as likely a drive of Windows.
     return (host, "", path) if user or "." in host else ("", "", "")
 
@@ -73,16 +73,9 @@ def _port(scheme: str, port: str) -> str:
     return f":{port}"
 
 
-def _plain(segments: list[str]) -> bool:
-    """Return whether the path names an owner and a name, and nothing that climbs out of it."""
-    if len(segments) < 2 or not _without_suffix(segments[-1]):
-        return False
-    return all(_SEGMENT.fullmatch(segment) and _is_one_name(unquote(segment)) for segment in segments)
-
-
 def _is_one_name(segment: str) -> bool:
-    """Return whether a decoded segment is still one name: a service may decode `..%2f` or `%252f` itself."""
-    return bool(segment.strip(".")) and not _CLIMBS.search(segment)
+    """Return whether a segment, decoded once, is one name, also for a service that decodes it again."""
+    return bool(_NAME.fullmatch(segment) and segment.strip(". "))
 
 
 def _without_suffix(name: str) -> str:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,21 +10,14 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from segue.domain.proof import Seal
-from segue.system.process.capture import Captured, probe
+from segue.system.isolation.bubblewrap import CONTAINED, find_bubblewrap, proc_mounts
+from segue.system.isolation.places import TOOLS
+from segue.system.isolation.toolchain import program_places
 
 _MOST_FILES = 300
 """Mounts cost more the more there are; beyond this, whole folders are made read-only."""
 _HIDDEN = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - places to hide, not to write
-_TOOLS = (
-    *(".pyenv", ".cargo", ".rustup", ".nvm", ".volta", ".asdf", ".rbenv", ".rvm", ".sdkman", ".deno", ".bun"),
-    *(".local/share/uv", ".local/share/mise", ".local/share/pnpm", ".local/share/fnm", ".local/share/pipx"),
-    *(".local/bin", ".local/pipx", "go/pkg/mod", "go/bin", "miniconda3", "anaconda3", ".m2"),
-)
-_NAMESPACES = (
-    *("--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts"),
-    *("--die-with-parent", "--new-session", "--clearenv"),
-)
-_PROBE = 20.0
+_NAMESPACES = (*CONTAINED, "--disable-userns", "--new-session", "--clearenv")
 
 
 class Mounts(Struct, frozen=True):
@@ -48,9 +38,7 @@ class Mounts(Struct, frozen=True):
 
 def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: bool) -> list[str]:
     """Return the command that runs `argv` in the sandbox."""
-    own_proc = _strength()[2]
-    line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev"]
-    line += ["--proc", "/proc", "--unshare-pid"] if own_proc else ["--bind", "/proc", "/proc"]
+    line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(find_bubblewrap().own_proc)]
     for place in _hidden():
         line += ["--tmpfs", str(place)]
     names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
@@ -68,34 +56,12 @@ def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: b
 
 def seal_strength(root: Path) -> tuple[Seal, str]:
     """Return how well checks can be sealed here, and what is missing."""
-    if not sys.platform.startswith("linux"):
-        return Seal.WEAK, "bubblewrap exists on Linux only: checks run in place, with their files swapped"
-    seal, why, _ = _strength()
-    if seal is Seal.SEALED and not os.access(root, os.R_OK | os.X_OK):
+    found = find_bubblewrap()
+    if not found.works:
+        return Seal.WEAK, f"{found.why}: checks run in place"
+    if not os.access(root, os.R_OK | os.X_OK):
         return Seal.WEAK, f"{root} cannot be read"
-    return seal, why
-
-
-@cache
-def _strength() -> tuple[Seal, str, bool]:
-    """Try the whole line, then the one for containers, whose /proc cannot be mounted."""
-    if shutil.which("bwrap") is None:
-        return Seal.WEAK, "bubblewrap (bwrap) is not installed: checks run in place", False
-    full = _try(["--proc", "/proc", "--unshare-pid"])
-    if full is not None and full.exit_code == 0:
-        return Seal.SEALED, "", True
-    shared = _try(["--bind", "/proc", "/proc"])
-    if shared is not None and shared.exit_code == 0:
-        return Seal.SEALED, "checks share the process table, because /proc cannot be mounted here", False
-    said = full.err.decode("utf-8", "replace").strip()[-300:] if full is not None else "no answer"
-    return Seal.WEAK, f"bubblewrap does not work here ({said}): checks run in place", False
-
-
-def _try(proc: Sequence[str]) -> Captured | None:
-    with tempfile.TemporaryDirectory(prefix="segue-seal-") as folder:
-        places = [part for place in _hidden() for part in ("--tmpfs", str(place))]
-        line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *proc, *places, "--bind", folder, folder]
-        return probe([*line, *_NAMESPACES, "--unshare-net", "--chdir", folder, "--", "/bin/true"], _PROBE)
+    return Seal.SEALED, found.why
 
 
 @cache
@@ -108,31 +74,10 @@ def _hidden() -> tuple[Path, ...]:
 def _visible(argv: Sequence[str], env: Mapping[str, str], mounts: Mounts) -> Iterator[Path]:
     """Yield what must be seen again although it is hidden: toolchains and the programs that are named."""
     home = Path(os.path.realpath(Path.home()))
-    wanted = [home / name for name in _TOOLS]
-    for folder in env.get("PATH", "").split(os.pathsep):
-        wanted += prefixes(Path(folder)) if folder.startswith("/") else []
-    for word in argv:
-        found = shutil.which(word, path=env.get("PATH")) if word is argv[0] or word.startswith("/") else None
-        if found is None:
-            continue
-        wanted += prefixes(Path(found).parent) + prefixes(Path(os.path.realpath(found)).parent)
-    wanted += mounts.readable
+    wanted = [*(home / name for name in TOOLS), *program_places(argv, env), *mounts.readable]
     for place in dict.fromkeys(wanted):
         if _is_hidden(place) and not place.is_relative_to(mounts.root) and place.exists():
             yield place
-
-
-def prefixes(folder: Path) -> list[Path]:
-    """Return what a folder of programs needs: itself, or the environment or toolchain it belongs to."""
-    parent = folder.parent
-    if folder.name != "bin" or parent in _hidden() or parent == Path("/"):
-        return [folder]
-    settings = parent / "pyvenv.cfg"
-    if not settings.is_file():
-        return [parent] if (parent / "lib").is_dir() else [folder]
-    lines = settings.read_text("utf-8", "replace").splitlines()
-    homes = [line.partition("=")[2].strip() for line in lines if line.startswith("home")]
-    return [parent, *(place for name in homes[:1] for place in prefixes(Path(os.path.realpath(name))))]
 
 
 def _is_hidden(place: Path) -> bool:

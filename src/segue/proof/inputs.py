@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from segue.proof.bubblewrap import prefixes
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder, write_atomic
+from segue.system.isolation.toolchain import prefixes
 from segue.system.process.capture import capture, child_environment
 
 _DEPENDENCIES = frozenset(

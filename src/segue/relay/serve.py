@@ -17,18 +17,18 @@ from segue.relay.questions import PagePrompt, Questions
 from segue.relay.service import ActionService
 from segue.relay.tokens import TokenFile
 from segue.relay.web import make_relay_app
-from segue.system.files import private_folder
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
 from segue.system.redact import Redactor
-from segue.system.secrets import secrets_of
+from segue.system.secrets import make_secret_folder
+from segue.system.sensitive import secrets_of
 
 
 async def serve(settings: RelaySettings, folder: Path, announce: Callable[[str], None]) -> None:
     """Run the relay until Ctrl-C or SIGTERM; its actions stop with it."""
-    tokens = TokenFile(private_folder(folder))
+    tokens = TokenFile(make_secret_folder(folder))
     check(settings, tokens)
     tls = _load_tls(settings)
     redactor = Redactor(_find_secrets(settings))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.system.files import private_folder, write_atomic
+from segue.system.secrets import read_secret, write_secret
 
 _PREFIX = "segue-relay-"
 
@@ -36,8 +36,7 @@ class TokenFile:
     def rotate(self) -> str:
         """Create a new token; the old one is refused from now on."""
         token = _PREFIX + secrets.token_urlsafe(32)
-        private_folder(self.path.parent)
-        write_atomic(self.path, msgspec.json.encode(StoredToken(_digest(token), round(time.time(), 3))))
+        write_secret(self.path, msgspec.json.encode(StoredToken(_digest(token), round(time.time(), 3))))
         return token
 
     def accepts(self, token: str) -> bool:
@@ -48,8 +47,8 @@ class TokenFile:
     def _read(self) -> StoredToken | None:
         # Not cached: a running relay must notice at once that the token was rotated.
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=StoredToken)
-        except (OSError, msgspec.DecodeError):
+            return msgspec.json.decode(read_secret(self.path) or b"", type=StoredToken)
+        except msgspec.DecodeError:
             return None
 
 

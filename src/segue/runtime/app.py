@@ -19,9 +19,11 @@ from segue.runtime import registry
 from segue.sources.recognise import recognise
 from segue.system.files import private_folder, write_error
 from segue.system.redact import Redactor
-from segue.system.secrets import project_secrets, secrets_of
+from segue.system.secrets import secret_folder
+from segue.system.sensitive import project_secrets, secrets_of
 
 if TYPE_CHECKING:
+    from segue.system.isolation.isolate import Isolation
     from segue.system.process.processes import Processes
     from segue.system.services import Services
 
@@ -77,6 +79,11 @@ class App(Struct, frozen=True):
         import platformdirs
 
         return platformdirs.user_state_path("segue")
+
+    @property
+    def secret_dir(self) -> Path:
+        """Where tokens, keys and approvals are: with the user, wherever a project keeps the rest."""
+        return secret_folder(self.loaded.settings.state_dir)
 
     def database(self) -> str:
         """Return the database's URL or path."""
@@ -143,7 +150,29 @@ class App(Struct, frozen=True):
         """Return what Segue lends to the parts of a run."""
         from segue.system.services import Services
 
-        return Services(repo or self.repo, self.state_dir, processes, self.redactor())
+        return Services(repo or self.repo, self.state_dir, processes, self.redactor(), self.isolation())
+
+    def isolation(self) -> Isolation:
+        """Return the sandbox that the settings ask for; what works is found out when it is first needed."""
+        import platformdirs
+
+        from segue.system.isolation.isolate import Isolation, SandboxOptions
+        from segue.system.isolation.policy import Places, Strength
+
+        settings, database = self.loaded.settings, self.database()
+        sandbox = settings.sandbox
+        files = [] if "://" in database else [Path(f"{database}{end}") for end in ("", "-wal", "-shm")]
+        return Isolation(
+            SandboxOptions(
+                isolation=settings.isolation,
+                strength=Strength(sandbox.strength),
+                given=Places(sandbox.write, sandbox.read),
+                hide=(*files, platformdirs.user_config_path("segue"), *sandbox.hide),
+                runtime=sandbox.runtime,
+                image=sandbox.image,
+                state_dir=self.state_dir.absolute(),
+            )
+        )
 
     def redactor(self) -> Redactor:
         """Return what removes this user's secrets."""

@@ -185,6 +185,7 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
     """Build every part that must be able to work before anything is started, and say what is left out."""
     app, settings = plan.app, plan.app.loaded.settings
     services = app.services(Processes(), repo.root)
+    _ = services.isolation.chosen  # a sandbox that is wanted and missing is said before anything starts
     chains, said = drop_unready(make_chains(plan.chains, app.loaded, services))
     check_chains(chains, settings.limits.budget())
     cloud = chains[Role.EXECUTE][0].agent.can.cloud

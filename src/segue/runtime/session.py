@@ -53,6 +53,8 @@ from segue.system.program import start_in_background
 from segue.view.run import FOLDED, RunView
 
 _STOP_TIMEOUT = 60.0
+_GIT_PATIENCE = 3.0
+"""Seconds to wait at the end for gits that are still at work, such as a commit whose editor is open."""
 
 
 class SessionEnd(Struct, frozen=True):
@@ -123,9 +125,16 @@ class _Session:
         except StoreError as broken:
             broken.kept = " ".join(filter(None, (broken.kept, self._name_work())))
             raise
-        if opened.tree and result and result.merged:
-            await opened.tree.forget()
+        await self._tidy(merged=result is not None and result.merged)
         return SessionEnd(opened.run.id, state, self._view.done - self._before, error, tuple(final), result)
+
+    async def _tidy(self, merged: bool) -> None:
+        """Delete the branch of a run that was merged, and locks of gits that were killed during the run."""
+        tree = self._opened.tree
+        if tree is not None and merged:
+            await tree.forget()
+        home = tree.home if tree is not None else self._opened.repo
+        await home.recover(self._opened.run.created / 1000, _GIT_PATIENCE)
 
     def _name_work(self) -> str:
         """Say where the work is that the database may not know."""
@@ -260,11 +269,12 @@ class _Session:
         if spec != run.spec:
             await journal.respec(spec)
         facts = (spec.source, spec.repo, spec.agent, spec.flow, spec.model, spec.tasks)
+        isolation = "" if opened.parts.cloud else opened.parts.services.isolation.label
         if opened.fresh:
-            await journal.emit(RunStarted(*facts, base=spec.base))
+            await journal.emit(RunStarted(*facts, base=spec.base, isolation=isolation))
             await journal.emit(make_contract(opened, guard))
         else:
-            await journal.emit(RunResumed(*facts, last_seen(self._store, run.id)))
+            await journal.emit(RunResumed(*facts, last_seen(self._store, run.id), isolation))
         for prefix in opened.past.redo:
             await journal.redo(prefix)
         await self._settle()

@@ -40,11 +40,11 @@ def part_command(flag: str, module: str) -> list[str]:
     """
     if frozen():
         return [sys.executable, flag]
-    return [sys.executable, "-I", "-S", "-c", _RUN.format(module=module), os.pathsep.join(_folders())]
+    return [sys.executable, "-I", "-S", "-c", _RUN.format(module=module), os.pathsep.join(part_folders())]
 
 
 @cache
-def _folders() -> list[str]:
+def part_folders() -> list[str]:
     """Return the folders that contain this package and psutil; usually the same one."""
     spec = importlib.util.find_spec("psutil")
     found = [Path(__file__).resolve().parents[2]]

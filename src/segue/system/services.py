@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
+
+from segue.system.isolation.isolate import Isolation
 
 if TYPE_CHECKING:
     from segue.system.process.processes import Processes
@@ -23,3 +26,5 @@ class Services(Struct, frozen=True):
     """Runs programs that outlive Segue and are adopted after a crash."""
     redactor: Redactor
     """Removes the user's secrets from what is stored and shown."""
+    isolation: Isolation = msgspec.field(default_factory=Isolation)
+    """The sandbox for programs of agents and checks."""

@@ -76,7 +76,7 @@ def has_hidden(text: str) -> bool:
 
 
 def decode(text: str) -> Iterator[str]:
-    """Yield the text without what cannot be seen, then with its escapes undone, then with those of escapes."""
+    """Yield the text without what cannot be seen, then with its escapes undone, again and again."""
     text = _HIDDEN.sub("", text) if has_hidden(text) else text
     yield text
     for _ in range(_ROUNDS):

@@ -110,6 +110,8 @@ class RunView(Struct):
     """Launches by phase."""
     limits: dict[str, float] = field(default_factory=dict)
     """Agents (`name` or `name:model`) that reached a usage limit, and until when."""
+    isolation: str = ""
+    """The sandbox of the agents in the last session."""
     branch: str | None = None
     """The branch of the last task that was done: the next one builds on it."""
     repeatable: set[str] = field(default_factory=set)
@@ -199,6 +201,7 @@ class RunView(Struct):
             self.active.state = "pending"
         self.active = None
         self._clock = at.ts
+        self.isolation = event.isolation
 
     def _ended(self, event: RunEnded, at: Recorded) -> None:
         self._tick(at.ts)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from msgspec import Struct
 from starlette.applications import Starlette
@@ -15,17 +15,20 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from segue.domain.errors import UsageError
 from segue.runtime.app import App
 from segue.system.http.guard import LOOPBACK_HOSTS, AsgiApp, RequestGuard
 from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
-from segue.web.auth import ENTRY, AccessKeys, AuthMiddleware
+from segue.web.auth import ENTRY, AuthMiddleware, PageKeys, host_of, is_shared
 from segue.web.filters import load_assets
 from segue.web.live import LiveUpdates, to_sse
 from segue.web.render import PageRenderer, explain_bugs, refuse, render_template
 from segue.web.routes import ActionRoute, PageRoute, list_actions, list_pages
 
 HOME = "/runs"
+_BOTH = {"127.0.0.1": "::1", "localhost": "::1", "::1": "127.0.0.1"}
+"""A browser looks for NAME.localhost at either address of this machine: nobody else may listen at one."""
 _MAX_BODY = 64 * 1024
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -39,15 +42,34 @@ async def serve(app: App, host: str, port: int, announce: Callable[[str], None])
             await stopped.wait()
 
 
+def page_keys(app: App) -> PageKeys:
+    """Return the keys of the page for this state folder."""
+    return PageKeys(app.secret_dir / "page")
+
+
+def link_to_running(app: App, port: int | None) -> str:
+    """Make a link to a page that another process serves."""
+    keys = page_keys(app)
+    pages = [page for page in keys.find_pages() if port in (None, page.port)]
+    if not pages:
+        where = f" on port {port}" if port else ""
+        raise UsageError(f"No page is being served{where}.", hint="Start one with: segue serve")
+    return f"{pages[0].url}{keys.make_link(HOME)}"
+
+
 @asynccontextmanager
 async def serve_pages(app: App, host: str, port: int) -> AsyncIterator[Callable[[str], str]]:
     """Serve while the block runs; yield a function that makes a link to a page for one browser."""
     app.store().__exit__()  # a missing database would look empty to readers for ever
-    web = create_web_app(app, secrets.token_urlsafe(32), (host,))
-    async with open_server(web.asgi, host, port) as url:
+    web = create_web_app(app, page_keys(app), (host,))
+    async with open_server(web.asgi, host, port, also=_BOTH.get(host)) as url:
+        number = int(url.rpartition(":")[2])
+        shown = f"http://{web.keys.host}:{number}" if is_shared(host) else url
+        note = web.keys.announce(shown, number, os.getpid())
         try:
-            yield lambda where: f"{url}{web.keys.make_link(where)}"
+            yield lambda where: f"{shown}{web.keys.make_link(where)}"
         finally:
+            note.unlink(missing_ok=True)
             await asyncio.to_thread(web.close)
 
 
@@ -55,7 +77,7 @@ class WebApp(Struct, frozen=True):
     """The ASGI app, with the keys that let people in."""
 
     asgi: AsgiApp
-    keys: AccessKeys
+    keys: PageKeys
     live: LiveUpdates
     renderer: PageRenderer
 
@@ -65,9 +87,9 @@ class WebApp(Struct, frozen=True):
         self.renderer.close()
 
 
-def create_web_app(app: App, token: str, hosts: Sequence[str] = ()) -> WebApp:
-    """Create the app; `hosts` are allowed host names besides those of loopback."""
-    keys, live = AccessKeys(token), LiveUpdates(app)
+def create_web_app(app: App, keys: PageKeys, hosts: Sequence[str] = ()) -> WebApp:
+    """Create the app; `hosts` are allowed host names besides its own and those of loopback."""
+    live = LiveUpdates(app)
     renderer = PageRenderer(app, live)
     routes = [
         Route("/", _redirect_home),
@@ -81,7 +103,9 @@ def create_web_app(app: App, token: str, hosts: Sequence[str] = ()) -> WebApp:
     routes += [_route_action(action, app, renderer) for action in list_actions()]
     inner = Starlette(routes=routes, exception_handlers=renderer.error_handlers())
     known = AuthMiddleware(inner, keys, refuse)
-    guarded = RequestGuard(known, None, (*LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True)
+    guarded = RequestGuard(
+        known, None, (keys.host, *LOOPBACK_HOSTS, *hosts), max_body=_MAX_BODY, same_origin=True
+    )
     return WebApp(guarded, keys, live, renderer)
 
 
@@ -115,9 +139,14 @@ def _stream_updates(live: LiveUpdates) -> Endpoint:
     return endpoint
 
 
-def _let_in(keys: AccessKeys) -> Endpoint:
+def _let_in(keys: PageKeys) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        where = keys.redeem(request.query_params.get("key", ""))
+        key = request.query_params.get("key", "")
+        if is_shared(host_of(request)) and keys.find_link(key):
+            # Its name is told to whoever has a link, and to nobody else.
+            port = request.headers["host"].rpartition(":")[2]
+            return RedirectResponse(f"http://{keys.host}:{port}{ENTRY}?key={quote(key)}", 307)
+        where = keys.redeem(key)
         if where is None:
             if keys.is_known(request):
                 return RedirectResponse(HOME, 303)

@@ -96,7 +96,7 @@ async def refuse(app: App, path: Mapping[str, str], _form: Mapping[str, str]) ->
 
 
 def _open_relay(app: App) -> Questions:
-    return Questions(app.state_dir / "relay")
+    return Questions(app.secret_dir / "relay")
 
 
 ACTIONS = (

@@ -23,6 +23,7 @@ from segue.agents.local.program import (
     Program,
     check_program_name,
     find_key,
+    in_home,
     simulator_variables,
 )
 from segue.domain.events import AgentStarted, Event
@@ -31,6 +32,8 @@ from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
 from segue.system.files import write_atomic
+from segue.system.isolation.policy import Places
+from segue.system.isolation.toolchain import program_places
 from segue.system.process.processes import Command
 from segue.system.program import part_command
 from segue.system.services import Services
@@ -113,7 +116,9 @@ class AcpAgent:
             write_atomic(place, file.text.encode())
         stdin = json.dumps({**self._document(job), "not_before": self._not_before(job, shared)})
         argv = part_command("--segue-acp", "segue.agents.acp.child")
-        return make_command(job, argv, self._passed(), self._variables(job, folder), stdin)
+        variables = self._variables(job, folder)
+        own = Places((folder, *in_home(*self._profile.home)), tuple(program_places(self._argv(), variables)))
+        return make_command(job, argv, self._passed(), variables, stdin, own)
 
     def _not_before(self, job: Job, shared: Path) -> float:
         """Return when the session may be continued, and note this launch for the next one."""

@@ -86,6 +86,8 @@ class Profile(Options, frozen=True):
     """Variables to set only if one of `login_env` is set, such as a configuration folder."""
     files: list[OwnFile] = []
     """Files to write into `{folder}`."""
+    home: list[str] = []
+    """Places in the user's home that it may change in the sandbox: its configuration and its login."""
     pass_env: list[str] = []
     """Environment variables that it may see."""
     login_env: list[str] = []

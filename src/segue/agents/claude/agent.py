@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Literal
 
 from msgspec import field
 
 from segue.agents.claude.lines import LOGIN, ClaudeLines
 from segue.agents.local.launch import SessionUsage, flag, run_program
-from segue.agents.local.program import InstalledProgram, LoginProbe, Program, check_program_name, find_key
+from segue.agents.local.program import (
+    InstalledProgram,
+    LoginProbe,
+    Program,
+    check_program_name,
+    find_key,
+    in_home,
+)
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import Amount, Count, NonNegative, NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
+from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
 from segue.system.services import Services
 
@@ -96,10 +105,13 @@ class ClaudeAgent:
         variables = {"CLAUDE_CODE_MAX_RETRIES": str(self._options.max_retries)}
         if self._options.own_config_dir and self._key():
             variables["CLAUDE_CONFIG_DIR"] = str(self._services.processes.shared("claude-config"))
+        given = variables.get("CLAUDE_CONFIG_DIR") or os.environ.get("CLAUDE_CONFIG_DIR")
+        config = (Path(given),) if given else in_home(".claude", ".claude.json")
+        places = Places(config, in_home(".local/share/claude"))
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
         if job.mode is Mode.EDIT and self._options.permission_mode == "bypassPermissions" and is_root:
             variables["IS_SANDBOX"] = "1"  # otherwise it refuses to run as root
-        return self._program.command(job, self._arguments(job), variables)
+        return self._program.command(job, self._arguments(job), variables, places)
 
     def _arguments(self, job: Job) -> list[str]:
         options = self._options

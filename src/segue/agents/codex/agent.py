@@ -19,12 +19,20 @@ from msgspec import field
 
 from segue.agents.codex.lines import LOGIN, CodexLines
 from segue.agents.local.launch import SessionUsage, flag, run_program
-from segue.agents.local.program import InstalledProgram, LoginProbe, Program, check_program_name, find_key
+from segue.agents.local.program import (
+    InstalledProgram,
+    LoginProbe,
+    Program,
+    check_program_name,
+    find_key,
+    in_home,
+)
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
+from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
 from segue.system.services import Services
 
@@ -112,7 +120,10 @@ class CodexAgent:
 
     def _command(self, job: Job) -> Command:
         has_own = self._options.own_config_dir and self._key()
-        return self._program.command(job, self._arguments(job), self._own_folders() if has_own else {})
+        variables = self._own_folders() if has_own else {}
+        theirs = os.environ.get("CODEX_HOME")
+        homes = [*map(Path, variables.values())] or [Path(theirs) if theirs else in_home(".codex")[0]]
+        return self._program.command(job, self._arguments(job), variables, Places(tuple(homes)))
 
     def _own_folders(self) -> dict[str, str]:
         """Return folders of the run for Codex; it keeps no programs in the machine's temporary folder.

@@ -25,6 +25,7 @@ from segue.agents.local.program import (
     Program,
     check_program_name,
     find_key,
+    in_home,
     simulator_variables,
 )
 from segue.domain.events import Event
@@ -32,6 +33,7 @@ from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
+from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
 from segue.system.services import Services
 
@@ -106,7 +108,9 @@ class CursorAgent:
             variables["CURSOR_CONFIG_DIR"] = str(
                 _prepare_config_dir(self._services.processes.scratch(job.token))
             )
-        return self._program.command(job, self._arguments(job), variables)
+        folders = (*map(Path, variables.values()), *in_home(".cursor", ".config/cursor"))
+        own = Places(folders, in_home(".local/share/cursor-agent"))
+        return self._program.command(job, self._arguments(job), variables, own)
 
     def _arguments(self, job: Job) -> list[str]:
         options = self._options

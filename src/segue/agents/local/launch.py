@@ -22,12 +22,14 @@ from segue.agents.local.output import OutputStream
 from segue.agents.local.values import TEXT_CHARS
 from segue.domain.events import AgentStarted, AgentText, AgentUsage, Event
 from segue.domain.failure import Failure
-from segue.domain.job import Job
+from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.system.files import write_atomic
+from segue.system.isolation.policy import Places
 from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
 from segue.system.services import Services
 
+NOTHING = Places()
 _AFTER_RESULT = frozenset({"ended", "wall", "idle", "lost"})
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
@@ -127,16 +129,17 @@ def make_command(
     passed: Iterable[str] = (),
     variables: Mapping[str, str] | None = None,
     stdin: str | None = None,
+    own: Places = NOTHING,
 ) -> Command:
     """Return the command that does a job: it gets the prompt on stdin unless `stdin` says otherwise.
 
     Its environment has the variables that are always allowed, those named in `passed`, the given ones, and
-    the labels of the job.
+    the labels of the job. `own` is what it needs in a sandbox, beside the work tree.
     """
     labels = {f"SEGUE_{name.upper()}": value for name, value in job.labels.items()}
     env = child_environment(passed, {**(variables or {}), **labels})
     text = job.prompt.text if stdin is None else stdin
-    return Command(tuple(argv), job.workspace, env, text.encode("utf-8", "replace"), job.limits)
+    return Command(tuple(argv), job.workspace, env, text.encode("utf-8", "replace"), job.limits, own)
 
 
 async def run_program(
@@ -158,6 +161,7 @@ async def run_program(
         "err": OutputStream("err", kept),
     }
     yield AgentStarted(command.argv[0])
+    command = await asyncio.to_thread(enclose, services, job, command)
     items = cast("AsyncGenerator[Chunk | Exit, None]", services.processes.run(job.token, command))
     async with aclosing(items):
         while True:
@@ -179,6 +183,16 @@ async def run_program(
     outcome = reader.outcome(end, time.time())
     killed = {} if item.signal is None else {"signal": item.signal}
     yield replace(outcome, facts={"pid": item.pid, "adopted": item.adopted, **killed, **outcome.facts})
+
+
+def enclose(services: Services, job: Job, command: Command) -> Command:
+    """Return the command inside of the sandbox; who only plans or answers changes nothing."""
+    scratch = services.processes.scratch(job.token) / "sandbox"
+    edits = job.mode is Mode.EDIT
+    inside = services.isolation.enclose(
+        command.argv, command.cwd, command.env, scratch, command.own, edits=edits
+    )
+    return replace(command, argv=inside.argv, env=inside.env, layers=inside.layers)
 
 
 async def _read_exit(processes: Processes, token: str, command: Command) -> Exit:

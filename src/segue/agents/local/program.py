@@ -10,11 +10,12 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from segue.agents.local.launch import make_command
+from segue.agents.local.launch import NOTHING, make_command
 from segue.domain.errors import CredentialsError, ToolMissing
 from segue.domain.job import Job
 from segue.domain.options import OptionError
 from segue.ports import Installation, Problem
+from segue.system.isolation.policy import Places
 from segue.system.process.capture import probe
 from segue.system.process.processes import Command, child_environment
 
@@ -114,9 +115,12 @@ class InstalledProgram:
         found = self._program.find(self._given, child_environment(self._passed()))
         return found or self._given or self._program.names[0]
 
-    def command(self, job: Job, arguments: Iterable[str], variables: Mapping[str, str]) -> Command:
-        """Return the command that does a job, with the prompt on stdin."""
-        return make_command(job, (self.path(), *arguments), self._passed(), {**self._variables, **variables})
+    def command(
+        self, job: Job, arguments: Iterable[str], variables: Mapping[str, str], own: Places = NOTHING
+    ) -> Command:
+        """Return the command that does a job, with the prompt on stdin; `own` is for its sandbox."""
+        given = {**self._variables, **variables}
+        return make_command(job, (self.path(), *arguments), self._passed(), given, own=own)
 
     def check(self) -> list[Problem]:
         """Return what is wrong with the program or its login; asked once."""
@@ -146,6 +150,20 @@ def find_key(names: Iterable[str], passed: Iterable[str]) -> str | None:
     """Return the first variable that has a key and that the agent may see."""
     allowed = set(passed)
     return next((name for name in names if name in allowed and os.environ.get(name)), None)
+
+
+def in_home(*names: str) -> tuple[Path, ...]:
+    """Return places of an agent in the user's home; the variables of XDG move some of them."""
+    moved = {
+        ".config/": os.environ.get("XDG_CONFIG_HOME"),
+        ".local/share/": os.environ.get("XDG_DATA_HOME"),
+        ".local/state/": os.environ.get("XDG_STATE_HOME"),
+    }
+    found = []
+    for name in names:
+        start = next((start for start, place in moved.items() if place and name.startswith(start)), None)
+        found.append(Path(moved[start] or "", name.removeprefix(start)) if start else Path.home() / name)
+    return tuple(found)
 
 
 def simulator_variables() -> list[str]:

@@ -51,6 +51,11 @@ if TYPE_CHECKING:
 @click.option(
     "--worktree", is_flag=True, default=None, help="Work in a separate git worktree, on a new branch."
 )
+@click.option(
+    "--isolation",
+    type=click.Choice(["auto", "bwrap", "landlock", "container", "none", "require"]),
+    help="The sandbox of agents and checks; auto takes the strongest that works here.",
+)
 @click.option("--base", metavar="BRANCH", help="The branch of origin that cloud agents start from.")
 @click.option(
     "--ignore-checklists",

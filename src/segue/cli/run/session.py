@@ -134,6 +134,8 @@ async def show_session(
         output.record(_launch_record(opened, os.getpid()))
     if opened.warning:
         output.warn(opened.warning)
+    if not opened.parts.cloud:
+        output.note(opened.parts.services.isolation.sentence)
     if opened.fresh and opened.plan.listing.read_as:
         output.note(opened.plan.listing.read_as)
     async with _serve_page(opened, output, page):
@@ -194,7 +196,15 @@ def _notifier(opened: OpenRun, output: Printer) -> AbstractContextManager[Observ
 
 def _launch_record(opened: OpenRun, pid: int) -> dict[str, object]:
     store = opened.app.redactor().text(opened.app.database())
-    return {"type": "launch", "schema": 1, "run": opened.run.id, "pid": pid, "store": store}
+    isolation = None if opened.parts.cloud else opened.parts.services.isolation.label
+    return {
+        "type": "launch",
+        "schema": 1,
+        "run": opened.run.id,
+        "pid": pid,
+        "store": store,
+        "isolation": isolation,
+    }
 
 
 async def _detach(opened: OpenRun, output: Printer) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
-_KEY_FILE = "proxy-key"
+_KEY_FILE = "key"
 
 
 @click.group(invoke_without_command=True)
@@ -43,13 +43,13 @@ def proxy(context: click.Context, host: str, port: int, settings: CommandSetting
     app = _load(settings)
     from segue.provider.catalogue import Catalogue
     from segue.provider.proxy import proxy_config, serve, to_yaml
-    from segue.system.files import write_atomic
+    from segue.system.secrets import write_secret
 
     loaded, folder = app.loaded.settings, _folder(app)
     key, new = _master_key(folder)
     os.environ[KEY_VARIABLE] = key
     path = folder / f"proxy-{port}.yaml"
-    write_atomic(path, to_yaml(proxy_config(loaded, Catalogue.read(loaded))).encode())
+    write_secret(path, to_yaml(proxy_config(loaded, Catalogue.read(loaded))).encode())
     if new:
         output.note(f"Created a key for clients in {folder / _KEY_FILE}: {key}")
     output.note(f"Serving on http://{host}:{port}/v1; key for clients: segue proxy key")
@@ -109,23 +109,19 @@ def _require() -> None:
 
 
 def _folder(app: App) -> Path:
-    from segue.runtime.app import make_own_folder
-    from segue.system.files import private_folder
+    from segue.system.secrets import make_secret_folder
 
-    make_own_folder(app.state_dir)
-    return private_folder(app.state_dir / "provider")
+    return make_secret_folder(app.secret_dir / "proxy")
 
 
 def _master_key(folder: Path) -> tuple[str, bool]:
     """Return the key for clients and whether it is new; the environment comes first."""
     import secrets
 
-    from segue.system.files import write_atomic
+    from segue.system.secrets import keep_secret
 
-    given = os.environ.get(KEY_VARIABLE)
+    if given := os.environ.get(KEY_VARIABLE):
+        return given, False
     path = folder / _KEY_FILE
-    if given or path.exists():
-        return given or path.read_text().strip(), False
-    made = f"sk-segue-{secrets.token_urlsafe(24)}"
-    write_atomic(path, f"{made}\n".encode())  # created files are readable by their owner only
-    return made, True
+    known = path.exists()
+    return keep_secret(path, lambda: f"sk-segue-{secrets.token_urlsafe(24)}"), not known

@@ -131,4 +131,4 @@ def _load(settings: CommandSettings, **more: Any) -> App:
 
 
 def _folder(app: App) -> Path:
-    return app.state_dir / "relay"
+    return app.secret_dir / "relay"

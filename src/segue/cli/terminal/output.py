@@ -148,17 +148,20 @@ def _report_bug(error: Exception) -> int:
     return 1
 
 
-def announce_page(output: Printer, link: str, open_: bool = False) -> None:
+def announce_page(output: Printer, link: str, **more: str) -> None:
     """Print the link to the page."""
     if output.json:
-        output.record({"type": "listening", "link": link})
+        output.record({"type": "listening", "link": link, **more})
     else:
         output.text(f"Open in a browser: {link}")
-        output.note("The link works once, in one browser. Ctrl-C stops the server.")
-    if open_:
-        import webbrowser
+        output.note("The link works once, in one browser, within ten minutes. Ctrl-C stops the server.")
 
-        webbrowser.open(link)
+
+def open_page(link: str) -> None:
+    """Open a link in the user's browser."""
+    import webbrowser
+
+    webbrowser.open(link)
 
 
 def _to_json(value: Any) -> str:

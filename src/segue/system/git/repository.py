@@ -182,9 +182,9 @@ class Repository(Struct):
         found = done.out.decode().split()
         return found[0] if found else None
 
-    async def recover(self, since: float) -> None:
+    async def recover(self, since: float, patience: float = _TIMEOUT) -> None:
         """Make the repository usable after a kill: remove what gits killed since then have left."""
-        await clear_leftovers(self.root, self.git_dir, common_dir(self.git_dir), since, _TIMEOUT)
+        await clear_leftovers(self.root, self.git_dir, common_dir(self.git_dir), since, patience)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""

@@ -125,7 +125,10 @@ class Worktree(Struct, frozen=True):
             # First it is out of the way as a whole: half a work tree could be neither used nor made again.
             shutil.rmtree(self._trash, ignore_errors=True)
             self.folder.rename(self._trash)
-        await self.home.git("worktree", "prune")
+        try:
+            await self.home.git("worktree", "prune")
+        except WorkspaceError:  # somebody killed it, half-way perhaps
+            await self.home.git("worktree", "prune")
         shutil.rmtree(self._trash, ignore_errors=True)
 
     async def forget(self) -> None:
@@ -177,21 +180,33 @@ class Worktree(Struct, frozen=True):
         if lock is None:
             return "another run works in your work tree"
         try:
-            await self.home.recover(self.since)
-            await undo_killed_merge(self.home, self.branch)
+            return await self._try_to_merge(onto)
+        finally:
+            lock.release()
+
+    async def _try_to_merge(self, onto: str) -> str:
+        """Merge, and once more if that fails: git may have been killed. A failure leaves nothing behind."""
+        said = ""
+        for _ in range(2):
+            await self._undo_merge()
             refused = await self._why_not_mergeable(onto)
             if refused:
                 return refused
-            await self.home.git("merge", "--quiet", "--no-edit", "--no-overwrite-ignore", self.branch)
-        except WorkspaceError as error:
+            try:
+                await self.home.git("merge", "--quiet", "--no-edit", "--no-overwrite-ignore", self.branch)
+                return ""
+            except WorkspaceError as error:
+                said = error.message.rstrip(".")
             # There was no merge under way before, so this one is ours.
             if (self.home.git_dir / "MERGE_HEAD").exists():
                 await self.home.git("merge", "--abort")
                 return "there are conflicts, so the merge was undone"
-            return error.message.rstrip(".")
-        finally:
-            lock.release()
-        return ""
+        await self._undo_merge()
+        return said
+
+    async def _undo_merge(self) -> None:
+        await self.home.recover(self.since)
+        await undo_killed_merge(self.home, self.branch)
 
     async def _why_not_mergeable(self, onto: str) -> str:
         """Return why nothing can be merged into the user's work tree now."""

@@ -81,7 +81,7 @@ class RequestGuard:
 
     def _check(self, scope: Scope) -> None:
         hosts = _values(scope, b"host")
-        if len(hosts) != 1 or _without_port(hosts[0]).lower() not in self._hosts:
+        if len(hosts) != 1 or without_port(hosts[0]).lower() not in self._hosts:
             raise RequestRefused(403, "this server does not answer for that host")
         own = {f"{scope.get('scheme', 'http')}://{hosts[0].lower()}"} if self._same_origin else set()
         if any(origin.lower() not in self._origins | own for origin in _values(scope, b"origin")):
@@ -151,7 +151,8 @@ def _values(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]
 
 
-def _without_port(host: str) -> str:
+def without_port(host: str) -> str:
+    """Return the name or address in a Host header."""
     name, colon, port = host.rpartition(":")
     return name if colon and (port.isdecimal() or not port) and not host.endswith("]") else host
 

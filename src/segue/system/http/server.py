@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import struct
@@ -24,6 +25,7 @@ LOOPBACK = "127.0.0.1"
 _HEAD_SECONDS = 10.0
 _GRACE_SECONDS = 2.0
 _START_SECONDS = 30.0
+_FREE_PORTS = 20
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time left: closing sends a reset instead of an orderly end."""
 
@@ -37,30 +39,36 @@ async def open_server(
     head_timeout: float = _HEAD_SECONDS,
     grace: float = _GRACE_SECONDS,
     tls: ssl.SSLContext | None = None,
+    also: str | None = None,
 ) -> AsyncIterator[str]:
     """Serve the app while the block runs and yield its address; port 0 takes a free one.
 
     A client must send the head of its request within `head_timeout` seconds. At the end, requests under way
-    have `grace` seconds to finish.
+    have `grace` seconds to finish. `also` is a second address to listen on at the
+    same port, if it exists here.
     """
     config = uvicorn.Config(
         app, http="h11", ws="none", lifespan="auto", log_config=None, access_log=False, proxy_headers=False
     )
     config.load()
     lifespan, state = config.lifespan_class(config), ServerState()
-    listener = _listen(host, port)
+    listeners = _listen_on_both(host, also, port) if also else [_listen(host, port)]
     await lifespan.startup()
-    server = await asyncio.get_running_loop().create_server(
-        lambda: _ImpatientProtocol(config, state, head_timeout),
-        sock=listener,
-        ssl=tls,
-        ssl_handshake_timeout=head_timeout if tls else None,
-    )
+    servers = [
+        await asyncio.get_running_loop().create_server(
+            lambda: _ImpatientProtocol(config, state, head_timeout),
+            sock=listener,
+            ssl=tls,
+            ssl_handshake_timeout=head_timeout if tls else None,
+        )
+        for listener in listeners
+    ]
     shown = f"[{host}]" if ":" in host else host
     try:
-        yield f"{'https' if tls else 'http'}://{shown}:{listener.getsockname()[1]}"
+        yield f"{'https' if tls else 'http'}://{shown}:{listeners[0].getsockname()[1]}"
     finally:
-        server.close()
+        for server in servers:
+            server.close()
         await _close_connections(state, grace)
         await lifespan.shutdown()
 
@@ -160,6 +168,21 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from None
     listener.setblocking(False)
     return listener
+
+
+def _listen_on_both(host: str, also: str, port: int) -> list[socket.socket]:
+    """Listen on two addresses at one port; the second may not exist on this machine."""
+    for _ in range(_FREE_PORTS):
+        first = _listen(host, port)
+        try:
+            return [first, _listen(also, first.getsockname()[1])]
+        except UsageError as error:
+            if isinstance(error.__context__, OSError) and error.__context__.errno != errno.EADDRINUSE:
+                return [first]
+            first.close()
+            if port:
+                raise
+    raise UsageError(f"No port is free on both {host} and {also}.", hint="Name one with --port")
 
 
 async def _close_connections(state: Any, grace: float) -> None:

@@ -28,6 +28,9 @@ __all__ = [
     "end_orphans",
 ]
 
+_SIGKILL = 9
+"""Windows has no name for it."""
+
 
 class Chunk(Struct, frozen=True):
     """A piece of the program's output."""
@@ -180,11 +183,13 @@ def _not_launched(reason: str, message: str) -> dict[str, Any]:
 
 
 def _exit(result: Mapping[str, Any], adopted: bool) -> Exit:
+    # Who killed Segue has killed its agent too: that says nothing about the agent.
+    killed = adopted and result["reason"] is None and result["signal"] == _SIGKILL
     return Exit(
         code=result["exit_code"],
         signal=result["signal"],
-        reason=result["reason"],
-        message=result["message"],
+        reason="lost" if killed else result["reason"],
+        message="it was killed together with Segue" if killed else result["message"],
         duration=result["duration"],
         adopted=adopted,
         pid=result["pid"],

@@ -105,9 +105,28 @@ def _has_parent_in(table: Mapping[int, psutil.Process], pid: int, parents: set[i
     return False
 
 
+def find_inner(pid: int, layers: int) -> int:
+    """Return the process that is so many layers below another, as far as there is one."""
+    for _ in range(layers):
+        pid = next(iter(_children(pid)), pid)
+    return pid
+
+
+def group_of(pid: int) -> int:
+    """Return the process group of a process; its own number if it is gone."""
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return pid
+
+
 def own_children() -> set[int]:
     """Return the children of this process's main thread, on Linux."""
-    return {int(pid) for pid in read_raw(f"/proc/self/task/{os.getpid()}/children").split()}
+    return set(_children(os.getpid()))
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in read_raw(f"/proc/{pid}/task/{pid}/children").split()]
 
 
 def read_raw(path: str) -> bytes:

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from segue.domain.job import Limits
 from segue.system.identity import identify, is_dead
+from segue.system.isolation.policy import Places
 from segue.system.process.folder import JobFolder, RunFolder
 from segue.system.process.group import own_group
 from segue.system.process.orphans import end_lost, end_supervisors, patience
@@ -130,6 +131,10 @@ class Command(Struct, frozen=True):
     env: Mapping[str, str]
     stdin: bytes
     limits: Limits
+    own: Places = Places()
+    """What it needs beside the work tree, in a sandbox."""
+    layers: int = 0
+    """How many processes of a sandbox are above the program."""
 
 
 class OwnWatch:
@@ -157,6 +162,7 @@ class OwnWatch:
             idle=limits.idle,
             grace=limits.grace,
             output_bytes=limits.output_bytes,
+            layers=command.layers,
         )
 
     async def news(self) -> None:

@@ -11,13 +11,15 @@ import time
 from segue.system.process.container import Container
 from segue.system.process.group import Tree, interrupt, own_group, startable, terminate_group
 from segue.system.process.notes import BINARY
-from segue.system.process.table import JOB_MARKER
+from segue.system.process.table import JOB_MARKER, find_inner, group_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
 
 LAST_RUNG = 2
+_BY_SYSTEM = frozenset((4, 6, 7, 8, 9, 11))
+"""Signals that nobody sends for politeness: crashes, and kills for lack of memory."""
 PIPE_MAX = 1024 * 1024
 """A pipe cannot contain more than this, so the rest was written after the agent's exit."""
 
@@ -32,6 +34,7 @@ class SupervisedJob:
         self.idle: float = request["idle"]
         self.grace: float = request["grace"]
         self.room: int = request["output_bytes"]
+        self.layers: int = request.get("layers", 0)
         self.started = time.time()
         self.began = self.heard = time.monotonic()
         self.process: subprocess.Popen[bytes] | None = None
@@ -115,10 +118,11 @@ class SupervisedJob:
         """Interrupt the agent, then terminate its group, each followed by a grace period before the kill."""
         assert self.pid is not None
         self.rung += 1
+        agent = find_inner(self.pid, self.layers)
         if self.rung == 1:
-            interrupt(self.pid)
+            interrupt(agent)
         else:
-            terminate_group(self.pid)
+            terminate_group(group_of(agent) if self.layers else agent)
         self.due_at = time.monotonic() + self.grace
 
     def note_exit(self, code: int) -> None:
@@ -132,6 +136,8 @@ class SupervisedJob:
     def result(self) -> dict[str, Any]:
         """Return the content of exit.json."""
         code = self.exit
+        if self.layers and code is not None and code - 128 in _BY_SYSTEM:
+            code = 128 - code  # the sandbox says by its exit code that a signal ended the agent
         return {
             "exit_code": code if code is not None and code >= 0 else None,
             "signal": -code if code is not None and code < 0 else None,

@@ -1,0 +1,177 @@
+"""The sandbox by bubblewrap (bwrap): namespaces, and mounts of our choice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.system.isolation.places import SHOWN_IN_RUN
+from segue.system.isolation.policy import TEMPORARY, SandboxPolicy, shown_temporary
+from segue.system.isolation.toolchain import program_places
+from segue.system.process.capture import Captured, probe
+
+CONTAINED = ("--unshare-user", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
+"""As root, bwrap keeps all capabilities unless they are dropped."""
+_NO_NESTING = ("--disable-userns",)
+_PROBE = 20.0
+
+
+class BubblewrapFound(Struct, frozen=True):
+    """Whether bubblewrap works here, as it was tried out."""
+
+    works: bool
+    own_proc: bool = False
+    """Whether it can have a process table of its own; containers often forbid that."""
+    why: str = ""
+    """What is missing."""
+    fix: str = ""
+
+
+def wrap(argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str], own_proc: bool) -> list[str]:
+    """Return the command that runs `argv` under the policy; its environment is the caller's."""
+    line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(own_proc), *CONTAINED]
+    line += ["--new-session", *(_NO_NESTING if policy.is_strict else ())]
+    line += [] if policy.network else ["--unshare-net"]
+    own = dict(_own_folders(policy))
+    for place, source in own.items():
+        line += ["--bind", str(source), str(place)]
+    rules = _rules(argv, policy, env, list(own))
+    # From the outside in, so that the innermost rule about a place counts.
+    for place in sorted(rules, key=lambda path: len(path.parts)):
+        line += rules[place]
+    for place, words in rules.items():
+        line += ["--remount-ro", str(place)] if words[0] == "--tmpfs" else []
+    return [*line, "--chdir", str(policy.root), "--", *argv]
+
+
+def proc_mounts(own_proc: bool) -> list[str]:
+    """Return how /proc is shown: of its own, or the machine's.
+
+    The files below /proc/sys belong to root, who could rule the kernel with them even without capabilities.
+    """
+    is_root = os.geteuid() == 0
+    if own_proc:
+        return ["--proc", "/proc", *(["--remount-ro", "/proc"] if is_root else []), "--unshare-pid"]
+    return ["--ro-bind" if is_root else "--bind", "/proc", "/proc"]
+
+
+def layers(own_proc: bool) -> int:
+    """Return how many processes of bubblewrap are above the program."""
+    return 2 if own_proc else 1
+
+
+def _own_folders(policy: SandboxPolicy) -> Iterator[tuple[Path, Path]]:
+    """Yield the places of the machine that the launch has as folders of its own, and those folders."""
+    for name in TEMPORARY:
+        real = Path(os.path.realpath(name))
+        if real.is_dir():
+            yield real, _make(policy.scratch / name.strip("/").replace("/", "-"))
+    if policy.is_strict and policy.home != Path("/"):
+        yield policy.home, _make(policy.scratch / "home")
+
+
+def _make(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _rules(
+    argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str], own: Sequence[Path]
+) -> dict[Path, list[str]]:
+    """Return the mounts by place; of two rules about a place the last one counts."""
+    seen: dict[Path, list[str]] = {}
+    if not policy.is_strict:
+        seen |= {place: _read(place) for folder in own for place in shown_temporary(folder)}
+    covered = (*own, *policy.hide)
+    writable = (policy.root, *policy.write)
+    wanted = [*program_places(argv, env), *policy.read]
+    shown = [place for place in wanted if _is_inside(place, covered) and not _is_inside(place, writable)]
+    asked = {place: _read(place) for place in (*shown, *_needed_in_run(policy.network))}
+    for place in policy.write:
+        asked[place] = ["--dev-bind" if place.is_relative_to("/dev") else "--bind", str(place), str(place)]
+    asked[policy.root] = ["--bind" if policy.edits else "--ro-bind", str(policy.root), str(policy.root)]
+    asked |= {place: _read(place) for place in policy.guard}
+    for place in policy.hide:
+        if not _is_inside(place, own) or _is_inside(place, (*seen, *asked)):
+            seen[place] = _hide(place)
+    return {**seen, **asked}
+
+
+def _needed_in_run(network: bool) -> list[Path]:
+    names = [Path(os.path.realpath("/etc/resolv.conf"))] if network else []
+    return [place for place in (*names, *map(Path, SHOWN_IN_RUN)) if place.exists()]
+
+
+def _read(place: Path) -> list[str]:
+    return ["--ro-bind-try", str(place), str(place)]
+
+
+def _hide(place: Path) -> list[str]:
+    return ["--tmpfs", str(place)] if place.is_dir() else ["--ro-bind", "/dev/null", str(place)]
+
+
+def _is_inside(place: Path, others: Iterable[Path]) -> bool:
+    return any(place.is_relative_to(other) for other in others)
+
+
+def find_bubblewrap() -> BubblewrapFound:
+    """Try the whole line, then the one for containers, whose /proc cannot be mounted; asked once."""
+    return _found()
+
+
+@cache
+def _found() -> BubblewrapFound:
+    if not sys.platform.startswith("linux"):
+        return BubblewrapFound(False, why="bubblewrap exists on Linux only")
+    if shutil.which("bwrap") is None:
+        why = "bubblewrap (bwrap) is not installed"
+        return BubblewrapFound(False, why=why, fix="Install bubblewrap, e.g. apt install bubblewrap")
+    full = _try(own_proc=True)
+    if full is not None and full.exit_code == 0:
+        return BubblewrapFound(True, own_proc=True)
+    shared = _try(own_proc=False)
+    if shared is not None and shared.exit_code == 0:
+        why = "the process table is shared, because /proc cannot be mounted here"
+        return BubblewrapFound(True, why=why, fix="In a container, start it with --security-opt unmask=ALL")
+    said = full.err.decode("utf-8", "replace").strip()[-300:] if full is not None else "no answer"
+    return BubblewrapFound(False, why=f"bubblewrap does not work here ({said})", fix=_name_fix())
+
+
+def _try(*, own_proc: bool) -> Captured | None:
+    with tempfile.TemporaryDirectory(prefix="segue-seal-") as folder:
+        hidden = [part for place in ("/run", *TEMPORARY) for part in ("--tmpfs", os.path.realpath(place))]
+        line = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(own_proc), *hidden]
+        line += ["--bind", folder, folder, *CONTAINED, *_NO_NESTING, "--new-session", "--unshare-net"]
+        return probe([*line, "--chdir", folder, "--", "/bin/true"], _PROBE)
+
+
+def _name_fix() -> str:
+    """Return what lets bubblewrap work, as far as the kernel's settings tell."""
+    if _sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return (
+            "AppArmor forbids user namespaces (Ubuntu 24.04): install a profile for bwrap "
+            "(apt install apparmor-profiles; aa-enforce bwrap-userns-restrict), or: "
+            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        )
+    if _sysctl("kernel/unprivileged_userns_clone") == "0":
+        return "Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1"
+    if _sysctl("user/max_user_namespaces") == "0":
+        return "Allow user namespaces: sudo sysctl user.max_user_namespaces=10000"
+    return (
+        "In a container, start it with --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
+        "--security-opt unmask=ALL"
+    )
+
+
+def _sysctl(name: str) -> str:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return ""

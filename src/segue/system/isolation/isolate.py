@@ -1,0 +1,327 @@
+"""Choose how programs are isolated on this machine, and put them into the sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from segue.domain.errors import ToolMissing
+from segue.system.files import private_folder, write_atomic
+from segue.system.isolation import bubblewrap, container, landlock
+from segue.system.isolation.bubblewrap import BubblewrapFound
+from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
+from segue.system.program import part_command, part_folders
+
+_DROPPED = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "TEMP", "TMP")
+"""Variables that name what is hidden."""
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+_ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
+_WEB = {80, 443}
+_LISTEN = "0A"
+NOTHING = Places()
+
+
+class Means(StrEnum):
+    """What enforces the policy."""
+
+    BWRAP = "bwrap"
+    CONTAINER = "container"
+    LANDLOCK = "landlock"
+    NONE = "none"
+
+
+class SandboxChoice(Struct, frozen=True):
+    """What is in force, and why it is nothing stronger."""
+
+    means: Means
+    own_proc: bool = False
+    why: str = ""
+    fix: str = ""
+
+
+class Enclosed(Struct, frozen=True):
+    """A command as it is started, inside of the sandbox."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    layers: int = 0
+    """How many processes of the sandbox are above the program; signals for it are not for them."""
+
+
+class SandboxOptions(Struct, frozen=True):
+    """What the user wants."""
+
+    isolation: str = "none"
+    strength: Strength = Strength.STANDARD
+    given: Places = Places()
+    hide: tuple[Path, ...] = ()
+    runtime: str | None = None
+    image: str | None = None
+    state_dir: Path | None = None
+    """Segue's own folder; it is hidden, and remembers what works on this machine."""
+
+
+class Isolation:
+    """The sandbox of one command of Segue: chosen when it is first needed."""
+
+    def __init__(self, options: SandboxOptions | None = None) -> None:
+        """Without options nothing is isolated."""
+        self._options = options or SandboxOptions()
+
+    @property
+    def strength(self) -> Strength:
+        """How much of the home is hidden."""
+        return self._options.strength
+
+    @cached_property
+    def chosen(self) -> SandboxChoice:
+        """What is in force; raises ToolMissing where the user wants more than there is."""
+        wanted = self._options.isolation
+        if wanted == "none":
+            return SandboxChoice(Means.NONE)
+        if wanted in ("auto", "require"):
+            chosen = self._strongest()
+            if wanted == "require" and chosen.means is Means.NONE:
+                raise _missing('isolation = "require", but nothing here can isolate agents', chosen)
+            return chosen
+        chosen = self.try_means(Means(wanted))
+        if chosen.means is Means.NONE:
+            raise _missing(f'isolation = "{wanted}" does not work here', chosen)
+        return chosen
+
+    @property
+    def label(self) -> str:
+        """What is in force, for people and reports: `bwrap standard`, `landlock strict`, `none`."""
+        chosen = self.chosen
+        return "none" if chosen.means is Means.NONE else f"{chosen.means} {self.strength}"
+
+    @property
+    def sentence(self) -> str:
+        """What is in force, for the head of a run."""
+        chosen = self.chosen
+        if chosen.means is Means.NONE:
+            why = f": {chosen.why}" if chosen.why else ""
+            return f"Agents are not isolated{why}."
+        note = f" ({chosen.why})" if chosen.why else ""
+        return f"Agents are isolated by {chosen.means}, {self.strength}{note}."
+
+    def try_means(self, means: Means) -> SandboxChoice:
+        """Try one means out; NONE says why it does not work."""
+        if means is Means.BWRAP:
+            found = self._bubblewrap()
+            return SandboxChoice(means if found.works else Means.NONE, found.own_proc, found.why, found.fix)
+        if means is Means.CONTAINER:
+            works, why, fix = container.find_container(self._options.runtime, self._options.image)
+            return SandboxChoice(means if works else Means.NONE, why=why, fix=fix)
+        if means is Means.LANDLOCK and not landlock.abi():
+            linux = sys.platform.startswith("linux")
+            why = "this kernel has no Landlock" if linux else "Landlock exists on Linux only"
+            fix = "Use Linux 5.13 or newer, with landlock in the kernel's parameter lsm=" if linux else ""
+            return SandboxChoice(Means.NONE, why=why, fix=fix)
+        return SandboxChoice(means)
+
+    def _strongest(self) -> SandboxChoice:
+        if not sys.platform.startswith("linux"):
+            return SandboxChoice(Means.NONE, why="there is no means for this system")
+        tried: list[SandboxChoice] = []
+        for means in (Means.BWRAP, *([Means.CONTAINER] if self._options.image else []), Means.LANDLOCK):
+            chosen = self.try_means(means)
+            if chosen.means is not Means.NONE:
+                why = "; ".join(filter(None, [*(one.why for one in tried), chosen.why]))
+                return msgspec.structs.replace(chosen, why=why, fix=tried[0].fix if tried else chosen.fix)
+            tried.append(chosen)
+        return SandboxChoice(Means.NONE, why="; ".join(one.why for one in tried), fix=tried[0].fix)
+
+    def _bubblewrap(self) -> BubblewrapFound:
+        """Return what was found since the machine was started, or find it out."""
+        if not sys.platform.startswith("linux"):
+            return bubblewrap.find_bubblewrap()
+        folder = self._options.state_dir
+        note, key = (folder / "isolation.json" if folder else None), _machine()
+        try:
+            known = json.loads(note.read_bytes()) if note else {}
+            if known.get("key") == key:
+                return msgspec.convert(known["bwrap"], BubblewrapFound)
+        except (OSError, ValueError, KeyError, AttributeError, msgspec.ValidationError):
+            pass
+        found = bubblewrap.find_bubblewrap()
+        if note and note.parent.is_dir():
+            write_atomic(note, json.dumps({"key": key, "bwrap": msgspec.to_builtins(found)}).encode(), False)
+        return found
+
+    def enclose(
+        self,
+        argv: Sequence[str],
+        root: Path,
+        env: Mapping[str, str],
+        scratch: Path,
+        own: Places = NOTHING,
+        *,
+        network: bool = True,
+        edits: bool = True,
+    ) -> Enclosed:
+        """Return the command as it is started; `scratch` is a folder that this launch has for itself."""
+        chosen = self.chosen
+        found = shutil.which(root / argv[0] if "/" in argv[0] else argv[0], path=env.get("PATH"))
+        if chosen.means is Means.NONE or found is None:
+            return Enclosed(tuple(argv), dict(env))  # a missing program is reported by whoever starts it
+        policy = make_policy(
+            root,
+            private_folder(scratch),
+            self.strength,
+            self._options.given,
+            Places(own.write, (*own.read, *map(Path, part_folders()))),
+            [*self._options.hide, *([self._options.state_dir] if self._options.state_dir else [])],
+            caches=self.strength is Strength.STANDARD or chosen.means is Means.LANDLOCK,
+            network=network,
+            edits=edits,
+        )
+        return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
+
+    def ending(self, token: str) -> list[str] | None:
+        """Return the command that ends what a killed client of a container runtime left, if that is used."""
+        if self._options.isolation == "none" or self.chosen.means is not Means.CONTAINER:
+            return None
+        assert self._options.runtime
+        return container.remove(self._options.runtime, _container_name(token))
+
+
+def _with_bubblewrap(
+    _options: SandboxOptions,
+    chosen: SandboxChoice,
+    argv: Sequence[str],
+    policy: SandboxPolicy,
+    env: dict[str, str],
+) -> Enclosed:
+    words = list(argv)
+    if policy.is_strict and policy.network and landlock.abi() >= 4:
+        words = _landlocked({"shut_ports": sorted(_listening(env))}, argv)
+    line = bubblewrap.wrap(words, policy, env, chosen.own_proc)
+    return Enclosed(tuple(line), env, bubblewrap.layers(chosen.own_proc))
+
+
+def _with_landlock(
+    _options: SandboxOptions,
+    _chosen: SandboxChoice,
+    argv: Sequence[str],
+    policy: SandboxPolicy,
+    env: dict[str, str],
+) -> Enclosed:
+    hidden = [*policy.hide, *([policy.home] if policy.is_strict else [])]
+    shown = [*map(str, policy.read), str(policy.root), *_needed(argv, env, hidden)]
+    temporary = () if policy.is_strict else TEMPORARY
+    writable = [
+        policy.scratch,
+        *policy.write,
+        *map(Path, temporary),
+        *(Path("/dev", name) for name in _DEVICES),
+    ]
+    writable += [policy.root] if policy.edits else []
+    rules = {
+        "read": list(landlock.readable_places(map(str, hidden), shown)),
+        "write": [str(place) for place in writable],
+    }
+    shut = _listening(env) if policy.is_strict and policy.network else set()
+    return Enclosed(tuple(_landlocked({"rules": rules, "shut_ports": sorted(shut)}, argv)), env)
+
+
+def _with_container(
+    options: SandboxOptions,
+    _chosen: SandboxChoice,
+    argv: Sequence[str],
+    policy: SandboxPolicy,
+    env: dict[str, str],
+) -> Enclosed:
+    assert options.runtime
+    assert options.image
+    name = _container_name(policy.scratch.parent.parent.name)
+    line = container.wrap(argv, policy, env, options.runtime, options.image, name)
+    # The runtime itself needs the user's own variables, to find its service.
+    return Enclosed(tuple(line), {**os.environ, **env})
+
+
+_WRAP = {
+    Means.BWRAP: _with_bubblewrap,
+    Means.LANDLOCK: _with_landlock,
+    Means.CONTAINER: _with_container,
+}
+
+
+def _environment(env: Mapping[str, str], policy: SandboxPolicy, chosen: SandboxChoice) -> dict[str, str]:
+    """Return the variables inside: git takes no needless locks, temporary files go where they may."""
+    kept = {name: value for name, value in env.items() if name not in _DROPPED}
+    kept["GIT_OPTIONAL_LOCKS"] = "0"
+    given = Path(os.path.realpath(kept.get("TMPDIR", "/")))
+    if not any(given.is_relative_to(place) for place in policy.write):
+        inside = TEMPORARY[0]
+        kept["TMPDIR"] = (
+            str(private_folder(policy.scratch / "tmp")) if chosen.means is Means.LANDLOCK else inside
+        )
+    return kept
+
+
+def _landlocked(document: Mapping[str, object], argv: Sequence[str]) -> list[str]:
+    return [*part_command("--segue-landlock", "segue.system.isolation.landlock"), json.dumps(document), *argv]
+
+
+def _needed(argv: Sequence[str], env: Mapping[str, str], hidden: Iterable[Path]) -> Iterator[str]:
+    from segue.system.isolation.toolchain import program_places
+
+    closed = list(hidden)
+    for place in program_places([*argv, sys.executable], env):
+        if any(place.is_relative_to(other) for other in closed):
+            yield str(place)
+
+
+def _container_name(token: str) -> str:
+    return f"segue-{re.sub(r'[^A-Za-z0-9_.-]', '-', token)}"
+
+
+def _listening(env: Mapping[str, str]) -> set[int]:
+    """Return the ports on which something listens on this machine, without those that the program is told."""
+    told = {int(port) for value in env.values() for port in _ADDRESS.findall(value)}
+    found: set[int] = set()
+    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = Path(name).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            words = line.split()
+            if words[3] == _LISTEN:
+                found.add(int(words[1].rpartition(":")[2], 16))
+    return found - told - _WEB
+
+
+def _machine() -> str:
+    """Return what decides whether bubblewrap works: the program, the user, the kernel and its settings."""
+    program = shutil.which("bwrap")
+    facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", str(os.getuid())]
+    for name in (
+        "/proc/sys/kernel/random/boot_id",
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "/proc/sys/user/max_user_namespaces",
+        "/proc/self/uid_map",
+        "/proc/self/attr/current",
+    ):
+        try:
+            facts.append(Path(name).read_text().strip())
+        except OSError:
+            facts.append("")
+    return "|".join(facts)
+
+
+def _missing(message: str, chosen: SandboxChoice) -> ToolMissing:
+    hint = chosen.fix or 'Set isolation = "auto"'
+    return ToolMissing(f"{message}: {chosen.why}.", kept="Nothing was started.", hint=hint)

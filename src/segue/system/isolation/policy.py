@@ -1,0 +1,173 @@
+"""What a program in the sandbox may see and change, as data that each means enforces as far as it can."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.system.isolation.places import CACHES, PLAIN_SETTINGS, SECRETS, SOCKETS, TOOLS
+
+_MOST_SHOWN = 60
+"""Entries of the machine's temporary folder that stay visible; each costs a mount."""
+_MOST_LOOKED_AT = 500
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - replaced by folders of the launch's own
+
+
+class Strength(StrEnum):
+    """How much of the user's home a program sees."""
+
+    STANDARD = "standard"
+    STRICT = "strict"
+
+
+class Places(Struct, frozen=True):
+    """Folders and files that somebody needs, beside the work tree."""
+
+    write: tuple[Path, ...] = ()
+    read: tuple[Path, ...] = ()
+
+
+class SandboxPolicy(Struct, frozen=True):
+    """What one program may see and change. All paths are absolute and real."""
+
+    root: Path
+    """The work tree."""
+    scratch: Path
+    """A folder of this launch: its temporary files, and its home if that is hidden."""
+    strength: Strength = Strength.STANDARD
+    write: tuple[Path, ...] = ()
+    """Places that it may change; those that are missing do not count."""
+    read: tuple[Path, ...] = ()
+    """Places that it sees although they are in something hidden."""
+    hide: tuple[Path, ...] = ()
+    guard: tuple[Path, ...] = ()
+    """Places inside of the work tree that stay as they are."""
+    network: bool = True
+    edits: bool = True
+    """Whether it may change the work tree."""
+    home: Path = Path("/nonexistent")
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether the user's home is hidden."""
+        return self.strength is Strength.STRICT
+
+
+def make_policy(
+    root: Path,
+    scratch: Path,
+    strength: Strength,
+    given: Places,
+    own: Places,
+    hide: Sequence[Path],
+    *,
+    caches: bool,
+    network: bool,
+    edits: bool,
+) -> SandboxPolicy:
+    """Return the policy for a program: `given` is the user's choice, `own` is what the program needs."""
+    home = Path(os.path.realpath(Path.home()))
+    root = Path(os.path.realpath(root))
+    writable = [place if place.is_absolute() else root / place for place in _expanded(given.write)]
+    built = _caches(home) if caches else ()
+    shown = [*_expanded(given.read), *own.read]
+    if strength is Strength.STRICT:
+        shown += [home / name for name in (*TOOLS, *PLAIN_SETTINGS)]
+    secrets = (Path(name) if name.startswith("/") else home / name for name in SECRETS)
+    return SandboxPolicy(
+        root=root,
+        scratch=scratch,
+        strength=strength,
+        write=_real([*built, *own.write, *writable]),
+        read=_real(shown),
+        hide=_real([*secrets, *hide, *map(Path, SOCKETS)]),
+        guard=() if _opens_git(writable, root) else tuple(_git_places(root)),
+        network=network,
+        edits=edits,
+        home=home,
+    )
+
+
+def _expanded(places: Iterable[Path]) -> Iterator[Path]:
+    for place in places:
+        yield Path(os.path.expandvars(place)).expanduser()
+
+
+def _real(places: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the places that exist, without links."""
+    found = (Path(os.path.realpath(place)) for place in places if os.path.lexists(place))
+    return tuple(dict.fromkeys(place for place in found if place.exists()))
+
+
+def _caches(home: Path) -> Iterator[Path]:
+    """Yield the caches of builds; those of installed tools are made, as the tools would do themselves."""
+    for name, program in CACHES.items():
+        place = home / name
+        if not place.exists() and (not program or shutil.which(program)):
+            try:
+                place.mkdir(parents=True, exist_ok=True)
+            except OSError:
+                continue
+        yield place
+
+
+def _opens_git(writable: Iterable[Path], root: Path) -> bool:
+    return any(place == root / ".git" for place in writable)
+
+
+def _git_places(root: Path) -> Iterator[Path]:
+    """Yield git's folder, and for a work tree beside the main one both folders that it uses."""
+    entry = root / ".git"
+    if entry.is_dir() and not entry.is_symlink():
+        yield entry
+    elif entry.exists():
+        yield entry
+        text = entry.read_text("utf-8", "replace") if entry.is_file() else ""
+        if text.startswith("gitdir: "):
+            yield from _common(Path(os.path.realpath(root / text[8:].strip())))
+
+
+def _common(folder: Path) -> Iterator[Path]:
+    yield folder
+    try:
+        yield Path(os.path.realpath(folder / (folder / "commondir").read_text().strip()))
+    except OSError:
+        return
+
+
+def shown_temporary(real: Path) -> list[Path]:
+    """Return what stays visible of a temporary folder of the machine: the newest files and folders.
+
+    Sockets, and folders with sockets (tmux, ssh-agent, the screen), would be ways out.
+    """
+    found: list[tuple[float, Path]] = []
+    try:
+        with os.scandir(real) as entries:
+            found += (
+                (entry.stat(follow_symlinks=False).st_mtime, Path(entry.path))
+                for entry in entries
+                if not entry.name.startswith((".", "systemd-private-", "snap-private-"))
+            )
+    except OSError:
+        return []
+    newest = [place for _, place in sorted(found, reverse=True)[: 3 * _MOST_SHOWN]]
+    return [place for place in newest if _is_harmless(place)][:_MOST_SHOWN]
+
+
+def _is_harmless(place: Path) -> bool:
+    try:
+        if place.is_symlink() or place.is_file():
+            return not place.is_symlink()
+        if not place.is_dir():
+            return False
+        with os.scandir(place) as entries:
+            inside = [entry for entry, _ in zip(entries, range(_MOST_LOOKED_AT), strict=False)]
+        return not any(stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode) for entry in inside)
+    except OSError:
+        return False

@@ -1,0 +1,142 @@
+"""An agent that tries everything to get out, in every sandbox: it achieves exactly what the table says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
+from tests.cli.place import PLAN, Place, processes_with
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HOSTILE = Path(__file__).with_name("hostile.py")
+SECRETS = (
+    *(".ssh/id_ed25519", ".aws/credentials", ".netrc", ".bash_history", ".config/gh/hosts.yml"),
+    *(".codex/auth.json", ".claude/.credentials.json"),
+)
+
+
+@dataclass
+class Outside:
+    """What is around the sandbox, and what of it an agent reached."""
+
+    place: Place
+    facts: dict[str, Any]
+    listeners: list[socket.socket] = field(default_factory=list)
+
+    def attack(self, isolation: str, strength: str) -> set[str]:
+        """Let the hostile agent work in a run, and return what it achieved."""
+        argv = json.dumps([sys.executable, "-IS", str(HOSTILE), str(self.place.root / "facts.json")])
+        sandbox = f'[sandbox]\nstrength = "{strength}"\n'
+        self.place.config(f'agent = "command"\n{sandbox}[agents.command]\nargv = {argv}\n')
+        (self.place.root / "facts.json").write_text(json.dumps(self.facts))
+        done = self.place.segue(
+            *("run", "plan.md", "--task", "1", "--commit", "never", "--isolation", isolation), code=None
+        )
+        report = self.place.repo / "achieved.json"
+        assert report.exists(), done.stderr
+        said: dict[str, object] = json.loads(report.read_text())
+        assert said.keys() == ATTEMPTS.keys()
+        return {name for name, achieved in said.items() if achieved is True} | set(self._seen())
+
+    def _seen(self) -> Iterator[str]:
+        """What can be seen from outside, whatever the agent says."""
+        word, root = self.facts["word"], self.place.root
+        if [path for path in root.glob("sibling/**/*") if path.is_file() and path.read_text() == word]:
+            yield "write_sibling"
+        if any((root / "home" / name).exists() for name in ("planted", ".profile", ".local/bin/git")):
+            yield "write_home"
+        machine = Path(tempfile.gettempdir()) / word
+        if machine.exists():
+            machine.unlink()
+            yield "write_tmp"
+        if Path("/etc", word).exists():
+            Path("/etc", word).unlink()
+            yield "write_system"
+        if list(processes_with(self.facts["nap"])):
+            yield "daemon"
+
+
+@pytest.fixture
+def outside() -> Iterator[Outside]:
+    """A home full of secrets, services and processes; not in /tmp, which sandboxes treat specially."""
+    (REPOSITORY / ".pytest_cache").mkdir(exist_ok=True)
+    root = Path(tempfile.mkdtemp(prefix="isolation-", dir=REPOSITORY / ".pytest_cache"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, root, ignore_errors=True)
+        yield _make(root, stack)
+
+
+def _make(root: Path, stack: contextlib.ExitStack) -> Outside:
+    word = f"canary-{secrets.token_hex(8)}"
+    place = Place.make(root, PLAN)
+    place.env.pop("SEGUE_ISOLATION")
+    state = root / "state" / "segue"
+    hidden = [root / "home" / name for name in SECRETS]
+    lanes = [state / "runs" / "another" / "jobs" / "t" / "prompt", state / "worktrees" / "another" / "file"]
+    for path in (*hidden, *lanes, root / "config" / "segue" / "trust.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(word)
+    (root / "sibling").mkdir()
+    (root / "sibling" / "kept.txt").write_text("kept")
+    (root / "home" / ".local" / "bin").mkdir(parents=True)
+    (root / "home" / "app").mkdir()
+    victim = subprocess.Popen(["sleep", "600"], env={"WORD": word})
+    stack.callback(victim.wait)
+    stack.callback(victim.kill)
+    addresses: dict[str, tuple[str, int] | str] = {
+        "port": ("127.0.0.1", 0),
+        "abstract": f"\0{word}",
+        "socket": _short(root, stack),
+    }
+    listeners = {}
+    for name, address in addresses.items():
+        family = socket.AF_INET if name == "port" else socket.AF_UNIX
+        listeners[name] = stack.enter_context(socket.socket(family))
+        listeners[name].bind(address)
+        listeners[name].listen()
+    facts = {
+        "home": str(root / "home"),
+        "sibling": str(root / "sibling"),
+        "word": word,
+        "victim": victim.pid,
+        "segue": [os.getpid()],
+        "state": [str(path) for path in (*lanes, root / "config" / "segue" / "trust.json")],
+        "nap": f"987.{secrets.randbelow(10**9)}",
+        "port": listeners["port"].getsockname()[1],
+        "abstract": word,
+        "socket": str(root / "home" / "app" / "s"),
+    }
+    return Outside(place, facts)
+
+
+def _short(root: Path, stack: contextlib.ExitStack) -> str:
+    """The address of a socket in the home; a long path is reached through its folder's descriptor."""
+    folder = os.open(root / "home" / "app", os.O_PATH)
+    stack.callback(os.close, folder)
+    return f"/proc/self/fd/{folder}/s"
+
+
+@pytest.mark.parametrize("sandbox", NOT_STOPPED)
+def test_a_hostile_agent_achieves_what_the_table_says(outside: Outside, sandbox: str) -> None:
+    isolation, strength = sandbox.split()
+    assert outside.attack(isolation, strength) == NOT_STOPPED[sandbox]
+
+
+def test_without_a_sandbox_the_agent_achieves_nearly_everything(outside: Outside) -> None:
+    """Otherwise the attempts would prove nothing."""
+    kept = {"daemon", "mount"} | ({"write_system"} if os.getuid() else set())
+    assert outside.attack("none", "standard") >= ATTEMPTS.keys() - kept
