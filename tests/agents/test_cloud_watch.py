@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.agents.cursor_cloud.api import make_agent_id
-from segue.domain.events import AgentOutput, AgentText, AgentRaw, AgentStarted, AgentTool
+from segue.domain.events import AgentOutput, AgentRaw, AgentStarted, AgentText, AgentTool
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace, Ended
 from tests.agents.items import as_stored, of, size
