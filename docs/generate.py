@@ -20,6 +20,7 @@ from segue.agents.cursor_cloud.agent import CursorCloudOptions
 from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
+from segue.config.trust import HARMLESS, is_harmless
 from segue.domain.events import EVENTS
 from segue.domain.options import OptionField, option_fields
 from segue.domain.results import OUTPUTS
@@ -41,7 +42,7 @@ WIDTH = 90
 
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>help|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox)"
+    r"|sandbox|harmless)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -188,7 +189,7 @@ def _prompt_of_example(_words: str) -> str:
     root = ROOT / "examples" / "speckit"
     source = SpecKit(root / "specs" / "001-lending", root)
     task = next(task for task in source.look().tasks if task.key == "T013")
-    changed = {"T011": ["src/library/rules/due.py"], "T012": ["src/library/rules/limits.py"]}
+    changed = {"T011": ("src/library/rules/due.py",), "T012": ("src/library/rules/limits.py",)}
     earlier = list_earlier(changed, task.key)
     prompt = execute_prompt(task, source.context(task), nonce="example", earlier=earlier)
     return f"```text\n{prompt.text}```\n"
@@ -197,6 +198,15 @@ def _prompt_of_example(_words: str) -> str:
 def _quote_file(path: str) -> str:
     """Return a file of the repository as a code block."""
     return f"```{Path(path).suffix.lstrip('.')}\n{(ROOT / path).read_text('utf-8')}```\n"
+
+
+def _harmless_settings(_words: str) -> str:
+    """Return the settings that need no trust, in the order of the table of settings."""
+    known = [name for name, _ in settings()]
+    names = [name for name in known if is_harmless(name, "x")]
+    tables = sorted(name for name in HARMLESS if name.endswith(".*"))
+    shown = [name for name in names if not any(name.startswith(table[:-1]) for table in tables)]
+    return ", ".join(f"`{name}`" for name in (*shown, *tables)) + "\n"
 
 
 def _place(phase: Phase) -> str:
@@ -223,6 +233,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "phases": _phase_table,
     "prompt": _prompt_of_example,
     "example": _quote_file,
+    "harmless": _harmless_settings,
 }
 
 

@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, settings
 
 _numbers = itertools.count(1)
 
+# The tests write the settings of their projects themselves; tests/trust is about those of others.
+os.environ["SEGUE_TRUST"] = "1"
 # Agents of tests write logs wherever they like; tests/isolation and tests/e2e have a sandbox.
 os.environ["SEGUE_ISOLATION"] = "none"
 

@@ -84,7 +84,7 @@ async def run_async(
 
 def open_store(repo: str | Path | None = None, **settings: Any) -> Store:
     """Open the database that the settings name, for reading."""
-    return App.load(Path(repo) if repo else None, None, settings).store(read_only=True)
+    return App.load(Path(repo) if repo else None, None, settings, need="place").store(read_only=True)
 
 
 def run_program(

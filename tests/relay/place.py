@@ -36,6 +36,7 @@ class RelayPlace:
         home.mkdir(parents=True)
         place = cls(root, {**kept, "HOME": str(home), "SEGUE_STATE_DIR": str(root / "state")})
         place.env |= {"XDG_CONFIG_HOME": str(root / "config"), "XDG_STATE_HOME": str(root / "user")}
+        place.env["SEGUE_TRUST"] = "1"
         place.config.write_text(config)
         place.token = place.segue("token").stdout.strip()
         return place

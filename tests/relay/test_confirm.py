@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from segue.relay.proposal import Proposal, show_argument
 from tests.cli.place import SEGUE, until
 from tests.relay.place import Relay, RelayPlace
 
@@ -87,13 +90,13 @@ def test_the_person_at_the_terminal_decides(tmp_path: Path) -> None:
     with at_terminal(place) as person, ThreadPoolExecutor(2) as pool:
         person.types("y\ny\n")  # ahead of any question: must not count
         yes = pool.submit(person.relay.run, "touch", "key-1", None, name="yes")
-        person.sees(f'Run touch {{"name": "yes"}} (touch {tmp_path}/yes)? [y/N]')
+        person.sees(f"Run touch: touch {tmp_path}/yes (in {place.env['HOME']})? [y/N]")
         assert not (tmp_path / "yes").exists()
         person.types("y\n")
         assert yes.result().json()["ok"] is True
         assert (tmp_path / "yes").exists()
         no = pool.submit(person.relay.run, "touch", "key-2", None, name="no\x1b[2J\nRun nice?")
-        person.sees('"no\\u001b[2J')
+        person.sees('no\\u001b[2J\\u000aRun nice?"')
         person.types("\n")
         answer = no.result()
         assert (answer.status_code, answer.json()["code"]) == (403, "refused")
@@ -102,6 +105,35 @@ def test_the_person_at_the_terminal_decides(tmp_path: Path) -> None:
         assert b"\x1b[2J" not in person.seen
     assert sorted(path.name for path in tmp_path.iterdir()) == ["place", "yes"]
     assert [e for e in place.events() if e in ("confirmed", "declined")] == ["confirmed", "declined"]
+    by_event = {entry["event"]: entry for entry in place.audit() if "digest" in entry}
+    assert by_event["confirmed"]["digest"] == by_event["started"]["digest"] != by_event["declined"]["digest"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+def test_the_end_of_a_long_value_is_shown(tmp_path: Path) -> None:
+    place = make(tmp_path, "terminal")
+    with at_terminal(place) as person, ThreadPoolExecutor(2) as pool:
+        asked = pool.submit(person.relay.run, "touch", None, None, name=f"{'x' * 4000} -- the end")
+        person.sees(' -- the end" (in ')
+        person.types("n\n")
+        assert asked.result().status_code == 403
+
+
+@given(st.lists(st.text(), min_size=1), st.text(), st.text())
+def test_nothing_is_hidden_and_two_commands_never_look_alike(
+    argv: list[str], folder: str, action: str
+) -> None:
+    shown = Proposal(action, tuple(argv), folder)
+    for argument in argv:
+        seen = show_argument(argument)
+        assert seen.isprintable()
+        unquoted = (
+            seen if seen == argument else seen[1:-1].encode("raw_unicode_escape").decode("unicode_escape")
+        )
+        assert unquoted == argument
+    assert " ".join(map(show_argument, argv)) in shown.text
+    other = Proposal(action, (*argv, ""), folder)
+    assert (other.text, other.digest) != (shown.text, shown.digest)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
@@ -138,12 +170,16 @@ def test_a_dialog_asks(tmp_path: Path) -> None:
         (folder / "answer").write_text("0")
         assert relay.run("touch", name="--help;<b>").json()["ok"] is True
         asked = json.loads((folder / "asked.json").read_text())
-        assert asked[-1].startswith('--text=Run touch {"name": "--help;<b>"}')
+        assert asked[-1].startswith(f'--text=Run touch: touch "{tmp_path}/--help;<b>" (in ')
         assert "--no-markup" in asked
         (folder / "answer").write_text("1")
         assert relay.run("touch", name="no").status_code == 403
         (folder / "hang").touch()
         assert relay.run("touch", name="late").status_code == 403
+        (folder / "asked.json").unlink()
+        long = relay.run("touch", name="x" * 1500)
+        assert (long.status_code, long.json()["code"]) == (400, "too_long")
+        assert not (folder / "asked.json").exists(), "nobody is shown a part of it"
     assert {path.name for path in tmp_path.iterdir()} == {"bin", "place", "--help;<b>"}
 
 

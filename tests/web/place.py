@@ -91,6 +91,10 @@ class Served:
         return self.process.wait(DEADLINE)
 
 
+def _find_link(log: Path) -> str:
+    return next(line for line in log.read_text().splitlines() if "listening" in line)
+
+
 @contextmanager
 def serving(place: Place, *words: str, entered: bool = True) -> Iterator[Served]:
     """Serve the page for a place."""
@@ -99,7 +103,7 @@ def serving(place: Place, *words: str, entered: bool = True) -> Iterator[Served]
         process = start_segue(["serve", "--port", "0", "--json", *words], place.repo, place.env, out)
     until(lambda: "listening" in log.read_text() or process.poll() is not None, "the page")
     assert process.poll() is None, log.read_text()
-    served = Served(process, json.loads(log.read_text().splitlines()[0])["link"], log)
+    served = Served(process, json.loads(_find_link(log))["link"], log)
     try:
         if entered:
             assert served.enter().status_code == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from segue.domain.errors import UsageError
+from segue.relay.proposal import Proposal
 from segue.relay.questions import Questions
+from segue.system.secrets import write_secret
 from tests.cli.place import Place, until
 from tests.relay.place import RelayPlace
 from tests.web.place import serving
@@ -45,7 +48,13 @@ def test_an_action_is_allowed_or_refused_on_the_page(place: Place, relay_place: 
         question = asked()
         assert "touch" in question["text"]
         assert "Approval needed" in served.get("/bridge").text
-        told = served.post(f"/bridge/questions/{question['id']}/allow")
+        assert question["argv"] == ["touch", f"{place.root}/good"]
+        assert question["digest"] in served.get("/bridge").text, "the form names what is shown"
+        for wrong in ({}, {"digest": ""}, {"digest": "0" * 64}):
+            refused = served.post(f"/bridge/questions/{question['id']}/allow", **wrong)
+            assert refused.status_code == 400
+            assert "not the action that was shown" in refused.json()["error"]["message"]
+        told = served.post(f"/bridge/questions/{question['id']}/allow", digest=question["digest"])
         assert told.status_code == 200, told.text
         assert first.result().status_code == 200
         assert (place.root / "good").exists()
@@ -53,11 +62,12 @@ def test_an_action_is_allowed_or_refused_on_the_page(place: Place, relay_place: 
         second = pool.submit(relay.run, "touch", name="<b>")
         question = asked()
         assert "<b>" not in served.get("/bridge").text, "escaped"
-        assert served.post(f"/bridge/questions/{question['id']}/refuse").status_code == 200
+        said = served.post(f"/bridge/questions/{question['id']}/refuse", digest=question["digest"])
+        assert said.status_code == 200
         assert second.result().status_code == 403
         assert not (place.root / "<b>").exists()
         assert served.data("/bridge.json")["questions"] == []
-        late = served.post(f"/bridge/questions/{question['id']}/allow")
+        late = served.post(f"/bridge/questions/{question['id']}/allow", digest=question["digest"])
         assert late.status_code == 400
         assert "no longer open" in late.json()["error"]["message"]
 
@@ -69,16 +79,49 @@ def test_silence_means_no(place: Place) -> None:
     assert list((found.folder / "questions").iterdir()) == [], "nothing is left"
 
 
+def make_proposal(name: str) -> Proposal:
+    return Proposal("touch", ("touch", name), "/tmp")
+
+
 def test_only_open_questions_are_answered(tmp_path: Path) -> None:
     questions = Questions(tmp_path)
-    over = questions.ask("Too late?", timeout=-1)
-    waiting = questions.ask("In time?", timeout=60)
-    (tmp_path / "questions" / "junk.json").write_text("{")
+    over = questions.ask(make_proposal("late"), timeout=-1)
+    waiting = questions.ask(make_proposal("now"), timeout=60)
+    write_secret(tmp_path / "questions" / "junk.json", b"{")
     assert questions.open() == [waiting]
+    digest = waiting.proposal.digest
     for name in (over.id, "../../etc/passwd", ""):
         with pytest.raises(UsageError):
-            questions.answer(name, yes=True)
-    questions.answer(waiting.id, yes=True)
+            questions.answer(name, digest, yes=True)
+    questions.answer(waiting.id, digest, yes=True)
     assert questions.read_answer(waiting) is True
     with pytest.raises(UsageError):
-        questions.answer(waiting.id, yes=False)
+        questions.answer(waiting.id, digest, yes=False)
+
+
+def test_a_question_that_was_changed_after_it_was_asked_is_not_shown(tmp_path: Path) -> None:
+    questions = Questions(tmp_path)
+    asked = questions.ask(make_proposal("harmless"), timeout=60)
+    path = tmp_path / "questions" / f"{asked.id}.json"
+    write_secret(path, path.read_bytes().replace(b"harmless", b"harmful!"))
+    assert questions.open() == []
+
+
+@pytest.mark.parametrize("change", ["yes", "digest", "signature", "junk", "other"])
+def test_an_answer_that_nobody_signed_is_a_no(tmp_path: Path, change: str) -> None:
+    questions = Questions(tmp_path)
+    asked = questions.ask(make_proposal("one"), timeout=60)
+    other = questions.ask(make_proposal("two"), timeout=60)
+    questions.answer(asked.id, asked.proposal.digest, yes=change != "yes")
+    questions.answer(other.id, other.proposal.digest, yes=True)
+    path = tmp_path / "questions" / f"{asked.id}.answer"
+    answer = json.loads(path.read_bytes())
+    changed = {
+        "yes": {**answer, "yes": True},
+        "digest": {**answer, "digest": other.proposal.digest},
+        "signature": {**answer, "signature": "0" * 64},
+        "junk": ["yes"],
+        "other": json.loads((tmp_path / "questions" / f"{other.id}.answer").read_bytes()),
+    }
+    write_secret(path, json.dumps(changed[change]).encode())
+    assert questions.read_answer(asked) is False

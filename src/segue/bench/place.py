@@ -61,6 +61,7 @@ class CasePlace(Struct, frozen=True):
             **{name: str(self.folder / folder) for name, folder in homes.items()},
             "PATH": path,
             "CASE_MODEL_KEY": "any key will do",
+            "SEGUE_TRUST": "1",  # the user of a case wrote the settings
         }
 
     async def run(self, *argv: str) -> Captured:

@@ -33,6 +33,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("setup.doctor:doctor", "Check this machine and say how to fix what is missing."),
         "agent": ("setup.agent:agent", "List the agents and try them."),
         "plugins": ("setup.plugins:plugins", "List what is installed for each socket, and from where."),
+        "trust": ("setup.trust:trust", "See and allow what the project's settings may do."),
         "config": ("setup.config:config", "Show the settings and where they come from."),
         "notify": ("setup.notify:notify", "Test the notifications."),
         "completion": ("help:completion", "Print the completion script for your shell."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
@@ -29,18 +30,60 @@ class CommandSettings(Struct, frozen=True):
     config: Path | None
     values: dict[str, Any]
     """The options that are named after a setting."""
+    output: Printer
 
     def load(self, **more: Any) -> App:
-        """Load all settings; `more` are further settings of the command."""
+        """Load all settings to run something; `more` are further settings of the command.
+
+        Asks on a terminal for trust in the project's settings; without one they are refused.
+        """
         from segue.runtime.app import App
 
-        return App.load(self.repo, self.config, {**self.values, **more})
+        return self._with_trust(lambda: App.load(self.repo, self.config, {**self.values, **more}))
 
     def load_for(self, run: Run) -> App:
-        """Load the settings a run was started with; the command line comes first."""
+        """Load the settings a run was started with, to continue it; the command line comes first."""
         from segue.runtime.app import App
 
-        return App.load_for(run, self.config, self.values)
+        return self._with_trust(lambda: App.load_for(run, self.config, self.values))
+
+    def look(self, *, say: bool = True, **more: Any) -> App:
+        """Load the settings to look at something: what lacks trust is not in force, which is said."""
+        from segue.runtime.app import App, notes_on_trust
+
+        app = App.load(self.repo, self.config, {**self.values, **more}, need="nothing")
+        for note in notes_on_trust(app.loaded) if say else ():
+            self.output.warn(note)
+        return app
+
+    def find(self) -> App:
+        """Load the settings to change what is stored, without starting anything."""
+        from segue.runtime.app import App
+
+        return App.load(self.repo, self.config, self.values, need="place")
+
+    def find_for(self, run: Run) -> App:
+        """Load the settings of a run to change what is stored of it."""
+        from segue.runtime.app import App
+
+        return App.load_for(run, self.config, self.values, need="place")
+
+    def _with_trust(self, load: Callable[[], App]) -> App:
+        from segue.config.trust import Untrusted
+
+        try:
+            app = load()
+        except Untrusted as error:
+            if not self.output.at_terminal():
+                raise
+            from segue.cli.setup.trust import ask
+
+            if not ask(error.project, self.output):
+                raise
+            app = load()
+        for path in app.loaded.found.foreign:
+            self.output.note(f"{path} belongs to another user, so its settings do not count.")
+        return app
 
 
 def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -57,11 +100,14 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def call(
             *args: Any, as_json: bool = False, quiet: bool = False, color: str = "auto", **values: Any
         ) -> Any:
+            output = Printer(as_json, quiet or as_json, color)
             given = {name: values.pop(name) for name in list(values) if name not in own}
+            if given.pop("trust", False):
+                os.environ["SEGUE_TRUST"] = "1"  # processes that continue the run inherit it
             if "settings" in own:
                 repo, config = given.pop("repo", None), given.pop("config_file", None)
-                values["settings"] = CommandSettings(repo, config, given)
-            return command(*args, output=Printer(as_json, quiet or as_json, color), **values)
+                values["settings"] = CommandSettings(repo, config, given, output)
+            return command(*args, output=output, **values)
 
         decorated = call
         for name in reversed(names):
@@ -89,6 +135,9 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     ),
     "config": click.option(
         "--config", "config_file", type=FILE, help="Use this file instead of the project's segue.toml."
+    ),
+    "trust": click.option(
+        "--trust", is_flag=True, help="Allow the project's settings for this call: see `segue trust`."
     ),
     "database": click.option(
         "--database-url", metavar="URL", help="The Postgres URL or SQLite file that stores the runs."

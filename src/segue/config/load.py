@@ -8,15 +8,28 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from segue.config import trust
+from segue.config.files import (
+    FoundFile,
+    find_project_file,
+    is_foreign,
+    is_inside,
+    read_toml,
+    user_file,
+)
 from segue.config.settings import Settings
+from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
 from segue.domain.options import OptionError, Secret, option_values, read_options
+from segue.system.reading import work_tree
 
 PREFIX = "SEGUE_"
 NOT_SETTINGS = {
     *("SEGUE_RUN", "SEGUE_TASK", "SEGUE_PHASE", "SEGUE_ATTEMPT", "SEGUE_JOB", "SEGUE_JOB_FOLDER"),
     *("SEGUE_RELAY_TOKEN", "SEGUE_BRIDGE_TOKEN", "SEGUE_COMPLETION_SECRET"),
+    trust.VARIABLE,
     *("SEGUE_SUPERVISOR", "SEGUE_TRIAL", "SEGUE_CONFIG", "SEGUE_TRACEBACK", "SEGUE_BINARY", "SEGUE_PORTABLE"),
 }
 """Variables that Segue sets for agents or reads elsewhere."""
@@ -54,6 +67,7 @@ Tree = dict[str, Any]
 Known = Callable[[str], Iterable[str]]
 """Yields the names that exist for a table such as `agents`; for other tables, none."""
 
+_YES = ("1", "true", "yes")
 _FLAT_TABLES = ("kinds", "hooks")
 """Tables whose keys may contain dots, such as the task 2.1."""
 _KEEP_CASE = ("KINDS", "ENV", "READ_ENV", "OWN_ENV")
@@ -68,6 +82,8 @@ class Layer(Struct, frozen=True):
     origin: str
     values: Tree
     base: Path | None = None
+    of_project: bool = False
+    """Whether others may have written it: then its powerful settings need trust."""
 
 
 class LoadedSettings(Struct, frozen=True):
@@ -77,6 +93,10 @@ class LoadedSettings(Struct, frozen=True):
     origins: Mapping[str, str] = field(default_factory=dict)
     overrides: Tree = field(default_factory=dict)
     """The values of the environment and the command line; stored with the run, without secrets."""
+    project: ProjectFile | None = None
+    """The project's file, and which of its settings are not in force."""
+    found: FoundFile = FoundFile()
+    """Where that file was found, and the files of other users that do not count."""
 
     def origin(self, path: str) -> str:
         """Return where a value came from; a table answers for its values."""
@@ -109,12 +129,16 @@ def load(
 ) -> LoadedSettings:
     """Read and check all layers; `start` is where the search for the project file begins.
 
-    `known` tells which agents and reviewers exist: a table for another one is an error.
+    `known` tells which agents and reviewers exist: a table for another one is an error. What the project's
+    file asks for without trust is left out, and named in `project`.
     """
     environ = os.environ if environ is None else environ
     env_layer, line_layer = _environment(environ), _without_none(command_line or {})
+    files, found = _files(start, config, environ)
+    project = _examine(files, environ.get(trust.VARIABLE, "") in _YES)
+    left_out = _left_out(project)
     layers = [
-        *_files(start, config, environ),
+        *files,
         Layer("the run", stored or {}),
         Layer("environment", env_layer, Path.cwd()),
         Layer("command line", line_layer, Path.cwd()),
@@ -125,15 +149,42 @@ def load(
     for layer in layers:
         for name, value in _leaves(layer.values):
             path = SYNONYMS.get(name, name)
+            if layer.of_project and left_out(path, value):
+                continue
             if layer.origin == "environment":
                 path = _spell(path, merged, known)
             _put(merged, path, _anchor(path, value, layer.base))
             origins[path] = layer.origin
             if layer in layers[-3:] and path not in _NOT_STORED:
                 _put(overrides, path, _anchor(path, value, layer.base))
-    loaded = LoadedSettings(_validate(merged, origins), origins, overrides)
+    loaded = LoadedSettings(_validate(merged, origins), origins, overrides, project, found)
     _refuse_unknown_names(loaded, known)
     return loaded
+
+
+def _examine(files: list[Layer], allowed: bool) -> ProjectFile | None:
+    """Return what the project's file asks for, and how far that is trusted."""
+    for layer in files:
+        if layer.of_project:
+            leaves = [(SYNONYMS.get(name, name), value) for name, value in _leaves(layer.values)]
+            project = trust.examine(Path(layer.origin), leaves)
+            return replace(project, held=(), removed=()) if allowed else project
+    return None
+
+
+def _left_out(project: ProjectFile | None) -> Callable[[str, Any], bool]:
+    """Return what tells which settings of the project's file are not in force.
+
+    An agent that only settings without trust define is left out wherever it is named.
+    """
+    held = set(project.held) if project else set()
+    unknown = {path.split(".")[1] for path in held if path.startswith("acp.")}
+
+    def is_left_out(path: str, value: Any) -> bool:
+        names_agents = path == "agent" or path.startswith("roles.")
+        return path in held or (names_agents and any(name in str(value) for name in unknown))
+
+    return is_left_out
 
 
 def _spell(path: str, merged: Tree, known: Known) -> str:
@@ -181,66 +232,25 @@ def _refuse(table: str, name: str, existing: list[str], loaded: LoadedSettings) 
     )
 
 
-def _files(start: Path, config: Path | None, environ: Mapping[str, str]) -> list[Layer]:
+def _files(start: Path, config: Path | None, environ: Mapping[str, str]) -> tuple[list[Layer], FoundFile]:
+    """Return the layers of the files; the last one needs trust if it belongs to the project."""
     named = config or (Path(environ["SEGUE_CONFIG"]) if environ.get("SEGUE_CONFIG") else None)
     user = user_file()
-    layers = [_toml(user)] if user.is_file() else []
+    layers = [_toml(user)] if user.is_file() and not is_foreign(user) else []
     if named is not None:
         if not named.is_file():
             raise UsageError(f"Configuration file {named} does not exist.")
-        return [*layers, _toml(named)]
-    project = project_file(start)
-    return [*layers, _toml(project)] if project else layers
+        if is_foreign(named):
+            return layers, FoundFile(refused=named)
+        return [*layers, _toml(named, is_inside(named, start))], FoundFile(named)
+    found = find_project_file(start)
+    return [*layers, *([_toml(found.path, True)] if found.path else [])], found
 
 
-def user_file() -> Path:
-    """Return the file for settings that apply to every project."""
-    import platformdirs
-
-    try:
-        return platformdirs.user_config_path("segue") / "config.toml"
-    except RuntimeError as error:  # neither HOME nor an entry of the user
-        raise UsageError(
-            f"There is no home folder: {error}.", hint="Set HOME to one of your folders."
-        ) from None
-
-
-def project_file(start: Path) -> Path | None:
-    """Return the nearest `segue.toml`, or `pyproject.toml` with a `[tool.segue]` table, at `start` or above.
-
-    Above the repository only this user's files are read: settings name programs to run, and in a shared
-    folder such as /tmp somebody else may have put one.
-    """
-    outside = False
-    for folder in (start, *start.parents):
-        found = _find_in(folder)
-        if found is not None and not (outside and _is_foreign(found)):
-            return found
-        outside = outside or (folder / ".git").exists()
-    return None
-
-
-def _find_in(folder: Path) -> Path | None:
-    if (folder / "segue.toml").is_file():
-        return folder / "segue.toml"
-    pyproject = folder / "pyproject.toml"
-    return pyproject if pyproject.is_file() and b"[tool.segue" in pyproject.read_bytes() else None
-
-
-def _is_foreign(path: Path) -> bool:
-    return hasattr(os, "getuid") and path.stat().st_uid not in (os.getuid(), 0)
-
-
-def _toml(path: Path) -> Layer:
-    import tomllib
-
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"Configuration file {path} cannot be read: {error}") from error
-    if path.name == "pyproject.toml":
-        values = values.get("tool", {}).get("segue", {})
-    return Layer(str(path), values, path.parent)
+def _toml(path: Path, of_project: bool = False) -> Layer:
+    return Layer(
+        str(path), read_toml(path, work_tree(path.parent) if of_project else None), path.parent, of_project
+    )
 
 
 def _environment(environ: Mapping[str, str]) -> Tree:

@@ -9,14 +9,11 @@ import html
 import os
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from segue.domain.errors import ToolMissing
+from segue.relay.proposal import Proposal
 from segue.system.process.processes import capture, child_environment
-
-Ask = Callable[[str], Awaitable[bool]]
-"""Asks the user a question and returns the answer; False if none comes in time."""
 
 _SESSION = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")
 _APPLE_SCRIPT = (
@@ -35,23 +32,25 @@ if ($said -ne 'Yes') { exit 1 }
 class TerminalPrompt:
     """Asks on the terminal in which the relay was started, one question at a time."""
 
+    longest = 8000
+
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
         self._lock = asyncio.Lock()
 
-    async def __call__(self, question: str) -> bool:
-        """Return whether the user types y."""
+    async def __call__(self, proposal: Proposal) -> str | None:
+        """Return the digest of the proposal if the user types y."""
         async with self._lock:
             _discard_typed_ahead()
-            sys.stderr.write(f"\a{question} [y/N] ")
+            sys.stderr.write(f"\a{proposal.text} [y/N] ")
             sys.stderr.flush()
             try:
                 async with asyncio.timeout(self._timeout):
                     said = await _read_line()
             except TimeoutError:
                 sys.stderr.write("\nNo answer. The action is refused.\n")
-                return False
-            return said.strip().lower() in ("y", "yes")
+                return None
+            return proposal.digest if said.strip().lower() in ("y", "yes") else None
 
 
 def has_terminal() -> bool:
@@ -90,18 +89,24 @@ class DesktopDialog:
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
 
-    async def __call__(self, question: str) -> bool:
-        """Return whether the user clicks Yes."""
-        dialog = _dialog(question, self._timeout)
+    @property
+    def longest(self) -> int:
+        """The most characters that the dialog shows in full: notifications are small."""
+        shown = _dialog("", 1)
+        return 200 if shown and shown[0][0] == "notify-send" else 1500
+
+    async def __call__(self, proposal: Proposal) -> str | None:
+        """Return the digest of the proposal if the user clicks Yes."""
+        dialog = _dialog(proposal.text, self._timeout)
         if dialog is None:
-            return False
+            return None
         argv, variables, yes = dialog
         env = child_environment(_SESSION, variables)
         try:
             done = await capture(argv, Path.home(), env, self._timeout, limit=4096)
         except (TimeoutError, ToolMissing, OSError):
-            return False
-        return done.exit_code == 0 and done.out.strip() == yes
+            return None
+        return proposal.digest if done.exit_code == 0 and done.out.strip() == yes else None
 
 
 def has_desktop() -> bool:
@@ -117,6 +122,7 @@ def _dialog(question: str, timeout: float) -> tuple[list[str], dict[str, str], b
     if sys.platform == "win32":
         encoded = base64.b64encode(_DIALOG.encode("utf-16-le")).decode()
         return ["powershell", "-NoProfile", "-EncodedCommand", encoded], {"SEGUE_QUESTION": question}, b""
+    question = question.replace("\\", "\\\\")  # both programs below read a backslash as an escape
     if shutil.which("zenity"):
         words = ["--question", "--no-markup", "--title=Segue", f"--timeout={int(timeout) or 1}"]
         return ["zenity", *words, f"--text={question}"], {}, b""

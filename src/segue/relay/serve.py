@@ -11,8 +11,9 @@ from pathlib import Path
 
 from segue.domain.errors import CredentialsError, Locked, UsageError
 from segue.relay.audit import Audit
-from segue.relay.confirm import Ask, DesktopDialog, TerminalPrompt, has_desktop, has_terminal
+from segue.relay.confirm import DesktopDialog, TerminalPrompt, has_desktop, has_terminal
 from segue.relay.options import RelaySettings
+from segue.relay.proposal import Ask
 from segue.relay.questions import PagePrompt, Questions
 from segue.relay.service import ActionService
 from segue.relay.tokens import TokenFile

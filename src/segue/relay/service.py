@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import hmac
 import math
 import time
 import uuid
@@ -18,12 +18,11 @@ from msgspec import Struct, field
 
 from segue.domain.errors import SegueError
 from segue.domain.job import Limits
-from segue.domain.plain import plain
 from segue.relay.audit import Audit
 from segue.relay.calls import CallRecord, Calls, hash_request, record_name, unknown_outcome
-from segue.relay.confirm import Ask
 from segue.relay.execute import WrongParameter, check_parameters, execute, make_argv, make_command
 from segue.relay.options import ActionSettings, RelaySettings
+from segue.relay.proposal import Ask, Proposal
 from segue.system.process.folder import RunFolder
 from segue.system.process.processes import Command, Processes
 from segue.system.redact import Redactor
@@ -67,9 +66,14 @@ class AcceptedCall(Struct, frozen=True):
 
     record: CallRecord
     action: ActionSettings
-    argv: list[str]
+    command: Command
     values: dict[str, str]
     caller: str
+
+    @property
+    def proposal(self) -> Proposal:
+        """What a person is asked to allow."""
+        return Proposal.of(self.record.action, self.command)
 
 
 class RateLimit:
@@ -175,14 +179,18 @@ class ActionService:
             raise CallRefused(404, "unknown_action", "there is no such action")
         try:
             values = check_parameters(action, request.parameters)
-            argv = make_argv(action, values)
+            command = make_command(action, make_argv(action, values))
         except WrongParameter as error:
             raise CallRefused(400, "parameter", str(error)) from None
         token = uuid.uuid4().hex
         digest = hash_request(request.action, values)
         name = record_name(request.key, token)
         record = CallRecord(name, token, request.action, digest, "asking", round(time.time(), 3))
-        return AcceptedCall(record, action, argv, values, request.caller)
+        call = AcceptedCall(record, action, command, values, request.caller)
+        if action.confirm != "none" and len(call.proposal.text) > self._ask[action.confirm].longest:
+            reason = "the command is too long to be shown in full, so nobody can allow it"
+            raise CallRefused(400, "too_long", reason)
+        return call
 
     def _replay(self, known: CallRecord, request: ActionRequest) -> Reply:
         status, body = (known.status, known.body or {}) if known.state == "ended" else unknown_outcome()
@@ -213,28 +221,31 @@ class ActionService:
         try:
             if action.confirm != "none":
                 self._calls.write(record)
-                if not await self._confirm(call):
+                allowed = await self._confirm(call)
+                if allowed is None:
                     return self._finish(
                         record, 403, {"error": "the user did not allow it", "code": "refused"}
                     )
+                if not hmac.compare_digest(allowed, call.proposal.digest):
+                    error = "what the user allowed is not what would run; nothing was run"
+                    return self._finish(record, 409, {"error": error, "code": "changed"})
             record = msgspec.structs.replace(record, state="started")
             # Before it starts: what is not logged does not run, and what may have run does not run again.
-            self._audit.write(
-                "started", id=record.token, action=record.action, parameters=call.values, caller=call.caller
-            )
+            facts = {"parameters": call.values, "caller": call.caller, "digest": call.proposal.digest}
+            self._audit.write("started", id=record.token, action=record.action, **facts)
             self._calls.write(record)
         except (OSError, SegueError):
             self._calls.forget(record.name)
             error = "the relay cannot write its log; nothing was run"
             return Reply(503, {"error": error, "code": "log"})
-        return await self._execute(record, make_command(action, call.argv))
+        return await self._execute(record, call.command)
 
-    async def _confirm(self, call: AcceptedCall) -> bool:
-        shown = json.dumps(call.values, ensure_ascii=False) if call.values else ""
-        question = plain(f"Run {call.record.action} {shown}".strip() + f"  ({' '.join(call.argv)})?", 500)
-        allowed = await self._ask[call.action.confirm](question)
-        event = "confirmed" if allowed else "declined"
-        self._audit.write(event, id=call.record.token, action=call.record.action)
+    async def _confirm(self, call: AcceptedCall) -> str | None:
+        """Return the digest of what the user allowed; None if they did not."""
+        allowed = await self._ask[call.action.confirm](call.proposal)
+        event = "declined" if allowed is None else "confirmed"
+        digest = call.proposal.digest if allowed is None else allowed
+        self._audit.write(event, id=call.record.token, action=call.record.action, digest=digest)
         return allowed
 
     async def _adopt(self, record: CallRecord) -> Reply:

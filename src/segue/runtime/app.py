@@ -6,13 +6,14 @@ import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.config.load import LoadedSettings, load
-from segue.domain.errors import ToolMissing
+from segue.config.trust import Untrusted, trust_command
+from segue.domain.errors import ToolMissing, UsageError
 from segue.domain.run import Run
 from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from segue.system.isolation.isolate import Isolation
     from segue.system.process.processes import Processes
     from segue.system.services import Services
+
+
+Need = Literal["all", "place", "nothing"]
+"""Which settings of a project must be trusted: all, to run something; those that say where runs are stored,
+to change one; none, to look."""
+_PLACE = ("state_dir", "database_url", "repo")
 
 
 class App(Struct, frozen=True):
@@ -46,8 +53,9 @@ class App(Struct, frozen=True):
         config: Path | None = None,
         command_line: dict[str, Any] | None = None,
         stored: dict[str, Any] | None = None,
+        need: Need = "all",
     ) -> App:
-        """Read the settings for a repository."""
+        """Read the settings for a repository; Untrusted is raised where those that are needed lack trust."""
         from segue.runtime.flows import check_flows
         from segue.runtime.tables import check_tables, known_names
 
@@ -56,16 +64,21 @@ class App(Struct, frozen=True):
         loaded = load(start, config=named, command_line=command_line, stored=stored, known=known_names)
         check_tables(loaded)
         check_flows(loaded.settings.flows)
+        _check_trust(loaded, need)
         return cls(loaded, start if repo else (loaded.settings.repo or start), named)
 
     @classmethod
     def load_for(
-        cls, run: Run, config: Path | None = None, command_line: dict[str, Any] | None = None
+        cls,
+        run: Run,
+        config: Path | None = None,
+        command_line: dict[str, Any] | None = None,
+        need: Need = "all",
     ) -> App:
         """Read the settings a run was started with; a configuration file named now takes the place of its."""
         named = config or (Path(run.spec.config) if run.spec.config else None)
         repo = Path(run.spec.repo) if run.spec.kind.has_tasks else None
-        return cls.load(repo, named, command_line, stored=run.spec.settings)
+        return cls.load(repo, named, command_line, stored=run.spec.settings, need=need)
 
     def place(self) -> dict[str, str]:
         """Return the settings that make another Segue use the same database and state folder."""
@@ -182,6 +195,41 @@ class App(Struct, frozen=True):
         known = [os.environ, {"DATABASE_URL": self.database()}, *given]
         found = [secret for variables in known for secret in secrets_of(variables)]
         return Redactor([*found, *project_secrets(self.repo)])
+
+
+def _check_trust(loaded: LoadedSettings, need: Need) -> None:
+    """Refuse to work without settings that the project's file has and nobody has allowed.
+
+    Leaving out a check would make the result dishonest.
+    """
+    if need == "nothing":
+        return
+    if need == "all" and loaded.found.refused is not None:
+        raise UsageError(
+            f"{loaded.found.refused} belongs to another user, so its settings do not count.",
+            kept="Nothing was started.",
+            hint="Make it yours (chown), or name a file of your own with --config",
+        )
+    project = loaded.project
+    if project is None or project.is_trusted:
+        return
+    if need == "all" or any(name in _PLACE for name in (*project.held, *project.removed)):
+        raise Untrusted(project)
+
+
+def notes_on_trust(loaded: LoadedSettings) -> list[str]:
+    """Say which settings are not in force when nothing but a look is taken."""
+    notes = [
+        f"{path} belongs to another user, so its settings do not count."
+        for path in (*loaded.found.foreign, loaded.found.refused)
+        if path is not None
+    ]
+    project = loaded.project
+    if project is not None and not project.is_trusted:
+        notes.append(
+            f"{project.describe()} Until then they are not in force. Next: {trust_command(project.path)}"
+        )
+    return notes
 
 
 def make_own_folder(path: Path) -> None:

@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from segue.config.trust import trust_command
 from segue.domain.errors import SegueError
 from segue.domain.proof import Seal
 from segue.ports import Agent, Installation, Problem
 from segue.proof.bubblewrap import seal_strength
 from segue.runtime.app import App
 from segue.runtime.wiring import agent_names, make_agent
-from segue.system.git.repository import Repository
+from segue.system.git.looking import look
 from segue.system.process.container import containment
 from segue.system.process.processes import Processes
 from segue.system.services import Services
@@ -61,7 +62,7 @@ async def examine(app: App) -> list[HealthCheck]:
     agents = await asyncio.to_thread(agent_reports, app)
     chosen = app.loaded.settings.agent
     sealed = await asyncio.to_thread(_seal, app)
-    found = [_python(), _git(), await _repository(app), _database(app), sealed, _containment()]
+    found = [_python(), _git(), await _repository(app), _trust(app), _database(app), sealed, _containment()]
     return [*found, *(_agent(report, report.name == chosen) for report in agents)]
 
 
@@ -108,8 +109,7 @@ def _git() -> HealthCheck:
 
 async def _repository(app: App) -> HealthCheck:
     try:
-        repo = await Repository.open(app.repo)
-        now = await repo.snapshot()
+        repo, now = await look(app.repo)
     except SegueError as error:
         return HealthCheck("repository", False, error.message, error.hint, needed=False)
     branch = now.branch or "detached"
@@ -119,6 +119,20 @@ async def _repository(app: App) -> HealthCheck:
             "repository", False, f"{repo.root} ({branch}, uncommitted changes)", fix, needed=False
         )
     return HealthCheck("repository", True, f"{repo.root} ({branch}, clean)")
+
+
+def _trust(app: App) -> HealthCheck:
+    """Say whether the settings of the project are in force."""
+    project, refused = app.loaded.project, app.loaded.found.refused
+    if refused is not None:
+        detail = f"{refused} belongs to another user, so its settings do not count"
+        return HealthCheck("trust", False, detail, "Make it yours (chown), or use --config")
+    if project is None:
+        return HealthCheck("trust", True, "the project has no settings of its own")
+    if not project.is_trusted:
+        return HealthCheck("trust", False, project.describe(), trust_command(project.path), exit_code=2)
+    detail = "trusted" if project.powerful else "has no settings that need it"
+    return HealthCheck("trust", True, f"{project.path}: {detail}")
 
 
 def _database(app: App) -> HealthCheck:

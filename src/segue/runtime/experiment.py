@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from segue.config.load import environment_of
+from segue.config.trust import VARIABLE
 from segue.domain.errors import UsageError
 from segue.domain.options import Count, OptionError, Options, Text, read_options
 from segue.domain.role import AgentChoice, read_chain
@@ -204,6 +205,11 @@ async def _prepare_repository(experiment: Experiment, trial: Trial) -> None:
         await template.git("clone", "--quiet", "--no-hardlinks", str(template.root), str(trial.repo))
 
 
+def _trust(experiment: Experiment) -> dict[str, str]:
+    """A clone of the template has the settings that were trusted there."""
+    return {VARIABLE: "1"} if experiment.template is not None else {}
+
+
 async def _start_run(app: App, experiment: Experiment, base: Path, trial: Trial, log: Path) -> int:
     """Run the trial in its own process, so that a failure does not affect the others."""
     chosen = ["--agent", trial.choice.agent, *(["--model", trial.choice.model] if trial.choice.model else [])]
@@ -213,5 +219,5 @@ async def _start_run(app: App, experiment: Experiment, base: Path, trial: Trial,
         ["run", trial.prompt, "--repo", str(trial.repo), *chosen, *config],
         log=log,
         cwd=base,
-        variables={**environment_of(experiment.settings), **given},
+        variables={**environment_of(experiment.settings), **given, **_trust(experiment)},
     )

@@ -14,7 +14,7 @@ from segue.runtime.plan import kind_rules
 
 def load_run_app(app: App, run: Run) -> App:
     """Load the settings the run was started with, for the database that is looked at."""
-    return App.load_for(run, command_line=app.place())
+    return App.load_for(run, command_line=app.place(), need="nothing")
 
 
 def read_source(app: App, run: Run) -> tuple[list[Task], str]:

@@ -22,6 +22,7 @@ from segue.sources.plan.state import set_aside
 from segue.sources.recognise import recognise
 from segue.sources.restore import CorruptState, restore_state
 from segue.system.files import exclusive, private_folder, write_atomic
+from segue.system.reading import read_file
 
 SCHEMA = 1
 _STORED = ("key", "title", "text", "status", "build_phase", "kind", "kind_is_given", "criteria")
@@ -197,7 +198,7 @@ class PromptSource(Source):
 
     def _load(self) -> _State | None:
         try:
-            document = json.loads(self.path.read_bytes())
+            document = json.loads(read_file(self.path))
             _check_schema(document["schema"])
             old = [[_step(step) for step in revision["steps"]] for revision in document["revisions"]]
             last = max((int(step.key) for steps in old for step in steps), default=0)

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segue.bridge.conversations import describe, list_conversations
-from segue.domain.results import to_json
 from segue.domain.run import Run, RunKind
 from segue.ports import Store
-from segue.relay.questions import Questions
+from segue.relay.questions import PendingQuestion, Questions
 from segue.runtime.app import App
 from segue.web import queries
 from segue.web.routes import (
@@ -36,7 +35,7 @@ def query_conversations(request: PageRequest) -> Data:
     number, pages = request.page(len(runs), SIZE)
     return {
         "title": "Bridge",
-        "questions": [to_json(question) for question in _open_relay(request.app).open()],
+        "questions": [_describe_question(question) for question in _open_relay(request.app).open()],
         "conversations": [_summarize(request.store, run) for run in slice_page(runs, number, SIZE)],
         "total": len(runs),
         "page": number,
@@ -78,6 +77,13 @@ def _group_commands(turns: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[s
     return {name: [one for one in commands if one["kind"] == name] for name in KINDS.values()}
 
 
+def _describe_question(question: PendingQuestion) -> dict[str, Any]:
+    """Describe a question: the whole command, and the digest that an answer to it must name."""
+    asked = question.proposal
+    facts = {"id": question.id, "action": asked.action, "argv": list(asked.argv), "folder": asked.folder}
+    return {**facts, "text": asked.text, "digest": asked.digest, "until": question.until}
+
+
 def _summarize(store: Store, run: Run) -> dict[str, Any]:
     found = describe(store, run)
     turns = found.pop("conversation")
@@ -85,14 +91,19 @@ def _summarize(store: Store, run: Run) -> dict[str, Any]:
     return {**found, "commands": dict(Counter(KINDS.get(word, "other") for word in words))}
 
 
-async def allow(app: App, path: Mapping[str, str], _form: Mapping[str, str]) -> ActionResult:
+async def allow(app: App, path: Mapping[str, str], form: Mapping[str, str]) -> ActionResult:
     """Allow an action of the relay."""
-    return ActionResult(f"Allowed: {_open_relay(app).answer(path['question'], yes=True).text}", "/bridge")
+    return _answer(app, path, form, yes=True)
 
 
-async def refuse(app: App, path: Mapping[str, str], _form: Mapping[str, str]) -> ActionResult:
+async def refuse(app: App, path: Mapping[str, str], form: Mapping[str, str]) -> ActionResult:
     """Refuse an action of the relay."""
-    return ActionResult(f"Refused: {_open_relay(app).answer(path['question'], yes=False).text}", "/bridge")
+    return _answer(app, path, form, yes=False)
+
+
+def _answer(app: App, path: Mapping[str, str], form: Mapping[str, str], *, yes: bool) -> ActionResult:
+    question = _open_relay(app).answer(path["question"], form.get("digest", ""), yes)
+    return ActionResult(f"{'Allowed' if yes else 'Refused'}: {question.proposal.text}", "/bridge")
 
 
 def _open_relay(app: App) -> Questions:

@@ -183,7 +183,8 @@ def _describe_missing(title: str, names: Sequence[str], env: Mapping[str, str]) 
 
 def _ask(program: str, arguments: Sequence[str], env: Mapping[str, str]) -> tuple[str, str]:
     """Return what the program prints on stdout and stderr; nothing if it cannot be asked."""
-    answer = probe([program, *arguments], _PROBE_SECONDS, env)
+    # Not in the current folder: programs read settings of the project there, which nobody may have looked at.
+    answer = probe([program, *arguments], _PROBE_SECONDS, env, Path(Path.cwd().anchor))
     out, err = (b"", b"") if answer is None else (answer.out, answer.err)
     return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 

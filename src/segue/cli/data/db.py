@@ -31,7 +31,7 @@ def path(settings: CommandSettings, output: Printer) -> None:
     Examples:
       sqlite3 "$(segue db path)" 'select * from orchestrator_runs'
     """
-    app = settings.load()
+    app = settings.look()
     where = app.redactor().text(app.database())
     output.result({"path": where}, where)
 
@@ -45,7 +45,7 @@ def migrate(settings: CommandSettings, output: Printer) -> None:
     Examples:
       segue db migrate --database-url postgresql://me@host/segue
     """
-    with settings.load().store() as store:
+    with settings.find().store() as store:
         version = store.version()
     output.result({"version": version}, f"The database is at version {version}.")
 
@@ -73,7 +73,7 @@ def export(table: str, kind: str, out: Path | None, settings: CommandSettings, o
     """
     from segue.store.export import export as write
 
-    with settings.load().store(read_only=True) as store:
+    with settings.look().store(read_only=True) as store:
         if out is None:
             write(store, table, kind, sys.stdout.buffer)
             return
@@ -148,4 +148,4 @@ def push(to: str | None, run_ids: tuple[str, ...], settings: CommandSettings, ou
     """
     from segue.cli.data.push import push_runs
 
-    return push_runs(settings.load(), to, run_ids, output)
+    return push_runs(settings.find(), to, run_ids, output)

@@ -14,6 +14,7 @@ from segue.domain.errors import SegueError
 from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.system import identity
+from segue.system.git.looking import take_snapshot
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree
 from segue.system.sweep import belongs, newest, size_of
@@ -112,7 +113,7 @@ async def _unsaved(run: Run, repo: Path, path: Path) -> str:
         found = await tree.opened() if tree else None
         if found is None:
             return "git does not list it, so its changes are unknown"
-        now = await found.snapshot()
+        now = await take_snapshot(found)
         held = await found.git(
             "for-each-ref", "--count=1", "--contains", "HEAD", "refs/heads", "refs/remotes"
         )

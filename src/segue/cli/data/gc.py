@@ -55,7 +55,7 @@ def gc(
 
     from segue.cli.data.garbage import Rule
 
-    app = settings.load()
+    app = settings.look() if dry_run else settings.find()
     age = app.loaded.settings.gc.keep_days * 86400 if older_than is None else older_than
     rule = Rule(app.state_dir.absolute(), age, force)
     asyncio.run(_collect(app, rule, output, dry_run))

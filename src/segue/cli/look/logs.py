@@ -40,7 +40,7 @@ def logs(
     from segue.cli.runs import find_run
     from segue.cli.terminal.display import event_line, event_record
 
-    app = settings.load()
+    app = settings.look()
 
     def show(event: Recorded) -> None:
         if not _matches(event, task, phase):

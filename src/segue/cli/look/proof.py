@@ -45,7 +45,7 @@ def proof(
 
     if markdown + html + output.json > 1:
         raise click.UsageError("Choose one of --json, --markdown and --html.")
-    app = settings.load()
+    app = settings.look()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
         cards = build_cards(store, run, read_source(app, run)[0])

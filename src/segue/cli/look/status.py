@@ -36,7 +36,7 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
     from segue.domain.run import TASK_RUNS
     from segue.view.load import load_view
 
-    app = settings.load()
+    app = settings.look()
     with app.store(read_only=True) as store:
         if run_id is None:
             _list(store.runs(limit=limit, kinds=TASK_RUNS), output)
@@ -94,7 +94,7 @@ def _print_runs(runs: list[Run], output: Printer) -> None:
             rows = [[*row[:-1], _end(row[-1], sizes["repository"] + left)] for row in rows]
         else:
             columns, rows = columns[:-1], [row[:-1] for row in rows]
-    output.text("\n".join(draw(columns, rows, output.colored())))
+    output.painted("\n".join(draw(columns, rows, output.colored())))
 
 
 def _end(path: str, room: int) -> str:

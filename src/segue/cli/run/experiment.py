@@ -50,12 +50,15 @@ def experiment(
 
     from segue.runtime import experiment as lab
 
-    app = replace(settings, repo=file.absolute().parent).load()
+    place = replace(settings, repo=file.absolute().parent)
+    app = place.look() if dry_run else place.load()
     found = lab.read(file)
     if trials is not None:
         found = msgspec.structs.replace(found, trials=trials)
     if dry_run:
         return _list(app, found, output)
+    if found.template is not None:
+        replace(settings, repo=found.template).load()  # every trial starts with its settings
     results = asyncio.run(lab.run_trials(app, found, file.absolute().parent, _reporter(output)))
     _print_summary(app, found, results, output)
     failed = [result.code for result in results if not result.ended]

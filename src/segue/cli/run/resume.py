@@ -10,7 +10,7 @@ from segue.cli.terminal.output import Printer
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
-@options("verbose", "repo", "config", "database", "json", "quiet", "color")
+@options("trust", "verbose", "repo", "config", "database", "json", "quiet", "color")
 def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output: Printer) -> int:
     """Continue RUN, or the last run that did not finish.
 
@@ -33,12 +33,12 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from segue.proof.guard import settle_settings
     from segue.runtime.open import finish_end, reopen_run
 
-    app = replace(settings.load(), tell=output.warn)
+    app = replace(settings.find(), tell=output.warn)
     with app.store(read_only=True) as store:
         run = find_unfinished(store, app, run_id)
         ended = run or find_run(store, app, "last")
     if run is None:
-        asyncio.run(finish_end(settings.load_for(ended), ended))
+        asyncio.run(finish_end(settings.find_for(ended), ended))
         if output.json:
             output.record({"type": "done", "run": None, "state": "done", "exit_code": 0})
         output.text("Nothing to resume: every run is done.")

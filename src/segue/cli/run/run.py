@@ -83,7 +83,9 @@ if TYPE_CHECKING:
 @click.option("--restart", is_flag=True, help="Start over: every task is pending again.")
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
-@options("verbose", "plan_format", "task_list", "repo", "config", "database", "json", "quiet", "color")
+@options(
+    "trust", "verbose", "plan_format", "task_list", "repo", "config", "database", "json", "quiet", "color"
+)
 def run(
     source: str | None,
     agents: tuple[str, ...],
@@ -123,6 +125,7 @@ def run(
       segue run plan.md --detach && segue logs -f    in the background
       segue run plan.md --serve                      watch it in a browser
       segue run plan.md --worktree                   leave my working tree alone
+      segue run plan.md --trust                      allow the project's settings, for this call only
       segue run "Build a todo app" --repo todo --agent claude      plan, build and verify step by step
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
     """
@@ -140,13 +143,13 @@ def run(
 
     more = _agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
+    units = Units(stories, phases, until_checkpoint)
+    if dry_run:
+        return print_prompts(settings.look(**more), source, only, start, output, units)
     app = settings.load(**more)
     if pause_after_task:
         more["gates"] = sorted({*app.loaded.settings.gates, "task"})
         app = settings.load(**more)
-    units = Units(stories, phases, until_checkpoint)
-    if dry_run:
-        return print_prompts(app, source, only, start, output, units)
     page = _page_options(serve or stay, stay, detach)
     while True:
         begin = session.start(

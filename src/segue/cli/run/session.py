@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
@@ -15,7 +14,7 @@ from msgspec import Struct
 from segue.cli.run.summary import summarise
 from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
-from segue.cli.terminal.output import Printer, announce_page, error_text, is_interactive
+from segue.cli.terminal.output import Printer, announce_page, error_text
 from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, TwoLists, UsageError
 from segue.ports import Observer
@@ -76,7 +75,7 @@ async def start(
 
 async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
     """Ask at each gate whether the run continues, where a person is at the terminal; return the exit code."""
-    while isinstance(ended.error, AtGate) and _is_at_terminal(output):
+    while isinstance(ended.error, AtGate) and output.at_terminal():
         if not click.confirm("Go on?", err=True):
             break
         with app.store(read_only=True) as store:
@@ -117,13 +116,9 @@ def decide(undecided: Undecided, output: Printer) -> Mapping[str, Any]:
 
 def _tell_or_raise(error: UsageError, output: Printer) -> None:
     """Say what a person must decide; without a person at a terminal, raise the error."""
-    if not _is_at_terminal(output):
+    if not output.at_terminal():
         raise error
     output.warn(error_text(error))
-
-
-def _is_at_terminal(output: Printer) -> bool:
-    return not output.json and sys.stdin.isatty() and is_interactive(sys.stderr)
 
 
 async def show_session(

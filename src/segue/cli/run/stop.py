@@ -29,7 +29,7 @@ def stop(run_id: str | None, settings: CommandSettings, output: Printer) -> None
     from segue.domain.run import RunState
     from segue.runtime.session import stop_run
 
-    app = settings.load()
+    app = settings.find()
     with app.store(read_only=True) as store:
         run = find_unfinished(store, app, run_id)
     if run is None or run.state is RunState.DONE:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from segue.cli.options import CommandSettings, options
@@ -38,14 +36,13 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
       segue task list plan.md
       segue task list plan.md --plan-format strict --json
     """
-    import asyncio
-
     from segue.cli.terminal.output import one_line
     from segue.domain.kinds.recognise import with_kinds
     from segue.runtime.plan import kind_rules
+    from segue.system.reading import work_tree
 
-    app = settings.load()
-    plan = app.source(source, asyncio.run(_root(app.repo)))
+    app = settings.look()
+    plan = app.source(source, work_tree(app.repo))
     listing = with_kinds(plan.look(), kind_rules(app))
     if output.json:
         if listing.refusal is not None:
@@ -88,13 +85,12 @@ def graph(source: str | None, mermaid: bool, settings: CommandSettings, output: 
       segue task graph specs/001-login
       segue task graph specs/001-login --mermaid > graph.mmd
     """
-    import asyncio
-
     from segue.domain.graph import find_cycles
+    from segue.system.reading import work_tree
     from segue.view.graph import draw_mermaid, graph_data, print_waits
 
-    app = settings.load()
-    listing = app.source(source, asyncio.run(_root(app.repo))).look()
+    app = settings.look()
+    listing = app.source(source, work_tree(app.repo)).look()
     if listing.refusal is not None:
         raise listing.refusal
     if output.json:
@@ -103,17 +99,6 @@ def graph(source: str | None, mermaid: bool, settings: CommandSettings, output: 
     output.text(draw_mermaid(listing.tasks) if mermaid else print_waits(listing.tasks))
     for cycle in find_cycles({task.key: task.depends_on for task in listing.tasks}):
         output.warn(f"These tasks wait for each other: {' → '.join((*cycle, cycle[0]))}.")
-
-
-async def _root(path: Path) -> Path:
-    """Return the root of the repository that contains the path, or the path itself."""
-    from segue.domain.errors import SegueError
-    from segue.system.git.repository import Repository
-
-    try:
-        return (await Repository.open(path)).root
-    except SegueError:
-        return path
 
 
 @task.command("accept")
@@ -155,10 +140,10 @@ def _decide(
     from segue.cli.runs import find_run
     from segue.runtime.overrides import decide
 
-    app = settings.load()
+    app = settings.find()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
-    asyncio.run(decide(settings.load_for(run), run, key, reason, skip=skip))
+    asyncio.run(decide(settings.find_for(run), run, key, reason, skip=skip))
     state = "skipped" if skip else "done"
     data = {"run": run.id, "task": key, "state": state, "reason": reason}
     output.result(data, f"Task {key} is {state} ({reason}).")

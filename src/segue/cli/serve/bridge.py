@@ -114,7 +114,7 @@ def list_(limit: int, settings: CommandSettings, output: Printer) -> None:
     from segue.cli.runs import moment
     from segue.cli.terminal.output import one_line
 
-    with settings.load().store(read_only=True) as store:
+    with settings.look().store(read_only=True) as store:
         found = [summarise(store, run) for run in list_conversations(store, limit)]
     if output.json:
         output.data(found)
@@ -140,7 +140,7 @@ def show(run_id: str, settings: CommandSettings, output: Printer) -> None:
     from segue.bridge.conversations import describe, find_conversation
     from segue.cli.serve.conversation import print_conversation
 
-    with settings.load().store(read_only=True) as store:
+    with settings.look().store(read_only=True) as store:
         data = describe(store, find_conversation(store, run_id))
     if output.json:
         output.data(data)

@@ -115,7 +115,7 @@ def _load(settings: CommandSettings, **more: Any) -> App:
     """Load the settings; refuse relay settings from files that a project's agents could change."""
     import os
 
-    from segue.config.load import user_file
+    from segue.config.files import user_file
     from segue.domain.errors import UsageError
 
     app = settings.load(**more)

@@ -41,7 +41,7 @@ def serve(
     from segue.web.app import link_to_running, page_keys
     from segue.web.app import serve as listen
 
-    app = settings.load()
+    app = settings.look()
     if link:
         chosen = context.get_parameter_source("port") is not click.core.ParameterSource.DEFAULT
         made = link_to_running(app, port if chosen else None)

@@ -38,7 +38,7 @@ def list_(settings: CommandSettings, output: Printer) -> None:
 
     from segue.runtime.doctor import agent_reports
 
-    reports = agent_reports(settings.load())
+    reports = agent_reports(settings.look())
     if output.json:
         output.data([to_builtins(report) for report in reports])
         return
@@ -77,5 +77,5 @@ def schema(name: str, settings: CommandSettings, output: Printer) -> None:
     from segue.domain.options import options_schema
     from segue.runtime.wiring import agent_kind
 
-    options = agent_kind(name, settings.load().loaded).Options
+    options = agent_kind(name, settings.look().loaded).Options
     output.text(json.dumps(options_schema(options), indent=2))

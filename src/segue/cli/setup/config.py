@@ -33,7 +33,7 @@ def show(settings: CommandSettings, output: Printer) -> None:
     """
     from segue.config.load import show as show_value
 
-    loaded = settings.load().loaded
+    loaded = settings.look().loaded
     rows = [(path, show_value(value), origin) for path, value, origin in loaded.rows()]
     if output.json:
         output.data([dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows])

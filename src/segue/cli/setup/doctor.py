@@ -27,7 +27,7 @@ def doctor(settings: CommandSettings, output: Printer) -> int:
 
     from segue.runtime.doctor import examine
 
-    checks = asyncio.run(examine(settings.load()))
+    checks = asyncio.run(examine(settings.look(say=False)))
     bad = [check for check in checks if not check.ok and check.needed]
     if output.json:
         output.data([to_builtins(check) for check in checks])

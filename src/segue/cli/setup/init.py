@@ -35,10 +35,26 @@ def init(repo: Path | None, dry_run: bool, output: Printer) -> None:
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{target} already exists.", kept="It was not changed.") from None
+    _trust(target)
     output.text(f"Wrote {target}")
-    plans = [
-        path.name
-        for path in sorted(folder.glob("*.md"))
-        if "\n## Task " in path.read_text("utf-8", "replace")
-    ]
+    plans = [path.name for path in sorted(folder.glob("*.md")) if _has_tasks(path)]
     output.note(f"Next: segue run {plans[0] if plans else 'plan.md'} --agent scripted")
+
+
+def _trust(target: Path) -> None:
+    """Trust the file that was just written."""
+    from segue.config.load import load
+    from segue.config.trust import TrustedFiles
+
+    project = load(target.parent).project
+    if project is not None:
+        TrustedFiles().allow(project)
+
+
+def _has_tasks(path: Path) -> bool:
+    from segue.system.reading import UnsafeFile, read_file
+
+    try:
+        return b"\n## Task " in read_file(path, path.parent)
+    except (OSError, UnsafeFile):
+        return False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.terminal.output import Printer, is_interactive, one_line
+from segue.cli.terminal.output import Printer, clean, is_interactive, one_line
 from segue.domain.events import AgentOutput, AgentText, AgentTool, Recorded
 from segue.ports import Observer
 from segue.reports.event_text import describe_event, locate_event
@@ -43,7 +43,7 @@ def event_printer(output: Printer, verbose: bool = False) -> Observer:
         elif not output.quiet and (verbose or not isinstance(event.event, _CHATTER)):
             line = event_line(event)
             if line:
-                click.echo(line, err=True)
+                click.echo(clean(line), err=True)
 
     return show
 

@@ -21,7 +21,8 @@ from segue.domain.plain import clean as clean
 AGENT_VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "VSCODE_AGENT", "CURSOR_AGENT")
 """When one of these is set, an agent reads the output: print no animation and no colour."""
 
-_LONE = re.compile("[\ud800-\udfff]")
+_HIDDEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+"""Bytes of a path that are no text, control characters, and what hides text or turns its direction."""
 
 
 def one_line(text: str, width: int = 100) -> str:
@@ -73,21 +74,26 @@ class Printer(Struct, frozen=True):
         if self.json:
             self.data(data)
         else:
-            click.echo(text)
+            click.echo(clean(text))
 
     def text(self, text: str) -> None:
         """Print a result for people."""
+        if not self.json:
+            click.echo(clean(text))
+
+    def painted(self, text: str) -> None:
+        """Print a result that has colours and was cleaned before they were added."""
         if not self.json:
             click.echo(text)
 
     def note(self, text: str) -> None:
         """Print progress or a hint to stderr."""
         if not self.quiet:
-            click.echo(text, err=True)
+            click.echo(clean(text), err=True)
 
     def warn(self, text: str) -> None:
         """Print a warning to stderr, even when quiet."""
-        click.echo(text, err=True)
+        click.echo(clean(text), err=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print a table, wrapped on a terminal, with plain aligned columns otherwise."""
@@ -96,6 +102,10 @@ class Printer(Struct, frozen=True):
             print_wrapped(columns, cells, self.color)
         else:
             click.echo("\n".join(draw(columns, cells)))
+
+    def at_terminal(self) -> bool:
+        """Return whether there is a person who can be asked."""
+        return not self.json and sys.stdin.isatty() and is_interactive(sys.stderr)
 
     def colored(self) -> bool:
         """Return whether stdout gets colour."""
@@ -165,6 +175,10 @@ def open_page(link: str) -> None:
 
 
 def _to_json(value: Any) -> str:
-    """Return JSON that is always UTF-8: bytes of a path that are no text become escapes."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    """Return JSON that is always UTF-8 and safe for a terminal: what is neither becomes escapes."""
+    return escape_hidden(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def escape_hidden(text: str) -> str:
+    """Return JSON or TOML with escapes for what a terminal would obey or not show; it means the same."""
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

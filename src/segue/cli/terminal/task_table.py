@@ -7,7 +7,7 @@ from collections import Counter
 
 import click
 
-from segue.cli.terminal.output import Printer, one_line, terminal_width
+from segue.cli.terminal.output import Printer, clean, one_line, terminal_width
 from segue.cli.terminal.table import draw, fit_columns
 from segue.domain.outcome import Usage
 from segue.view.amounts import format_duration, format_quantity
@@ -34,7 +34,7 @@ def print_tasks(output: Printer, view: RunView, title: str = "") -> None:
     cells = [[row[name] for name in columns] for row in rows]
     lines = draw(columns, cells, output.colored(), right=_RIGHT)
     rule = "─" * max(len(click.unstyle(line)) for line in lines)
-    output.text("\n".join(filter(None, [title, *lines[:-1], rule, lines[-1]])))
+    output.painted("\n".join(filter(None, [clean(title), *lines[:-1], rule, lines[-1]])))
 
 
 def format_cost(cost: float | None) -> str:

@@ -12,6 +12,7 @@ from segue.domain.criterion import Criterion
 from segue.domain.task import Task
 from segue.sources.markdown.lines import heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
+from segue.system.reading import leads_out, read_file
 
 MOST_BYTES = 48 * 1024
 """What a context may have at most; an agent reads the rest in the files themselves."""
@@ -103,21 +104,23 @@ def join_sections(found: Iterable[Section], documents: Sequence[str]) -> str:
     return "\n\n".join(kept)
 
 
-def list_documents(folder: Path, place: str) -> Iterator[str]:
+def list_documents(folder: Path, place: str, inside: Path) -> Iterator[str]:
     """Yield a line for each document of a feature, with the headings that say what is in it."""
     for name in _DOCUMENTS:
         if (folder / name).is_file():
-            yield f"- {place}/{name}{_hint(folder / name)}"
-    contracts = sorted(path for path in (folder / "contracts").glob("**/*") if path.is_file())
+            yield f"- {place}/{name}{_hint(folder / name, inside)}"
+    shared = folder / "contracts"
+    found = () if leads_out(shared, inside) else shared.glob("**/*")
+    contracts = sorted(path for path in found if path.is_file())
     for path in contracts[:_MOST_CONTRACTS]:
         yield f"- {place}/{path.relative_to(folder).as_posix()}"
     if len(contracts) > _MOST_CONTRACTS:
         yield f"- {place}/contracts: {len(contracts) - _MOST_CONTRACTS} more files"
 
 
-def _hint(path: Path) -> str:
+def _hint(path: Path, inside: Path) -> str:
     """Return the second-level headings of a file, as far as they fit."""
-    text = path.read_bytes().decode("utf-8", "replace")
+    text = read_file(path, inside).decode("utf-8", "replace")
     heads = [head for line in read_lines(text) if (head := heading(line)) and head.level == 2]
     names, room = [], _MOST_HINT
     for name in (re.sub(r"\W*\(?mandatory\)?\W*$", "", plain(head.text)) for head in heads):

@@ -9,15 +9,17 @@ from typing import TypeVar
 from segue.domain.errors import SourceError
 from segue.sources.plan.state import pair_key
 from segue.sources.recognise import TASKS
+from segue.system.reading import read_file
 
+_LONGEST_LINK = 64 * 1024
 _KEPT = "Nothing was changed."
 _T = TypeVar("_T")
 
 
-def read_parsed(path: Path, read: Callable[[bytes, str], _T], missing: _T) -> _T:
+def read_parsed(path: Path, inside: Path, read: Callable[[bytes, str], _T], missing: _T) -> _T:
     """Return what is understood of a file, or something else if it is missing."""
     try:
-        data = path.read_bytes()
+        data = read_file(path, inside)
     except FileNotFoundError:
         return missing
     except OSError as error:
@@ -26,14 +28,14 @@ def read_parsed(path: Path, read: Callable[[bytes, str], _T], missing: _T) -> _T
     return read(data, str(path))
 
 
-def read_tasks(path: Path) -> bytes:
+def read_tasks(path: Path, inside: Path) -> bytes:
     """Return the contents of tasks.md; raises SourceError if there is none."""
     if not path.is_file():
         raise SourceError(
             f"There is no {TASKS} in {path.parent}.", kept=_KEPT, hint="Make it with /speckit.tasks."
         )
     try:
-        return path.read_bytes()
+        return read_file(path, inside)
     except OSError as error:
         message = f"Cannot read {path}: {error.strerror or error}."
         raise SourceError(message, kept=_KEPT, hint="Check who may read it.") from error
@@ -44,7 +46,8 @@ def lock_path(folder: Path) -> Path:
     for parent in (folder, *folder.parents):
         git = parent / ".git"
         if git.is_file():
-            git = parent / git.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:").strip()
+            named = read_file(git, limit=_LONGEST_LINK).decode("utf-8", "replace")
+            git = parent / named.removeprefix("gitdir:").strip()
         if git.is_dir():
             return git / f"segue-{pair_key(folder, folder)}.lock"
     return folder / ".state.json.lock"

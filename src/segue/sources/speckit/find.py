@@ -8,6 +8,7 @@ from pathlib import Path
 
 from segue.domain.errors import SourceError
 from segue.sources.recognise import TASKS, find_features
+from segue.system.reading import read_file, work_tree
 
 _KEPT = "Nothing was changed."
 _MAKE_TASKS = "Make it with /speckit.tasks, or name another folder."
@@ -26,7 +27,9 @@ def find_feature(
         return _with_tasks(root / chosen, "SPECIFY_FEATURE_DIRECTORY")
     note = root / ".specify" / "feature.json"
     if note.is_file():
-        return _with_tasks(root / _noted(note), str(note))
+        noted = root / _noted(note)
+        _check_noted(noted, note, root)
+        return _with_tasks(noted, str(note))
     if here is not None and (here / TASKS).is_file():
         return here
     return _only(root)
@@ -70,7 +73,7 @@ def _with_tasks(folder: Path, by: str) -> Path:
 
 def _noted(note: Path) -> str:
     try:
-        document = json.loads(note.read_text(encoding="utf-8-sig"))
+        document = json.loads(read_file(note, note.parents[1]).decode("utf-8-sig"))
         chosen = document["feature_directory"]
         if isinstance(chosen, str) and chosen:
             return chosen
@@ -82,6 +85,16 @@ def _noted(note: Path) -> str:
         kept=_KEPT,
         hint='It should be {"feature_directory": "specs/001-name"}; or name the folder.',
     )
+
+
+def _check_noted(chosen: Path, note: Path, root: Path) -> None:
+    """Refuse a feature elsewhere: the file came with the project, and the user did not name that place."""
+    if not chosen.resolve().is_relative_to(work_tree(root).resolve()):
+        raise SourceError(
+            f"{note} names {chosen}, which is outside of the repository.",
+            kept=_KEPT,
+            hint="Name the folder yourself if you mean it.",
+        )
 
 
 def _only(root: Path) -> Path:

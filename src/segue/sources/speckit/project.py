@@ -11,6 +11,9 @@ import msgspec
 
 from segue.domain.errors import SourceError
 from segue.domain.hook import HookTime, SourceHook
+from segue.sources.speckit.files import read_parsed
+from segue.sources.speckit.spec import parse_constitution
+from segue.system.reading import UnsafeFile, read_file
 
 _ITEM = re.compile(r"\s*[-*+] \[([ xX])\]\s*(.*)")
 _MOST_ITEMS = 3
@@ -48,6 +51,10 @@ class SpecKitProject(msgspec.Struct, frozen=True):
         """The constitution."""
         return self.root / ".specify" / "memory" / "constitution.md"
 
+    def constitution(self) -> str:
+        """Return what the constitution says; nothing if there is none."""
+        return read_parsed(self.law, self.root, parse_constitution, "")
+
     @property
     def journal(self) -> Path:
         """The folder in which Spec Kit's workflow engine keeps its runs."""
@@ -57,7 +64,7 @@ class SpecKitProject(msgspec.Struct, frozen=True):
         """Return the hooks of `/implement` that are switched on; those with a condition are Spec Kit's."""
         path = self.root / ".specify" / "extensions.yml"
         try:
-            found = msgspec.yaml.decode(path.read_bytes(), type=_Extensions | None, strict=False)
+            found = msgspec.yaml.decode(read_file(path, self.root), type=_Extensions | None, strict=False)
         except FileNotFoundError:
             return ()
         except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
@@ -84,11 +91,12 @@ class SpecKitProject(msgspec.Struct, frozen=True):
 
     def _separator(self) -> str:
         """Return what is between `speckit` and the name of a command in the agent of this project."""
+        path = self.root / ".specify" / "integration.json"
         try:
-            found: Any = msgspec.json.decode((self.root / ".specify" / "integration.json").read_bytes())
+            found: Any = msgspec.json.decode(read_file(path, self.root))
             settings = found["integration_settings"][found["default_integration"]]
             return str(settings["invoke_separator"])
-        except (OSError, msgspec.DecodeError, KeyError, TypeError):
+        except (OSError, UnsafeFile, msgspec.DecodeError, KeyError, TypeError):
             return "."
 
 
@@ -96,10 +104,10 @@ def _describe(entry: _Entry) -> str:
     return ": ".join(filter(None, (entry.extension, entry.description)))
 
 
-def open_checklists(folder: Path) -> Iterator[str]:
+def open_checklists(folder: Path, inside: Path) -> Iterator[str]:
     """Yield a line for each checklist of a feature that has unchecked items."""
     for path in sorted((folder / "checklists").glob("*.md")):
-        text = path.read_bytes().decode("utf-8", "replace")
+        text = read_file(path, inside).decode("utf-8", "replace")
         items = [found for line in text.splitlines() if (found := _ITEM.match(line))]
         unchecked = [found[2].strip()[:_LONGEST_ITEM] for found in items if found[1] == " "]
         if unchecked:

@@ -31,11 +31,12 @@ from segue.sources.speckit.find import find_feature, project_root
 from segue.sources.speckit.phase import describe_phase
 from segue.sources.speckit.project import SpecKitProject, name_in, open_checklists
 from segue.sources.speckit.recorded import recorded, state_notices, unticked
-from segue.sources.speckit.spec import Plan, Spec, parse_constitution, parse_plan, parse_spec
+from segue.sources.speckit.spec import Plan, Spec, parse_plan, parse_spec
 from segue.sources.speckit.state import SpecState
 from segue.sources.speckit.stories import has_last_task, list_tasks, note_stories, story_keys
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, fingerprint, mark_task, parse, refusal
 from segue.system.files import exclusive, write_atomic
+from segue.system.reading import check_inside, read_file, work_tree
 
 _KEPT = "Nothing was changed."
 
@@ -65,6 +66,7 @@ class SpecKit(Source):
         """Open the feature that was named, or the one that Spec Kit itself would take."""
         start = request.repo if request.named is None else request.here
         folder = find_feature(request.named, start, os.environ, request.here)
+        check_inside(folder, work_tree(request.repo))
         options = request.options
         source = cls(
             folder,
@@ -88,6 +90,8 @@ class SpecKit(Source):
     ) -> None:
         self.folder = Path(os.path.realpath(folder))
         self.repo = Path(os.path.realpath(repo))
+        tree = Path(os.path.realpath(work_tree(self.repo)))
+        self._inside = tree if self.folder.is_relative_to(tree) else self.folder
         self.path = self.folder / TASKS
         self.state_path = self.folder / speckit_state.NAME
         self.key = pair_key(folder, repo)
@@ -142,7 +146,7 @@ class SpecKit(Source):
     @property
     def open_checklists(self) -> Sequence[str]:
         """The checklists of the feature that have unchecked items."""
-        return tuple(open_checklists(self.folder))
+        return tuple(open_checklists(self.folder, self._inside))
 
     @property
     def next_step(self) -> str:
@@ -181,12 +185,11 @@ class SpecKit(Source):
 
     def context(self, task: Task) -> str:
         """Return what an agent must know around the task, and where it can read the rest."""
-        law = self._project.law
-        constitution = read_parsed(law, parse_constitution, "")
-        place, rules = name_in(self.repo, self.folder), name_in(self.repo, law)
+        constitution = self._project.constitution()
+        place, rules = name_in(self.repo, self.folder), name_in(self.repo, self._project.law)
         found = sections(task, place, self._phase(task), self._spec(), self._plan(), constitution, rules)
-        documents = [*list_documents(self.folder, place), *([f"- {rules}"] if constitution else [])]
-        return join_sections(found, documents)
+        documents = list_documents(self.folder, place, self._inside)
+        return join_sections(found, [*documents, *([f"- {rules}"] if constitution else [])])
 
     def _phase(self, task: Task) -> str:
         reading = self._read()
@@ -248,7 +251,7 @@ class SpecKit(Source):
 
     def state(self) -> SpecState | None:
         """Return what the state file says now; raises UnusableState if it cannot be understood."""
-        return speckit_state.load(self.state_path)
+        return speckit_state.load(self.state_path, self._inside)
 
     def head_branch(self) -> str | None:
         """Return the branch of the last task that was done: the next one builds on it."""
@@ -347,7 +350,7 @@ class SpecKit(Source):
         boxes, waits = [recorded(box, state) for box in parsed.tasks], self._read().waits
         tasks = list_tasks(boxes, spec, parsed.independent_tests, waits, self._strict)
         if self._judges_constitution:
-            principles = list_principles(read_parsed(self._project.law, parse_constitution, ""))
+            principles = list_principles(self._project.constitution())
             tasks = tuple(replace(task, criteria=(*task.criteria, *principles)) for task in tasks)
         about_files = [*state_notices(boxes, state), *self._spec_notices(boxes, spec), *note_waits(tasks)]
         return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices), parsed.read_as)
@@ -356,7 +359,7 @@ class SpecKit(Source):
         if not (self.folder / "spec.md").is_file():
             yield Notice(1, "There is no spec.md beside tasks.md: tasks are judged by their own texts.")
             return
-        if bad := find_bad_byte((self.folder / "spec.md").read_bytes()):
+        if bad := find_bad_byte(read_file(self.folder / "spec.md", self._inside)):
             text = f"Byte {bad[1]} of spec.md (line {bad[0]}) is not UTF-8; it is read as Windows-1252."
             yield Notice(1, text)
         yield from note_stories(boxes, spec)
@@ -369,7 +372,7 @@ class SpecKit(Source):
             self._changes += 1
 
     def _read(self) -> _TasksReading:
-        data = read_tasks(self.path)
+        data = read_tasks(self.path, self._inside)
         if self._last is None or self._last.data != data:
             parsed = parse(data, str(self.path), self._task_list)
             waits = find_waits(parsed.tasks, read_lines(readable(decode(data, TASKS))))
@@ -377,10 +380,10 @@ class SpecKit(Source):
         return self._last
 
     def _spec(self) -> Spec:
-        return read_parsed(self.folder / "spec.md", parse_spec, Spec())
+        return read_parsed(self.folder / "spec.md", self._inside, parse_spec, Spec())
 
     def _plan(self) -> Plan:
-        return read_parsed(self.folder / "plan.md", parse_plan, Plan())
+        return read_parsed(self.folder / "plan.md", self._inside, parse_plan, Plan())
 
     def _signatures(self) -> tuple[Signature, ...]:
         return tuple(signature(path) for path in (self.path, self.state_path, self.folder / "spec.md"))

@@ -18,6 +18,7 @@ from segue.domain.task import Completion, TaskStatus
 from segue.domain.verdict import Verdict
 from segue.sources.restore import CorruptState
 from segue.system.files import write_atomic
+from segue.system.reading import read_file
 
 SCHEMA = 1
 NAME = "state.json"
@@ -148,10 +149,10 @@ class SpecState(Struct, frozen=True):
         }
 
 
-def load(path: Path) -> SpecState | None:
+def load(path: Path, inside: Path | None = None) -> SpecState | None:
     """Read the state file; None if there is none, CorruptState if it cannot be understood."""
     try:
-        data = path.read_bytes()
+        data = read_file(path, inside)
     except FileNotFoundError:
         return None
     except OSError as error:

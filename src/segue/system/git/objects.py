@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from segue.domain.errors import WorkspaceError
 from segue.system.process.capture import Captured, capture, child_environment
+from segue.system.reading import UnsafeFile, read_file
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """git's id of the tree without files: the base in a repository without commits."""
@@ -111,18 +112,19 @@ class Objects(Struct, frozen=True):
         for name in ("objects/info", "refs"):
             (folder / name).mkdir(parents=True)
         (folder / "HEAD").write_text("ref: refs/heads/none\n")
-        (folder / "config").write_text(_SHA256 if self._is_sha256() else _CONFIG)
+        (folder / "config").write_text(self.format())
         (folder / "objects" / "info" / "alternates").write_text(f"{self.common_dir / 'objects'}\n")
         shallow = self.common_dir / "shallow"
         if shallow.is_file():
-            (folder / "shallow").write_bytes(shallow.read_bytes())
+            (folder / "shallow").write_bytes(read_file(shallow))
 
-    def _is_sha256(self) -> bool:
+    def format(self) -> str:
+        """Return the configuration of a git folder that can read these objects, and nothing else."""
         try:
-            config = (self.common_dir / "config").read_text(errors="replace").lower().replace(" ", "")
-        except OSError:
-            return False
-        return "objectformat=sha256" in config
+            config = read_file(self.common_dir / "config").decode("utf-8", "replace").lower()
+        except (OSError, UnsafeFile):
+            return _CONFIG
+        return _SHA256 if "objectformat=sha256" in config.replace(" ", "") else _CONFIG
 
 
 _MARKER = ": leftover conflict marker"

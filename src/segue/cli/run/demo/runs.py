@@ -24,7 +24,7 @@ KEY = "crsr_demo_key_of_no_value"
 def load_app(place: DemoRepository, agent: str, **settings: Any) -> App:
     """Load the settings of a demo, which keeps its state in its own folder."""
     own = {"state_dir": str(place.state), "database_url": str(place.state / "segue.db")}
-    return App.load(place.repo, command_line={"agent": agent, **own, **settings})
+    return App.load(place.repo, command_line={"agent": agent, **own, **settings}, need="nothing")
 
 
 async def show_plan(folder: Path | None, output: Printer) -> int:

@@ -1,0 +1,236 @@
+"""Trust: which settings of a project's file count only after a person has allowed them.
+
+Settings are powerful unless they are listed as harmless here: what is new is safe. A powerful one may start
+programs, open connections, move files, or let agents do more. What was allowed is remembered outside of the
+project, by the path of the file and a digest of each of these settings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from segue.config.files import is_foreign
+from segue.domain.errors import UsageError
+from segue.system.files import exclusive, private_folder, write_atomic
+from segue.system.reading import UnsafeFile, read_file
+
+VARIABLE = "SEGUE_TRUST"
+"""Set to 1, it allows what the project's file says, in this process and those that it starts."""
+
+HARMLESS = frozenset(
+    (
+        *("agent", "model", "flow", "source", "commit", "allow_dirty", "base", "worktree", "worktree_end"),
+        *("allow_no_change", "plan_format", "task_list", "verify", "judged_by", "require", "criteria"),
+        *("ignore_checklists", "control_files", "known_failures", "check_timeout", "replan", "plan_changed"),
+        *("commits_missing", "continue_with_remaining_tasks", "max_consecutive_task_failures", "gates"),
+        *("proof.independent", "proof.mutants", "store.patience", "log.format", "rls.enabled", "rls.schemas"),
+        *("rls.timeout", "judge.timeout", "judge.max_evidence_bytes", "judge.structured"),
+        *("diagnostics.timeout", "diagnostics.output_bytes", "limits.phase_timeout", "limits.idle_timeout"),
+        *("limits.run_timeout", "limits.kill_grace", "limits.attempts", "limits.resolutions"),
+        *("limits.replans", "limits.patience", "limits.output_bytes", "limits.kept_bytes"),
+        *("kinds.*", "roles.*", "review.*", "flows.*"),
+    )
+)
+"""Settings that take effect without trust; `*` stands for everything in a table."""
+
+_MOST_REMEMBERED = 20
+"""Versions of a file's settings that stay trusted: those of its branches, as a rule."""
+_MOST_NAMED = 6
+
+Tree = dict[str, Any]
+
+
+class ProjectFile(Struct, frozen=True):
+    """The powerful settings of a project's file, and how far they are trusted."""
+
+    path: Path
+    powerful: Mapping[str, Any]
+    """By dotted name."""
+    held: tuple[str, ...] = ()
+    """Those that are not in force: nobody has allowed them as they are."""
+    removed: tuple[str, ...] = ()
+    """Those that were allowed and are not in the file any more."""
+    known: bool = False
+    """Whether an earlier version of the file was trusted."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether a person has allowed exactly these settings."""
+        return not self.held and not self.removed
+
+    def describe(self) -> str:
+        """Say what is not in force, and why."""
+        names = _name([*self.held, *(f"{name} (removed)" for name in self.removed)])
+        if self.known:
+            return f"{self.path} was changed since you trusted it: {names}."
+        what = "start programs, open connections or decide where things are kept"
+        return f"{self.path} needs your trust before its settings may {what}: {names}."
+
+
+class Untrusted(UsageError):
+    """The project's file asks for what a person has not allowed."""
+
+    def __init__(self, project: ProjectFile) -> None:
+        super().__init__(
+            project.describe(),
+            kept="Nothing was started.",
+            hint=f"{trust_command(project.path)}   (shows them and asks; in CI: {VARIABLE}=1)",
+        )
+        self.project = project
+
+
+def trust_command(file: Path) -> str:
+    """Return the command that allows the settings of a file, to be typed anywhere."""
+    from shlex import quote
+
+    if file.name in ("segue.toml", "pyproject.toml"):
+        return f"segue trust --repo {quote(str(file.parent))}"
+    return f"segue trust --config {quote(str(file))}"
+
+
+def is_harmless(name: str, value: Any) -> bool:
+    """Return whether a setting takes effect without trust."""
+    if name == "source":
+        return _stays_inside(value)
+    if value == {}:
+        return any(known.startswith(f"{name}.") for known in HARMLESS)
+    tables = name.split(".")[:-1]
+    return name in HARMLESS or any(
+        f"{'.'.join(tables[:end])}.*" in HARMLESS for end in range(1, len(tables) + 1)
+    )
+
+
+def _stays_inside(value: Any) -> bool:
+    """Return whether a path leads to a file of the project, as far as its text says."""
+    text = value if isinstance(value, str) else "/"
+    return not text.startswith(("/", "~", "\\")) and ".." not in Path(text).parts and ":" not in text
+
+
+def examine(file: Path, values: Iterable[tuple[str, Any]]) -> ProjectFile:
+    """Compare the settings of a project's file with what was allowed."""
+    powerful = {name: value for name, value in values if not is_harmless(name, value)}
+    allowed = TrustedFiles().read(file)
+    digests = _digest(powerful)
+    if digests in allowed or not (allowed or powerful):
+        return ProjectFile(file, powerful, known=bool(allowed))
+    last = allowed[-1] if allowed else {}
+    held = tuple(name for name in powerful if last.get(name) != digests[name])
+    removed = tuple(name for name in last if name not in powerful)
+    return ProjectFile(file, powerful, held, removed, known=bool(allowed))
+
+
+def _digest(powerful: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        name: hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+        for name, value in powerful.items()
+    }
+
+
+def _name(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+class TrustedFiles:
+    """The user's note of what was allowed, in their state folder: no setting moves it."""
+
+    def __init__(self) -> None:
+        import platformdirs
+
+        try:
+            self.path = platformdirs.user_state_path("segue") / "trusted.json"
+        except RuntimeError as error:
+            raise UsageError(
+                f"There is no home folder: {error}.", hint="Set HOME to one of your folders."
+            ) from None
+
+    def read(self, file: Path) -> list[dict[str, str]]:
+        """Return the versions of a file's settings that were allowed, the latest last."""
+        found = self._load().get(_key(file))
+        return [one["settings"] for one in found] if found else []
+
+    def allow(self, project: ProjectFile) -> None:
+        """Remember that a person allowed these settings."""
+        settings = _digest(project.powerful)
+        with self._changing() as files:
+            kept = [one for one in files.get(_key(project.path), []) if one["settings"] != settings]
+            files[_key(project.path)] = [*kept, {"settings": settings, "at": int(time.time())}][
+                -_MOST_REMEMBERED:
+            ]
+
+    def forget(self, file: Path) -> bool:
+        """Forget all that was allowed for a file; return whether there was anything."""
+        with self._changing() as files:
+            return files.pop(_key(file), None) is not None
+
+    @contextlib.contextmanager
+    def _changing(self) -> Any:
+        private_folder(self.path.parent)
+        with exclusive(self.path.with_suffix(".lock")):
+            files = self._load()
+            yield files
+            write_atomic(self.path, json.dumps({"schema": 1, "files": files}, indent=1).encode())
+
+    def _load(self) -> dict[str, Any]:
+        """Read the note; one that is damaged or that somebody else owns allows nothing."""
+        try:
+            if is_foreign(self.path):
+                return {}
+            files = json.loads(read_file(self.path))["files"]
+            return {file: found for file, found in files.items() if _is_sound(found)}
+        except (OSError, UnsafeFile, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {}
+
+
+def _is_sound(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(one.get("settings"), dict) for one in found)
+
+
+def _key(file: Path) -> str:
+    return os.path.realpath(file)
+
+
+_MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("agents", "acp"), "starts programs as agents, with these options and variables"),
+    (("checks", "check_setup", "check_teardown", "smoke"), "runs commands to check the work"),
+    (("hooks", "final", "reviewers"), "runs commands before, beside and after the work"),
+    (("proof.scenarios",), "starts the finished program and sends it requests"),
+    (("state_dir", "database_url", "repo", "source", "log"), "decides where Segue reads and writes"),
+    (
+        ("judge", "search", "searchers", "judges", "rls"),
+        "sends work and questions to services, with your keys",
+    ),
+    (("provider", "profiles"), "serves agents as models"),
+    (("notify", "notifiers"), "sends notifications"),
+    (("bridge", "relay"), "lets agents elsewhere run commands here"),
+    (("sources", "source_kind"), "reads tasks through a plug-in"),
+    (
+        ("check_network", "diagnostics", "isolation", "sandbox", "limits", "gc"),
+        "changes what agents may do, use and delete",
+    ),
+)
+_OTHER = "changes how Segue works"
+
+
+def explain(names: Iterable[str]) -> dict[str, list[str]]:
+    """Sort settings by what they do, in plain words."""
+    found: dict[str, list[str]] = {}
+    wanted = list(names)
+    for tables, meaning in (*_MEANINGS, ((), _OTHER)):
+        for name in [one for one in wanted if not tables or any(_is_in(one, table) for table in tables)]:
+            found.setdefault(meaning, []).append(name)
+            wanted.remove(name)
+    return found
+
+
+def _is_in(name: str, table: str) -> bool:
+    return name == table or name.startswith(f"{table}.")

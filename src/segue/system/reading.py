@@ -1,0 +1,75 @@
+"""Read files that others may have prepared: regular ones only, up to a size, and inside of a folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from segue.domain.errors import SourceError
+
+LARGEST = 16 * 1024**2
+"""Bytes that a file of tasks, settings or state may have."""
+
+_KEPT = "Nothing was read from it, and nothing was changed."
+
+
+class UnsafeFile(SourceError):
+    """A file that is not read: it is no regular file, too large, or outside of the repository."""
+
+
+def read_file(path: Path, inside: Path | None = None, limit: int = LARGEST) -> bytes:
+    """Return the contents of a regular file of at most `limit` bytes.
+
+    A path below the folder `inside` must stay there when its links are followed. Raises UnsafeFile, or
+    OSError if there is no such file or it may not be read.
+    """
+    if inside is not None:
+        check_inside(path, inside)
+    # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise UnsafeFile(
+                f"{path} is not a regular file.", kept=_KEPT, hint="Put a file in its place, or remove it."
+            )
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        size = f"{limit // 1024**2} MiB" if limit >= 1024**2 else f"{limit // 1024} KiB"
+        raise UnsafeFile(f"{path} is larger than {size}.", kept=_KEPT, hint="Make it smaller, or remove it.")
+    return data
+
+
+def check_inside(path: Path, folder: Path) -> None:
+    """Refuse a path below a folder that leads out of it through a link."""
+    written = os.path.abspath(path)  # noqa: PTH100 - resolve() would follow the links
+    real, home = os.path.realpath(path), os.path.realpath(folder)
+    below = any(_is_below(written, place) for place in (os.path.abspath(folder), home))  # noqa: PTH100
+    if below and not _is_below(real, home):
+        raise UnsafeFile(
+            f"{path} is a link that leads out of {folder}: to {real}.",
+            kept=_KEPT,
+            hint="Replace the link with the file itself, or name that file if you mean it.",
+        )
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """Return whether a path below a folder leads out of it through a link."""
+    try:
+        check_inside(path, folder)
+    except UnsafeFile:
+        return True
+    return False
+
+
+def work_tree(start: Path) -> Path:
+    """Return the work tree around a folder; the folder itself if it is in none."""
+    return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

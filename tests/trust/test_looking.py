@@ -1,0 +1,139 @@
+"""Looking never executes: commands and pages over clones that somebody prepared."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from segue.cli.main import cli
+from segue.web.routes import list_pages
+from tests.cli.place import Place
+from tests.trust.hostile import CLONES, SECRET, Trap, trapped
+from tests.web.place import serving
+
+LOOKING = {
+    "run": ("run plan.md --dry-run", "run --dry-run --json", "run specs --dry-run"),
+    "experiment": ("experiment trial.toml --dry-run",),
+    "task list": ("task list plan.md", "task list --json", "task list specs", "task list"),
+    "task graph": ("task graph plan.md", "task graph specs --mermaid"),
+    "status": ("status", "status last", "status last --json"),
+    "proof": ("proof last", "proof last --json"),
+    "logs": ("logs last", "logs last --json"),
+    "report": ("report", "report run last", "report --json"),
+    "doctor": ("doctor", "doctor --json"),
+    "agent list": ("agent list", "agent list --json"),
+    "agent schema": ("agent schema command",),
+    "plugins": ("plugins",),
+    "trust": ("trust --show", "trust --show --json", "trust"),
+    "config show": ("config show", "config show --json"),
+    "config schema": ("config schema",),
+    "bridge list": ("bridge list",),
+    "bridge show": ("bridge show last",),
+    "db path": ("db path",),
+    "db export": ("db export runs",),
+    "db schema": ("db schema",),
+    "gc": ("gc --dry-run",),
+    "completion": ("completion bash",),
+    "help": ("help",),
+    "version": ("version",),
+    "exit-codes": ("exit-codes",),
+}
+"""Commands that only look, and how they are called. The page, `serve`, has a test of its own."""
+
+ACTING = frozenset(
+    (
+        *("resume", "stop", "task accept", "task skip", "check", "check rls", "demo", "init", "agent try"),
+        *("notify test", "bridge init", "bridge resume", "bridge run", "bridge serve", "relay", "proxy"),
+        *(
+            "relay actions",
+            "relay serve",
+            "relay token",
+            "proxy config",
+            "proxy key",
+            "sim bin",
+            "sim cursor",
+        ),
+        *("sim llm", "sim search", "db migrate", "db push", "db supabase", "bench judge", "bench proof"),
+        "serve",
+    )
+)
+"""Commands that do something: in an untrusted project they are refused where its settings matter."""
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def list_commands(command: click.Command = cli, words: tuple[str, ...] = ()) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from list_commands(found, (*words, name))
+        if not command.invoke_without_command:
+            return
+    yield " ".join(words)
+
+
+def test_every_command_is_known_to_look_or_to_act() -> None:
+    assert set(LOOKING) | ACTING == set(list_commands()) - {""}
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Iterator[Trap]:
+    """A clone that its user has worked in before it became hostile."""
+    place = Place.make(tmp_path)
+    with trapped(place) as trap:
+        place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
+        (place.repo / "trial.toml").write_text('prompts = ["Build a small thing"]\nagents = ["scripted"]\n')
+        yield trap
+
+
+@pytest.mark.parametrize("clone", CLONES)
+def test_a_look_starts_nothing_and_stays_inside(trap: Trap, clone: str) -> None:
+    CLONES[clone](trap)
+    for calls in LOOKING.values():
+        for call in calls:
+            done = trap.place.segue(*call.split(), code=None)
+            said = done.stdout + done.stderr
+            assert not trap.ran.exists(), f"{call} ran {trap.ran.read_text()}"
+            assert not trap.was_called(), f"{call} connected"
+            assert done.returncode in (0, 2), f"{call}: {said}"
+            assert re.search("segue: unexpected|Traceback", said) is None, f"{call}: {said}"
+            assert CONTROL.search(said) is None, f"{call}: {said!r}"
+            assert SECRET not in said, f"{call}: {said}"
+            assert "never-given-away" not in said, call
+    assert not (trap.place.repo / "planted").exists()
+    assert not (trap.place.root / "planted.log").exists()
+
+
+def test_the_trap_works(trap: Trap) -> None:
+    CLONES["git"](trap)
+    subprocess.run(
+        ["git", "status"], cwd=trap.place.repo, env=trap.place.env, check=False, capture_output=True
+    )
+    assert "canary.sh" in trap.ran.read_text()
+
+
+@pytest.mark.parametrize("clone", [name for name in CLONES if name != "linked_settings"])
+def test_no_page_starts_anything_or_shows_what_is_outside(trap: Trap, clone: str) -> None:
+    CLONES[clone](trap)
+    run = trap.place.json("status")[0]["id"]
+    with serving(trap.place) as served:
+        for page in list_pages():
+            path = page.path.replace("{run}", run)
+            for name, value in {"task": "1", "seq": "1", "name": "prompt", "conversation": "x"}.items():
+                path = path.replace(f"{{{name}}}", value)
+            assert "{" not in path, path
+            for address in (path, f"{path}.json"):
+                answer = served.get(address)
+                assert answer.status_code in (200, 404), f"{address}: {answer.text}"
+                assert SECRET not in answer.text, address
+                assert not trap.ran.exists(), f"{address} ran {trap.ran.read_text()}"
+                assert not trap.was_called(), f"{address} connected"
+                if address == path:
+                    assert CONTROL.search(answer.text) is None, f"{address}: {answer.text!r}"
