@@ -15,7 +15,8 @@ from pathlib import Path
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.git.objects import Objects
-from segue.system.git.repository import Repository, common_dir, parse_status
+from segue.system.git.repository import Repository, common_dir
+from segue.system.git.status import parse_status
 from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.reading import UnsafeFile, read_file, work_tree
 
