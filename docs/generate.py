@@ -189,7 +189,7 @@ def _prompt_of_example(_words: str) -> str:
     root = ROOT / "examples" / "speckit"
     source = SpecKit(root / "specs" / "001-lending", root)
     task = next(task for task in source.look().tasks if task.key == "T013")
-    changed = {"T011": ["src/library/rules/due.py"], "T012": ["src/library/rules/limits.py"]}
+    changed = {"T011": ("src/library/rules/due.py",), "T012": ("src/library/rules/limits.py",)}
     earlier = list_earlier(changed, task.key)
     prompt = execute_prompt(task, source.context(task), nonce="example", earlier=earlier)
     return f"```text\n{prompt.text}```\n"

@@ -6,7 +6,7 @@ Data flows one way: source → flow → agent → events → store → view.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -135,6 +135,10 @@ class Source(Protocol):
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Write completion back, atomically. Marking twice is the same as marking once."""
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Allow marks inside the block to be written together, a moment later; all are written at its end."""
+        return nullcontext()
 
     @property
     def run_kind(self) -> RunKind:

@@ -207,7 +207,7 @@ def test_runs_of_different_plans_work_side_by_side(place: Place) -> None:
     processes = [place.start("run", plan, "--worktree", **grace) for plan in ("plan.md", str(other))]
     until(lambda: at_work(place, 2), "both agents work at the same time")
     assert len([path for path in worktrees(place).iterdir() if path.is_dir()]) == 2
-    assert "works in this repository" in run(place, code=6).stderr, "the same plan is one run"
+    assert "Another process works on" in run(place, code=6).stderr, "the same plan is one run"
     for listed in place.json("status"):
         place.segue("stop", listed["id"])
     assert [process.wait(DEADLINE) for process in processes] == [130, 130]

@@ -63,8 +63,10 @@ def test_a_plan_that_writes_is_noticed_and_undone(real: Real) -> None:
     real.place.config(config + BREAKS_THE_RULE[real.name])
     real.model.plays(real.write("", "sneaky.txt", "x"), {"reply": "The plan: it is written already."})
     plan = small_plan(real, "Write one.")
-    # Claude refuses root such things, unless it is told that it is in a sandbox.
-    real.place.segue("run", plan, "--flow", "plan", "--review", "none", code=3, IS_SANDBOX="1")
+    # In a sandbox it could not write. Claude refuses root such things, unless it is told that it is in one.
+    real.place.segue(
+        *("run", plan, "--flow", "plan", "--review", "none", "--isolation", "none"), code=3, IS_SANDBOX="1"
+    )
     ((why,),) = real.place.rows(
         "select output->'failure'->>'kind' from orchestrator_steps where phase = 'plan'"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import multiprocessing
 import os
@@ -337,3 +338,27 @@ def test_a_skipped_task_is_neither_pending_nor_done(tmp_path: Path) -> None:
     assert [task.status for task in again.tasks().tasks] == [TaskStatus.SKIPPED, TaskStatus.PENDING]
     again.mark(first, Completion(TaskStatus.PENDING, "r", 2))
     assert again.tasks().tasks[0].status is TaskStatus.PENDING
+
+
+def test_marks_of_a_batch_are_all_written(tmp_path: Path) -> None:
+    text = "".join(f"## Task {number}\n\nDo it.\n\n" for number in range(1, 201))
+    source = plan_file(tmp_path, text)
+
+    async def mark_all() -> set[str]:
+        tasks = source.tasks().tasks
+        with source.batch():
+            for number, task in enumerate(tasks[:-1], 1):
+                source.mark(task, done(number, commit=f"commit-{number}"))
+            async with asyncio.timeout(30):
+                while len(completed(source)) < 199:  # nobody marks another task, and they are written
+                    await asyncio.sleep(0.01)
+            source.mark(tasks[-1], done(200))
+            assert set(statuses(source).values()) == {"done"}
+        return completed(source)
+
+    assert len(asyncio.run(mark_all())) == 200
+    assert plan_file(tmp_path).rewritten_tasks() == []
+
+
+def completed(source: PlanFile) -> set[str]:
+    return set(json.loads(source.state_path.read_text())["completed_task_keys"])

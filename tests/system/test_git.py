@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from segue.domain.errors import WorkspaceError
+from segue.domain.workspace import Snapshot
 from segue.system.git.repository import Repository
 
 
@@ -86,3 +89,130 @@ def test_a_hook_that_refuses_the_commit_is_an_error_that_says_so(repo: Path) -> 
     (repo / "file").write_text("new\n")
     with pytest.raises(WorkspaceError, match="not today"):
         commit(repo)
+
+
+def test_the_head_is_found_wherever_git_keeps_it(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    async def head(folder: Path) -> str:
+        return await (await Repository.open(folder)).head()
+
+    first = git(repo, "rev-parse", "HEAD")
+    assert asyncio.run(head(repo)) == first
+    git(repo, "pack-refs", "--all")
+    assert asyncio.run(head(repo)) == first
+    tree = tmp_path_factory.mktemp("trees") / "tree"
+    git(repo, "worktree", "add", "--quiet", "-b", "feature/one", str(tree))
+    git(tree, "commit", "--quiet", "--allow-empty", "--message=There")
+    assert asyncio.run(head(tree)) == git(tree, "rev-parse", "HEAD") != first
+    assert asyncio.run(head(repo)) == first
+    git(repo, "checkout", "--quiet", "--detach", "feature/one")
+    assert asyncio.run(head(repo)) == git(tree, "rev-parse", "HEAD")
+    git(repo, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    git(repo, "symbolic-ref", "HEAD", "refs/heads/alias")
+    assert asyncio.run(head(repo)) == first
+    git(repo, "symbolic-ref", "HEAD", "refs/heads/unborn")
+    assert asyncio.run(head(repo)) == ""
+
+
+def work_and_begin(repo: Path, believed: float = 60.0) -> tuple[Snapshot, Snapshot]:
+    """Commit what a launch left; return what the next task begins with, and what there really is."""
+
+    async def work() -> tuple[Snapshot, Snapshot]:
+        opened = await Repository.open(repo)
+        opened.believed = believed
+        await opened.arrive((), await opened.snapshot())
+        assert await opened.commit("Work\n\nSegue-Task: 1\n")
+        return await opened.begin("2", None), await opened.snapshot()
+
+    return asyncio.run(work())
+
+
+def hook(repo: Path, name: str, script: str) -> None:
+    path = repo / ".git" / "hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_a_task_begins_with_what_the_commit_before_it_left(repo: Path) -> None:
+    (repo / "file").write_text("new\n")
+    (repo / "folder").mkdir()
+    (repo / "folder" / "other").write_text("new\n")
+    begun, real = work_and_begin(repo)
+    assert begun == real
+    assert (begun.head, begun.branch, begun.dirty) == (git(repo, "rev-parse", "HEAD"), "main", "")
+
+
+@pytest.mark.parametrize("named", ["pre-commit", "post-commit"])
+def test_what_a_hook_leaves_is_not_taken_for_the_next_agents_work(repo: Path, named: str) -> None:
+    hook(repo, named, "echo made >> made-by-hook")
+    (repo / "file").write_text("new\n")
+    begun, real = work_and_begin(repo)
+    assert begun == real
+    assert begun.files == ("made-by-hook",)
+
+
+def test_hooks_in_another_folder_count_too(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    hook(repo, "post-commit", "echo made >> made-by-hook")
+    elsewhere = tmp_path_factory.mktemp("hooks")
+    (repo / ".git" / "hooks" / "post-commit").rename(elsewhere / "post-commit")
+    git(repo, "config", "core.hooksPath", str(elsewhere))
+    (repo / "file").write_text("new\n")
+    begun, real = work_and_begin(repo)
+    assert begun == real
+    assert begun.files == ("made-by-hook",)
+
+
+def test_a_change_inside_a_submodule_stays_after_a_commit(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    inner = tmp_path_factory.mktemp("inner")
+    git(inner, "init", "--quiet")
+    (inner / "deep").write_text("old\n")
+    git(inner, "add", "--all")
+    git(inner, "-c", "user.name=T", "-c", "user.email=t@localhost", "commit", "--quiet", "--message=Inner")
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "inner")
+    git(repo, "commit", "--quiet", "--message=With a submodule")
+    (repo / "inner" / "deep").write_text("new\n")
+    (repo / "file").write_text("new\n")
+    begun, real = work_and_begin(repo)
+    assert begun == real
+    assert begun.files == ("inner",)
+
+
+def test_an_edit_between_two_tasks_is_not_the_agents(repo: Path) -> None:
+    async def work() -> Snapshot:
+        opened = await Repository.open(repo)
+        opened.believed = 0.0
+        (repo / "file").write_text("by the agent\n")
+        await opened.arrive((), await opened.snapshot())
+        await opened.commit("Work\n")
+        (repo / "file").write_text("by a person\n")
+        return await opened.begin("2", None)
+
+    assert asyncio.run(work()).files == ("file",)
+
+
+def test_a_committed_task_needs_three_calls_of_git(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path_factory.mktemp("bin")
+    real = shutil.which("git")
+    (folder / "git").write_text(f'#!/bin/sh\necho "$1" >> {folder}/calls\nexec {real} "$@"\n')
+    (folder / "git").chmod(0o755)
+
+    async def work() -> list[str]:
+        opened = await Repository.open(repo)
+        opened.believed = 60.0
+        for number in range(3):
+            (folder / "calls").write_text("")
+            base = await opened.begin(str(number), None)
+            (repo / f"file-{number}").write_text("new\n")
+            now = await opened.arrive((), base)
+            await opened.changes(base, now)
+            await opened.commit("Work\n")
+        return (folder / "calls").read_text().split()
+
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    assert asyncio.run(work()) == ["status", "add", "commit"]

@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import ToolMissing
+from segue.system.process.group import PORTABLE
 from segue.system.process.processes import Captured, capture, child_environment
 from tests.system.process_driver import alive, wait_for
+
+
+@pytest.fixture(autouse=True, params=["loop", "threads"])
+def _follow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Follow tools in the event loop, and with threads as other systems do."""
+    monkeypatch.setenv(PORTABLE, str(int(request.param == "threads")))
 
 
 def sh(script: str, cwd: Path, stdin: bytes = b"", limit: int = 10**6, timeout: float = 60.0) -> Captured:

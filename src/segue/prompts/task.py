@@ -166,10 +166,11 @@ def research_prompt(
 
 def list_earlier(files: Mapping[str, Sequence[str]], but: str) -> str:
     """List what the last tasks changed, except for one of them."""
-    tasks = [key for key in files if key != but]
-    lines = [f"- {key}: {_shorten(files[key])}" for key in tasks[-_MOST_EARLIER:]]
-    if len(tasks) > _MOST_EARLIER:
-        lines.insert(0, f"({len(tasks) - _MOST_EARLIER} tasks before these are done too)")
+    last = [key for key in list(files)[-_MOST_EARLIER - 1 :] if key != but][-_MOST_EARLIER:]
+    lines = [f"- {key}: {_shorten(files[key])}" for key in last]
+    before = len(files) - (but in files) - len(last)
+    if before:
+        lines.insert(0, f"({before} tasks before these are done too)")
     return "\n".join(lines)
 
 

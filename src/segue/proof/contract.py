@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList, TaskStatus
-from segue.system.files import private_folder, write_atomic
+from segue.system.files import private_folder, signature, write_atomic
 from segue.system.reading import UnsafeFile, read_file
 
 _LARGEST = 64 * 1024**2
@@ -65,16 +65,16 @@ class Contract:
 
     def _keep_file(self, path: Path) -> str:
         """Return a digest of a file and keep its content; one that nobody touched is not read again."""
-        signature = _signature(path)
+        now = signature(path)
         known = self._digests.get(path)
-        if known is not None and known[0] == signature:
+        if known is not None and known[0] == now:
             return known[1]
         data = _read(path)
         digest = _digest(data)
         if digest and not (self._folder / digest).exists():
             private_folder(self._folder)
             write_atomic(self._folder / digest, data or b"")
-        self._digests[path] = signature, digest
+        self._digests[path] = now, digest
         return digest
 
     def _restore_file(self, file: ContractFile, digest: str, task: Task | None) -> str:
@@ -167,14 +167,6 @@ def _read(path: Path) -> bytes | None:
         return read_file(path, limit=_LARGEST)
     except (OSError, UnsafeFile):
         return None
-
-
-def _signature(path: Path) -> object:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _digest(data: bytes | None) -> str:

@@ -50,10 +50,8 @@ class LaunchGuard:
         git = self._git.look() if self._git is not None else GitState()
         self._kept = _Kept(step, git, self._contract.keep())
         private_folder(self._file.parent)
-        # A crash of the machine ends the agent too, so this need not outlive one.
-        fresh = self._file.with_suffix(".new")
-        fresh.write_bytes(encode_note(self._kept))
-        fresh.replace(self._file)
+        # Half a note is none, and does no harm: the step has not begun yet.
+        self._file.write_bytes(encode_note(self._kept))
 
     async def after(
         self, step: str, task: Task | None, label: str

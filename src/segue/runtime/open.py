@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.errors import UsageError, WorkspaceError
+from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec, RunState
 from segue.domain.workspace import Snapshot
@@ -299,9 +299,23 @@ async def _enter(
     tree = Worktree.of(home, run)
     if tree is None:
         return None, home, ""
+    _refuse_taken(store, run)
     before = [branch_of(known.id) for known in store.runs(run.source_key, limit=2) if known.id != run.id]
     repo, said = await tree.enter(begun=bool(store.steps(run.id)), starts=[source.head_branch(), *before])
     return tree, repo, said
+
+
+def _refuse_taken(store: Store, run: Run) -> None:
+    """Refuse to make the work tree again of a run that another process is finishing or has just finished."""
+    now = store.run(run.id) or run
+    owner = (now.owner or "").split("#")[0]
+    finished = now.state is RunState.DONE and run.state is not RunState.DONE
+    if finished or (identity.is_here(owner) and not identity.is_dead(owner)):
+        raise Locked(
+            f"Another process {'has just finished' if finished else 'works on'} run {run.id}.",
+            kept="Nothing was changed.",
+            hint=f"Watch it with: segue logs -f {run.id}   or stop it with: segue stop {run.id}",
+        )
 
 
 def exclude_state_files(home: Repository, source: Source, place: Repository | None = None) -> None:

@@ -179,7 +179,8 @@ class _Session:
             await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
             try:
-                await run_tasks(context, opened.spec.tasks)
+                with opened.source.batch():
+                    await run_tasks(context, opened.spec.tasks)
             finally:
                 await _end_review(context)
             await self._account_for_all()

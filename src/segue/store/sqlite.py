@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FLOOR = (3, 38, 0)
 BUSY_SECONDS = 30.0
-_CHUNKS = (500, 50, 5, 1)
+_CHUNKS = (500, 50)
 _NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 _KEPT = "Everything up to the last finished step is kept."
 _EXPLANATIONS = (
@@ -77,12 +77,11 @@ class Sqlite:
         """Insert rows with few statements: after each one the thread has to win Python's lock back."""
         done = 0
         with self._explain_errors():
-            for size in _CHUNKS:
-                sql = _insert(table, tuple(columns), size)
-                while len(rows) - done >= size:
-                    values = tuple(chain.from_iterable(rows[done : done + size]))
-                    self._connection.execute(sql, values)
-                    done += size
+            while left := len(rows) - done:
+                size = next((size for size in _CHUNKS if size <= left), left)
+                values = tuple(chain.from_iterable(rows[done : done + size]))
+                self._connection.execute(_insert(table, tuple(columns), size), values)
+                done += size
 
     def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
         """Run a user's statement, read-only; return the names of its columns and its rows."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from segue.domain.errors import SegueError
-from segue.system.process.notes import replace
+from segue.system.process.notes import BINARY, replace
 from segue.system.process.table import start_time
 
 if sys.platform == "win32":
@@ -20,6 +21,8 @@ else:
     import fcntl
 
 _TEMPORARY = ".segue-"
+_AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
+"""Opening a named pipe would wait for somebody to write into it."""
 _FULL = "The disk or the quota is full: free some space, then run the same command again."
 _READ_ONLY = "This place is read-only: choose another folder or make it writable."
 _DENIED = "Check who owns the file and its folder, and that you may write to both."
@@ -47,6 +50,31 @@ def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
         raise write_error(error, path) from error
 
 
+def read_start(path: str | Path, limit: int = 1024**2) -> bytes:
+    """Return the beginning of a file; nothing if it cannot be read. Cheaper than a file object."""
+    try:
+        handle = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE)
+    except OSError:
+        return b""
+    try:
+        found = os.fstat(handle)
+        # One byte more than there is: what grows meanwhile is read by the next look.
+        return os.read(handle, min(limit, found.st_size + 1)) if stat.S_ISREG(found.st_mode) else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
+
+
+def signature(path: Path) -> tuple[int, int, int, int] | None:
+    """Return what differs whenever the file was written in between; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def clear_temporary(folder: Path) -> None:
     """Delete what processes that were killed have begun to write into the folder."""
     for path in folder.glob(f"{_TEMPORARY}*-*-*.tmp"):
@@ -57,6 +85,8 @@ def clear_temporary(folder: Path) -> None:
 
 def private_folder(path: Path) -> Path:
     """Create a folder and its parents, readable by the owner only; an existing one is left as it is."""
+    if path.is_dir():
+        return path
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         for folder in reversed(missing):

@@ -16,7 +16,8 @@ from segue.domain.results import Output, read_as
 from segue.domain.run import Run
 from segue.flow.phases import PHASES
 from segue.ports import Store
-from segue.system.git.repository import Repository
+from segue.system.git.objects import Objects
+from segue.system.git.repository import git_dirs
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _EDITING = tuple(phase.name for phase in PHASES.values() if phase.edits)
@@ -81,13 +82,11 @@ def read_diff(run: Run, base: str, head: str) -> tuple[str, str]:
     """Return the diff, or the reason why there is none."""
     if not Path(run.spec.repo).is_dir():
         return "", f"The repository {run.spec.repo} no longer exists."
-
-    async def read() -> str:
-        repo = await Repository.open(Path(run.spec.repo))
-        return await repo.diff(base, head)
-
+    folders = git_dirs(Path(run.spec.repo))
+    if folders is None:
+        return "", f"{run.spec.repo} is no git repository any more."
     try:
-        return asyncio.run(read()), ""
+        return asyncio.run(Objects(folders[1]).diff(base, head)), ""
     except (SegueError, OSError) as error:
         return "", f"git could not compare {base[:10]} with {head[:10]}: {error}"
 

@@ -150,7 +150,8 @@ class CodexAgent:
         ]
 
     def _sandbox(self, job: Job) -> list[str]:
-        if job.mode is Mode.EDIT and self._options.sandbox == "none":
+        is_free = job.mode is Mode.EDIT and self._options.sandbox == "none"
+        if is_free or self._services.isolation.forbids_own:
             return ["--dangerously-bypass-approvals-and-sandbox"]
         mode = self._options.sandbox if job.mode is Mode.EDIT else "read-only"
         network = job.mode is Mode.EDIT and self._options.network

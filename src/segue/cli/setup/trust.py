@@ -86,7 +86,7 @@ def print_settings(project: ProjectFile, output: Printer) -> None:
     """Print every powerful setting under what it does; those that are new or changed have a mark."""
     from segue.config.trust import explain
 
-    output.warn(f"{project.path}")
+    output.warn(f"With your trust, {project.path} does this on your machine:")
     for meaning, names in explain(project.powerful).items():
         output.warn(f"\n  {meaning[0].upper()}{meaning[1:]}:")
         for name in names:
@@ -100,10 +100,12 @@ def print_settings(project: ProjectFile, output: Printer) -> None:
 
 
 def _line(name: str, value: Any) -> str:
-    from segue.config.load import show
+    import json
+
     from segue.store.address import masked
 
-    text = masked(value) if isinstance(value, str) and "database_url" in name else show(value)
+    shown = masked(value) if isinstance(value, str) and "database_url" in name else value
+    text = json.dumps(shown, ensure_ascii=False, default=str)
     return escape_hidden(f"{name} = {text}").replace("\n", "\\n")
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.errors import SourceError, UsageError
+from segue.domain.errors import SegueError, SourceError, UsageError
 from segue.domain.history import SourceHistory
 from segue.domain.run import RunKind
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
@@ -22,9 +25,15 @@ from segue.sources.plan.state import PlanState, Signature, signature
 from segue.sources.plan.text import INVALID, ParsedPlan, decode, listing, order
 from segue.sources.plan.usual import parse
 from segue.sources.restore import restore_state
-from segue.system.reading import UnsafeFile, check_inside, read_file, work_tree
+from segue.system import files
+from segue.system.reading import check_inside, read_file, work_tree
 
 CONTEXT_BYTES = 8 * 1024
+_WAITS = 50
+"""How many times as long as it took, until the state file is written again."""
+_LONGEST_WAIT = 1.0
+_SETTLED_NS = 2 * 10**9
+"""A file that was changed longer ago cannot be changed again without a new time."""
 _KEPT = "Nothing was changed."
 
 
@@ -70,6 +79,11 @@ class PlanFile(Source):
         self._seen: tuple[Signature, Signature] = (None, None)
         self._changes = 0
         self._written: tuple[Signature, PlanState] | None = None
+        self._data: tuple[object, bytes, str] = (None, b"", "")
+        self._marks: dict[str, Completion] = {}
+        self._batching = False
+        self._next_write = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def address(self) -> str:
@@ -126,14 +140,51 @@ class PlanFile(Source):
             raise SourceError(
                 f"There is no Task {task.key} in {self.path}.", kept=_KEPT, hint="See: segue task list"
             )
+        self._marks.pop(task.key, None)
+        self._marks[task.key] = completion
+        wait = self._next_write - time.monotonic() if self._batching else 0.0
+        if wait <= 0:
+            self._write_marks()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(wait, self._write_due)
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Allow marks to wait for each other: where tasks end fast, writing them may take 2 % of the time."""
+        self._batching = True
+        try:
+            yield
+        finally:
+            self._batching = False
+            self._write_marks()
+
+    def _write_due(self) -> None:
+        """Write what has waited; what is wrong with the file is said at the next mark or the end."""
+        self._timer = None
+        with suppress(SegueError):
+            self._write_marks()
+
+    def _write_marks(self) -> None:
+        """Write all marks that wait."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._marks:
+            return
+        began, marks = time.monotonic(), dict(self._marks)
         plan_hash = self._current_hash()
 
         def change(old: PlanState | None) -> PlanState:
-            marked = (old or PlanState("", "")).after(task.key, completion)
+            state = old or PlanState("", "")
+            for key, completion in marks.items():
+                state = state.after(key, completion)
             same_plan = old is not None and old.plan_hash == plan_hash
-            return replace(marked, task_hashes=self._task_hashes(marked, [task.key] if same_plan else None))
+            return replace(state, task_hashes=self._task_hashes(state, list(marks) if same_plan else None))
 
         self._update(change)
+        self._marks.clear()
+        now = time.monotonic()
+        self._next_write = now + min(_LONGEST_WAIT, (now - began) * _WAITS)
 
     def rewritten(self) -> SourceChange | None:
         """Return which completed tasks say something else now, or are gone."""
@@ -150,6 +201,7 @@ class PlanFile(Source):
 
     def restart(self) -> None:
         """Start from the first task; the record of what is done is kept aside."""
+        self._write_marks()
         if self.state_path.exists():
             planstate.set_aside(self.state_path, "restarted")
         self._update(lambda _old: PlanState("", ""))
@@ -197,6 +249,7 @@ class PlanFile(Source):
 
     def state(self) -> PlanState | None:
         """Return what the state file says now; its `edited` is set when somebody else wrote it."""
+        self._write_marks()
         return planstate.load(self.state_path)
 
     def rewritten_tasks(self) -> list[str]:
@@ -217,13 +270,22 @@ class PlanFile(Source):
         return self._read().digest
 
     def _read(self) -> _PlanReading:
-        data = _bytes_of(self.path)
-        if self._last is None or self._last.data != data:
+        data, digest = self._bytes()
+        if self._last is None or self._last.digest != digest:
             plan = parse(decode(data, str(self.path)), self._strict)
             done = {task.key: replace(task, status=TaskStatus.DONE) for task in plan.tasks}
-            self._last = _PlanReading(data, hashlib.sha256(data).hexdigest(), plan, done)
+            self._last = _PlanReading(data, digest, plan, done)
             self._known.update(done)
         return self._last
+
+    def _bytes(self) -> tuple[bytes, str]:
+        """Return the plan and its digest; a file that nobody has touched is not read again."""
+        found = files.signature(self.path)
+        if found is None or found != self._data[0]:
+            data = _bytes_of(self.path)
+            is_settled = found is not None and max(found[2:]) < time.time_ns() - _SETTLED_NS
+            self._data = (found if is_settled else None, data, hashlib.sha256(data).hexdigest())
+        return self._data[1:]
 
     def _list(self, reading: _PlanReading) -> TaskList:
         state = self.state()
@@ -242,8 +304,8 @@ class PlanFile(Source):
 
     def _current_hash(self) -> str | None:
         try:
-            return hashlib.sha256(read_file(self.path)).hexdigest()
-        except (OSError, UnsafeFile):
+            return self._bytes()[1]
+        except SourceError:
             return self._last.digest if self._last else None
 
     def _refusal(self, reading: _PlanReading) -> SourceError | None:

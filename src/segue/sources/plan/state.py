@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import count, filterfalse
@@ -27,7 +28,7 @@ from segue.system.reading import read_file
 SCHEMA = 1
 _LARGEST = 64 * 1024**2
 KEPT_PLANS = 100
-"""The number of plan texts that the file keeps: it is rewritten for every task and must stay small."""
+"""The number of plan texts that the file keeps: it is rewritten again and again and must stay small."""
 
 _LONG = ("completed_task_indices", "completed_task_keys", "task_hashes")
 _COMPACT = (",", ":")
@@ -109,11 +110,15 @@ class PlanState(Struct, frozen=True):
 
     def has(self, key: str) -> bool:
         """Return whether the task is completed."""
-        return int(key) in self.indices if _INDEX.fullmatch(key) else key in self.others
+        if not _INDEX.fullmatch(key):
+            return key in self.others
+        place = bisect_left(self.indices, int(key))
+        return self.indices[place : place + 1] == (int(key),)
 
     def _with(self, key: str) -> PlanState:
         if _INDEX.fullmatch(key):
-            return replace(self, indices=tuple(sorted((*self.indices, int(key)))))
+            place = bisect_left(self.indices, int(key))
+            return replace(self, indices=(*self.indices[:place], int(key), *self.indices[place:]))
         return replace(self, others=tuple(sorted((*self.others, key), key=order)))
 
     def _without(self, key: str) -> PlanState:

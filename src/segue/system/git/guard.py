@@ -4,8 +4,11 @@ Refs, configuration, hooks, exclude files and flags of the index decide what git
 are read from files, so that looking costs no process and runs nothing.
 """
 
+# Every launch looks twice, and pathlib would cost more than looking.
+# ruff: noqa: PTH110, PTH113, PTH116, PTH208
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -14,8 +17,9 @@ from pathlib import Path
 import msgspec
 
 from segue.domain.errors import WorkspaceError
-from segue.system.files import write_atomic
+from segue.system.files import read_start, write_atomic
 from segue.system.git.objects import Objects
+from segue.system.git.refs import read_branch, read_head, read_refs
 from segue.system.git.repository import Repository
 
 _UNDER_WAY = {
@@ -25,7 +29,6 @@ _UNDER_WAY = {
     "rebase-merge": "a rebase",
     "rebase-apply": "a rebase",
 }
-_KEPT_BYTES = 1024 * 1024
 _HARMLESS = re.compile(
     r"\s*\[(user|author|committer|branch|remote|color|advice|gc|maintenance|segue)\b", re.IGNORECASE
 )
@@ -67,20 +70,15 @@ class GitGuard:
     @property
     def head(self) -> str:
         """The commit that is checked out now."""
-        return _read_head(self._repo.git_dir, _read_refs(self._common))[1]
+        return read_head(self._repo.git_dir, self._common)
 
     def look(self) -> GitState:
         """Return what is there now; the guarded files are kept, so that they can be put back."""
-        branch, head = _read_head(self._repo.git_dir, refs := _read_refs(self._common))
-        files = {}
-        for path in self._guarded():
-            data = _read(path)
-            digest = files[str(path)] = hashlib.sha256(data).hexdigest()
-            if not (kept := self._folder / digest).exists():
-                self._folder.mkdir(parents=True, exist_ok=True)
-                write_atomic(kept, data)
-        under_way = tuple(name for name in _UNDER_WAY if (self._repo.git_dir / name).exists())
-        return GitState(head, branch, refs, files, _signature(self._repo.git_dir / "index"), under_way)
+        branch, head = read_branch(self._repo.git_dir, refs := read_refs(self._common))
+        files = {path: self._keep(path) for path in self._guarded()}
+        git_dir = str(self._repo.git_dir)
+        under_way = tuple(name for name in _UNDER_WAY if os.path.exists(f"{git_dir}/{name}"))
+        return GitState(head, branch, refs, files, _signature(f"{git_dir}/index"), under_way)
 
     async def compare(self, before: GitState, label: str) -> list[GitViolation]:
         """Return what an agent did that it must not do; undone where nothing is lost by it."""
@@ -94,14 +92,25 @@ class GitGuard:
             found += await self._rewritten(before, now, label)
         return [*found, *await self._other_refs(before, now)]
 
-    def _guarded(self) -> list[Path]:
-        places = [self._common / "config", self._repo.git_dir / "config.worktree"]
-        places += [self._common / "info" / name for name in ("exclude", "attributes", "grafts")]
-        places.append(self._common / "objects" / "info" / "alternates")
-        hooks = self._common / "hooks"
-        if hooks.is_dir():
-            places += sorted(path for path in hooks.iterdir() if path.suffix != ".sample")
-        return [path for path in places if path.is_file()]
+    def _keep(self, path: str) -> str:
+        """Return a digest of a file, and keep its content."""
+        data = read_start(path)
+        digest = hashlib.sha256(data).hexdigest()
+        if not os.path.exists(kept := f"{self._folder}/{digest}"):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(Path(kept), data)
+        return digest
+
+    def _guarded(self) -> list[str]:
+        common = str(self._common)
+        places = [f"{common}/config", f"{self._repo.git_dir}/config.worktree"]
+        places += [f"{common}/info/{name}" for name in ("exclude", "attributes", "grafts")]
+        places.append(f"{common}/objects/info/alternates")
+        hooks = f"{common}/hooks"
+        with contextlib.suppress(OSError):
+            names = (name for name in os.listdir(hooks) if not name.endswith(".sample"))
+            places += sorted(f"{hooks}/{name}" for name in names)
+        return [place for place in places if os.path.isfile(place)]
 
     def _restore(self, before: GitState, now: GitState) -> list[GitViolation]:
         """Put guarded files back as they were."""
@@ -113,8 +122,8 @@ class GitGuard:
             shown = (
                 path.relative_to(self._common.parent) if path.is_relative_to(self._common.parent) else path
             )
-            old = _read(self._folder / before.files[name]) if name in before.files else None
-            new = _read(path)
+            old = read_start(self._folder / before.files[name]) if name in before.files else None
+            new = read_start(path)
             if path.name == "config" and old is not None and _harmless(old, new):
                 continue
             if old is None:
@@ -181,42 +190,9 @@ class GitGuard:
         return found
 
 
-def _read_head(git_dir: Path, refs: dict[str, str]) -> tuple[str, str]:
-    """Return the branch (empty when detached) and the commit of HEAD."""
-    said = _read(git_dir / "HEAD").decode("utf-8", "replace").strip()
-    if not said.startswith("ref: "):
-        return "", said
-    ref = said.removeprefix("ref: ")
-    return ref.removeprefix("refs/heads/"), refs.get(ref, "")
-
-
-def _read_refs(common: Path) -> dict[str, str]:
-    refs = {}
-    for line in _read(common / "packed-refs", 64 * _KEPT_BYTES).decode("utf-8", "replace").splitlines():
-        if line[:1] not in ("#", "^", ""):
-            value, _, name = line.partition(" ")
-            refs[name] = value
-    for folder, folders, names in os.walk(common / "refs"):
-        if "segue" in folders and Path(folder) == common / "refs":
-            folders.remove("segue")
-        for name in names:
-            path = Path(folder) / name
-            if not name.endswith(".lock"):
-                refs[path.relative_to(common).as_posix()] = _read(path).decode("utf-8", "replace").strip()
-    return refs
-
-
-def _read(path: Path, limit: int = _KEPT_BYTES) -> bytes:
+def _signature(path: str) -> tuple[int, int, int]:
     try:
-        with path.open("rb") as file:
-            return file.read(limit)
-    except OSError:
-        return b""
-
-
-def _signature(path: Path) -> tuple[int, int, int]:
-    try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return 0, 0, 0
     return found.st_ino, found.st_size, found.st_mtime_ns

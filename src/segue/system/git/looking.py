@@ -15,7 +15,8 @@ from pathlib import Path
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.git.objects import Objects
-from segue.system.git.repository import Repository, common_dir, parse_status
+from segue.system.git.repository import Repository, common_dir
+from segue.system.git.status import parse_status
 from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.reading import UnsafeFile, read_file, work_tree
 
@@ -56,12 +57,9 @@ async def take_snapshot(repo: Repository) -> Snapshot:
     with tempfile.TemporaryDirectory(prefix="segue-look-") as name:
         folder, shared = Path(name), common_dir(repo.git_dir)
         try:
-            (folder / "HEAD").write_bytes(read_file(repo.git_dir / "HEAD", limit=_LARGEST_NOTE))
+            _prepare(folder, repo.git_dir, shared)
         except (OSError, UnsafeFile) as error:
             raise WorkspaceError(f"{repo.git_dir} cannot be read: {error}") from None
-        (folder / "config").write_text(Objects(shared).format())
-        for kept in ("refs", "packed-refs", "info", "shallow"):
-            (folder / kept).symlink_to(shared / kept)
         extra = {**_ENVIRONMENT, "GIT_DIR": name, "GIT_OBJECT_DIRECTORY": str(shared / "objects")}
         reading = ("config", "--no-includes", "-z", "--list", "--file", shared / "config")
         listed = await _git(folder, {"GIT_DIR": name}, *reading)
@@ -73,6 +71,14 @@ async def take_snapshot(repo: Repository) -> Snapshot:
         said = done.err.decode("utf-8", "replace").strip()[-300:]
         raise WorkspaceError(f"git cannot say what has changed in {repo.root}: {said}")
     return parse_status(repo.root, done.out)
+
+
+def _prepare(folder: Path, git_dir: Path, shared: Path) -> None:
+    """Make a git folder with the head, the refs and the exclusions of the repository."""
+    (folder / "HEAD").write_bytes(read_file(git_dir / "HEAD", limit=_LARGEST_NOTE))
+    (folder / "config").write_text(Objects(shared).format())
+    for kept in ("refs", "packed-refs", "info", "shallow"):
+        (folder / kept).symlink_to(shared / kept)
 
 
 def _as_variables(listed: str) -> dict[str, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,8 +16,11 @@ from msgspec import Struct
 
 from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
+from segue.system.files import signature
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.objects import GITLINK, Objects, PathChange
+from segue.system.git.refs import read_head
+from segue.system.git.status import parse_status, shown
 from segue.system.process.processes import Captured, capture, child_environment
 from segue.system.reading import UnsafeFile, read_file
 
@@ -39,9 +42,13 @@ class Repository(Struct):
     git_dir: Path
     own: tuple[str, ...] = ()
     """Segue's own state files: no evidence, never committed with an agent's work."""
+    believed: float = 1.0
+    """Seconds for which a snapshot is believed: nobody edits a file that fast after a launch or a commit."""
     _identity: tuple[str, ...] | None = None
-    _left: Snapshot | None = None
-    """What the last launch left, if nothing was done since."""
+    _left: tuple[float, Snapshot] | None = None
+    """What the last launch or commit left, if nothing was done since, and when that was seen."""
+    _hooks: tuple[object, bool] | None = None
+    """Whether git's configuration names hooks, and the state of the file in which that may change."""
 
     @classmethod
     async def open(cls, path: Path, timeout: float = _TIMEOUT) -> Repository:
@@ -81,7 +88,7 @@ class Repository(Struct):
         committed: tuple[PathChange, ...] = ()
         if now.head and base.head != now.head:
             committed = await self.objects().changes(base.head, now.head)
-        files = tuple(dict.fromkeys([*(_shown(os.fsencode(one.path)) for one in committed), *now.files]))
+        files = tuple(dict.fromkeys([*(shown(os.fsencode(one.path)) for one in committed), *now.files]))
         links = (one.path for one in committed if one.mode_after == GITLINK != one.mode_before)
         return WorkChanges(
             files, (*now.links, *links), now.unmerged, await self._conflicted(base, now, files)
@@ -117,7 +124,8 @@ class Repository(Struct):
 
     async def commit(self, message: str) -> str | None:
         """Commit everything and return the commit, or None when there was nothing to commit."""
-        if self._left is not None and not self._left.dirty:
+        began, left = time.monotonic(), self._recent()
+        if left is not None and not left.dirty:
             return None
         self._left = None
         added = await self._run("add", "--all", "--verbose", *self.without_own())
@@ -134,7 +142,10 @@ class Repository(Struct):
             mark = message.strip().splitlines()[-1]
             head = await self.head()
             return head if head and mark in await self.git("log", "-1", "--format=%B") else None
-        return await self.head()
+        head = await self.head()
+        if head and left is not None and not self._has_folders(left) and not await self._has_hooks():
+            self._left = began, Snapshot(head, left.branch, "")
+        return head
 
     def keep_out(self, files: Iterable[Path]) -> None:
         """Exclude these files from snapshots and commits."""
@@ -154,18 +165,23 @@ class Repository(Struct):
 
     async def head(self) -> str:
         """Return the current commit; empty in a repository without commits."""
+        if found := read_head(self.git_dir, common_dir(self.git_dir)):
+            return found
         done = await _git(self.root, "rev-parse", "--verify", "--quiet", "HEAD")
         return done.out.decode().strip()
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002 - works in place
         """Return what a task starts with: what the previous one just left, or a new snapshot."""
-        left, self._left = self._left, None
+        left = self._recent()
+        self._left = None
         return left or await self.snapshot()
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002 - in place
         """Return what a launch left: a snapshot of the work tree."""
-        self._left = await self.snapshot()
-        return self._left
+        began = time.monotonic()
+        now = await self.snapshot()
+        self._left = began, now
+        return now
 
     async def diff(self, base: str, head: str) -> str:
         """Return the unified diff between two commits, whatever the repository's settings make of it."""
@@ -203,6 +219,7 @@ class Repository(Struct):
 
     async def git(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> str:
         """Run any other git command and return its output."""
+        self._left = None
         return (await self._run(*args, stdin=stdin, extra=extra)).out.decode("utf-8", "replace")
 
     async def setting(self, name: str) -> str:
@@ -214,6 +231,27 @@ class Repository(Struct):
         """Return the URL of a remote; None if there is no such remote."""
         done = await _git(self.root, "remote", "get-url", name)
         return done.out.decode("utf-8", "replace").strip() or None
+
+    def _recent(self) -> Snapshot | None:
+        """Return what was just seen: nobody has edited a file since. Later, git has to look again."""
+        left = self._left
+        return left[1] if left is not None and time.monotonic() - left[0] < self.believed else None
+
+    def _has_folders(self, left: Snapshot) -> bool:
+        """Return whether there are changes in submodules: a commit here does not hold them."""
+        return any((self.root / path).is_dir() for path in left.files)
+
+    async def _has_hooks(self) -> bool:
+        """Return whether a commit runs hooks, which may change files beside it."""
+        common = common_dir(self.git_dir)
+        stamp = signature(common / "config")
+        if self._hooks is None or self._hooks[0] != stamp:
+            named = await _git(self.root, "config", "--get-regexp", r"^(core\.hookspath|hook\..*)$")
+            self._hooks = stamp, named.exit_code != 1
+        folder = common / "hooks"
+        return self._hooks[1] or (
+            folder.is_dir() and any(path.suffix != ".sample" for path in folder.iterdir())
+        )
 
     async def _nothing_staged(self) -> bool:
         return (await _git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
@@ -336,40 +374,6 @@ def _said(done: Captured) -> str:
     return text[-2000:] or f"exit code {done.exit_code}"
 
 
-def parse_status(root: Path, raw: bytes) -> Snapshot:
-    """Return what `git status --porcelain=v2 --branch -z` says as a snapshot."""
-    head = branch = ""
-    entries: list[bytes] = []
-    paths: list[bytes] = []
-    links: list[bytes] = []
-    unmerged: list[bytes] = []
-    fields = iter(raw.split(b"\0"))
-    for entry in fields:
-        if entry.startswith(b"# branch.oid "):
-            head = entry[13:].decode().replace("(initial)", "")
-        elif entry.startswith(b"# branch.head "):
-            branch = entry[14:].decode("utf-8", "replace").replace("(detached)", "")
-        elif entry[:2] in (b"1 ", b"2 ", b"u ", b"? "):
-            if entry[:2] == b"2 ":
-                paths.append(next(fields))
-            paths.append(_path_of(entry))
-            entries.append(entry)
-            if entry[:2] == b"u ":
-                unmerged.append(paths[-1])
-            elif _is_new_link(entry, paths[-1]):
-                links.append(paths[-1])
-    dirty = _fingerprint(root, entries, paths)
-    return Snapshot(head, branch, dirty, *(tuple(map(_shown, found)) for found in (paths, links, unmerged)))
-
-
-def _is_new_link(entry: bytes, path: bytes) -> bool:
-    """Return whether an entry is a repository inside this one that its head does not know."""
-    if entry[:2] == b"? ":
-        return path.endswith(b"/")
-    modes = entry.split(b" ", 6)[3:6]
-    return modes[0] != b"160000" and b"160000" in modes
-
-
 def _has_markers(path: Path) -> bool:
     try:
         if path.is_symlink() or path.stat().st_size > _LARGEST_TEXT:
@@ -378,26 +382,3 @@ def _has_markers(path: Path) -> bool:
     except OSError:
         return False
     return b"<<<<<<<" in data and _MARKERS.search(data) is not None
-
-
-def _path_of(entry: bytes) -> bytes:
-    """Return the last field: after 8 others for ordinary, 9 for renamed, 10 for unmerged entries."""
-    count = {b"1": 8, b"2": 9, b"u": 10, b"?": 1}[entry[:1]]
-    return entry.split(b" ", count)[count]
-
-
-def _shown(path: bytes) -> str:
-    return path.decode("utf-8", "replace")
-
-
-def _fingerprint(root: Path, entries: list[bytes], paths: list[bytes]) -> str:
-    if not entries:
-        return ""
-    digest = hashlib.sha256(b"\0".join(entries))
-    for path in paths:
-        try:
-            stat = os.lstat(os.path.join(os.fsencode(root), path))  # noqa: PTH118 - bytes paths
-            digest.update(b"%d %d %d\0" % (stat.st_mtime_ns, stat.st_size, stat.st_mode))
-        except OSError:
-            digest.update(b"gone\0")
-    return digest.hexdigest()[:32]

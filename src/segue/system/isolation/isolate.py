@@ -100,6 +100,14 @@ class Isolation:
         return chosen
 
     @property
+    def forbids_own(self) -> bool:
+        """Whether a program that brings a sandbox of its own cannot use it inside: namespaces do not nest."""
+        chosen, is_strict = self.chosen, self.strength is Strength.STRICT
+        if chosen.means is Means.NONE:
+            return False
+        return chosen.means is not Means.BWRAP or is_strict or not chosen.own_proc or os.geteuid() == 0
+
+    @property
     def label(self) -> str:
         """What is in force, for people and reports: `bwrap standard`, `landlock strict`, `none`."""
         chosen = self.chosen

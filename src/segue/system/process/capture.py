@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from typing import IO
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
-from segue.system.process.group import Tree, own_group, startable
+from segue.system.process.group import Tree, own_group, portable, startable
 
 _NAMES = frozenset(
     (
@@ -69,16 +70,91 @@ class TookTooLong(TimeoutError):
 
 
 class Pump:
-    """Feeds a tool and collects its output, with a thread for each pipe: Windows cannot wait for several."""
+    """Feeds a tool and collects its output in the event loop; for systems that report a process's end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, limit: int, end: int) -> None:
+        """`end` is a descriptor that becomes readable when the process ends."""
+        self._process, self._unsent, self._limit, self._end = process, memoryview(stdin), limit, end
+        self.kill = Tree(process).kill
+        self.kept = {"out": bytearray(), "err": bytearray()}
+        self._loop = asyncio.get_running_loop()
+        self._ended, self._silent = asyncio.Event(), asyncio.Event()
+        self._pipes: set[IO[bytes]] = set()
+
+    async def run(self) -> None:
+        """Return when the tool has exited and was read, even if a grandchild keeps its pipes open."""
+        process, loop = self._process, self._loop
+        assert process.stdout
+        assert process.stderr
+        loop.add_reader(self._end, self._ended.set)
+        try:
+            for pipe, kept in ((process.stdout, self.kept["out"]), (process.stderr, self.kept["err"])):
+                self._pipes.add(pipe)
+                os.set_blocking(pipe.fileno(), False)
+                loop.add_reader(pipe.fileno(), self._take, pipe, kept)
+            if process.stdin:
+                os.set_blocking(process.stdin.fileno(), False)
+                loop.add_writer(process.stdin.fileno(), self._feed, process.stdin)
+            await self._ended.wait()
+            process.wait()
+            self.kill()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS):
+                    await self._silent.wait()
+        finally:
+            loop.remove_reader(self._end)
+            os.close(self._end)
+            for pipe in list(self._pipes):
+                self._close(pipe)
+            if process.stdin and not process.stdin.closed:
+                self._stop_feeding(process.stdin)
+
+    def _take(self, pipe: IO[bytes], kept: bytearray) -> None:
+        try:
+            data = os.read(pipe.fileno(), _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        kept += data[: self._limit - len(kept)]
+        if not data:
+            self._close(pipe)
+
+    def _close(self, pipe: IO[bytes]) -> None:
+        self._loop.remove_reader(pipe.fileno())
+        pipe.close()
+        self._pipes.discard(pipe)
+        if not self._pipes:
+            self._silent.set()
+
+    def _feed(self, pipe: IO[bytes]) -> None:
+        try:
+            self._unsent = self._unsent[os.write(pipe.fileno(), self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unsent = self._unsent[:0]
+        if not self._unsent:
+            self._stop_feeding(pipe)
+
+    def _stop_feeding(self, pipe: IO[bytes]) -> None:
+        self._loop.remove_writer(pipe.fileno())
+        pipe.close()
+
+
+class ThreadPump:
+    """Does the same with a thread for each pipe: Windows cannot wait for several."""
 
     def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> None:
         self._process, self._stdin, self._limit = process, stdin, limit
-        self._tree = Tree(process)
-        self.kill = self._tree.kill
+        self.kill = Tree(process).kill
         self.kept = {"out": bytearray(), "err": bytearray()}
 
-    def run(self) -> None:
+    async def run(self) -> None:
         """Return when the tool has exited and was read, even if a grandchild keeps its pipes open."""
+        await asyncio.get_running_loop().run_in_executor(None, self._run)
+
+    def _run(self) -> None:
         process = self._process
         threads = [
             *([Thread(target=self._feed, args=(process.stdin,), daemon=True)] if process.stdin else []),
@@ -105,6 +181,14 @@ class Pump:
                 kept += data[: self._limit - len(kept)]
 
 
+def _open_pump(process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> Pump | ThreadPump:
+    """Choose how to follow a tool: threads cost more than a small git does."""
+    if sys.platform == "linux" and not portable():
+        with contextlib.suppress(OSError):  # an old kernel, or a sandbox
+            return Pump(process, stdin, limit, os.pidfd_open(process.pid))
+    return ThreadPump(process, stdin, limit)
+
+
 async def capture(
     argv: Sequence[str],
     cwd: Path,
@@ -119,8 +203,8 @@ async def capture(
     cancellation the group is killed before this returns.
     """
     process = _start(argv, cwd, child_environment() if env is None else dict(env), bool(stdin))
-    pump = Pump(process, stdin, limit)
-    pumping = asyncio.get_running_loop().run_in_executor(None, pump.run)
+    pump = _open_pump(process, stdin, limit)
+    pumping = asyncio.create_task(pump.run())
     try:
         async with asyncio.timeout(timeout):
             await asyncio.shield(pumping)

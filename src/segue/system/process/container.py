@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from functools import cache
 
 from segue.system.process.group import portable
 from segue.system.process.table import read_raw, start_time
@@ -82,12 +83,22 @@ class Container:
 def own_cgroup() -> str | None:
     """Return the folder of this process's control group (version 2), if it is mounted."""
     path = next((line[3:] for line in read_raw("/proc/self/cgroup").split(b"\n") if line[:3] == b"0::"), b"")
+    mount = _mounted()
+    if not path or b"/.." in path or mount is None:
+        return None
+    root, place = mount
+    inside = path.removeprefix(root) if root != b"/" else path
+    return os.fsdecode(place + b"/" + inside.strip(b"/")).rstrip("/")
+
+
+@cache
+def _mounted() -> tuple[bytes, bytes] | None:
+    """Return which part of the control groups (version 2) is mounted, and where."""
     for line in read_raw("/proc/self/mountinfo").split(b"\n"):
         mount, _, kind = line.partition(b" - ")
-        if path and b"/.." not in path and kind.startswith(b"cgroup2 "):
+        if kind.startswith(b"cgroup2 "):
             root, place = mount.split()[3:5]
-            inside = path.removeprefix(root) if root != b"/" else path
-            return os.fsdecode(place + b"/" + inside.strip(b"/")).rstrip("/")
+            return root, place
     return None
 
 
@@ -108,7 +119,7 @@ def _make_cgroup() -> str | None:
     place = f"{home}/segue-{os.getpid()}-{os.urandom(8).hex()}"
     try:
         if home:
-            _sweep(home)
+            _sweep_once(home)
             os.mkdir(place)
     except OSError:
         return None
@@ -118,7 +129,8 @@ def _make_cgroup() -> str | None:
     return None
 
 
-def _sweep(home: str) -> None:
+@cache
+def _sweep_once(home: str) -> None:
     """Remove what killed supervisors left empty; the system refuses to remove what is in use."""
     for name in os.listdir(home):
         maker = name.split("-")[1] if name.startswith("segue-") and name.count("-") == 2 else ""

@@ -26,11 +26,14 @@ class JobFolder(Struct, frozen=True):
     path: Path
 
     def prepare(self, prompt: bytes) -> None:
-        """Create the folder and write the prompt atomically."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = self.path / "prompt.new"
-        new.write_bytes(prompt)
-        replace(str(new), str(self.path / "prompt"))
+        """Create the folder and write the prompt; no supervisor has been asked to read it yet."""
+        try:
+            self.path.mkdir(mode=0o700)
+        except FileNotFoundError:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            pass
+        (self.path / "prompt").write_bytes(prompt)
 
     def claim(self) -> dict[str, Any] | None:
         """Return what a supervisor wrote before it started the agent; None if none took the job."""

@@ -126,7 +126,8 @@ class Supervisor:
             # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
             write_new(f"{job.folder}/claim.json", facts)
             job.spawn(request)
-            write_whole(f"{job.folder}/job.json", {**facts, "child": self._identify(job.pid)})
+            # Who reads half of it knows as much as if this process had been killed before.
+            write_new(f"{job.folder}/job.json", {**facts, "child": self._identify(job.pid)})
         except FileExistsError:
             job.container.remove()
             self.client.tell(type="taken", token=token)

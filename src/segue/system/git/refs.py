@@ -1,0 +1,72 @@
+"""HEAD, branches and other refs, read from git's own files: that costs no process and runs nothing."""
+
+# Every launch reads all refs twice, and pathlib would cost more than reading.
+# ruff: noqa: PTH118
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from segue.system.files import read_start
+
+_LARGEST = 64 * 1024**2
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def read_head(git_dir: Path, common: Path) -> str:
+    """Return the commit of HEAD; empty where these files do not tell, and git has to be asked."""
+    said = _read_text(os.path.join(git_dir, "HEAD"))
+    if said.startswith("ref: refs/heads/"):
+        ref = said.removeprefix("ref: ")
+        said = _read_text(os.path.join(common, ref)) or _packed(_read_packed(common)).get(ref, "")
+    return said if _COMMIT.fullmatch(said) else ""
+
+
+def read_branch(git_dir: Path, refs: dict[str, str]) -> tuple[str, str]:
+    """Return the branch of HEAD (empty when detached) and its commit, with the refs already known."""
+    said = _read_text(os.path.join(git_dir, "HEAD"))
+    if not said.startswith("ref: "):
+        return "", said
+    ref = said.removeprefix("ref: ")
+    return ref.removeprefix("refs/heads/"), refs.get(ref, "")
+
+
+def read_refs(common: Path) -> dict[str, str]:
+    """Return every ref but Segue's own, with its commit."""
+    refs = dict(_packed(_read_packed(common)))
+    folders = ["refs"]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(os.path.join(common, folder)) as found:
+                entries = list(found)
+        except OSError:
+            continue
+        for entry in entries:
+            name = f"{folder}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                folders += [] if name == "refs/segue" else [name]
+            elif not name.endswith(".lock"):
+                refs[name] = _read_text(entry.path)
+    return refs
+
+
+def _read_text(path: str) -> str:
+    return read_start(path).decode("utf-8", "replace").strip()
+
+
+def _read_packed(common: Path) -> bytes:
+    return read_start(os.path.join(common, "packed-refs"), _LARGEST)
+
+
+@lru_cache(maxsize=4)
+def _packed(data: bytes) -> dict[str, str]:
+    """Return the refs of a packed-refs file; the same content is not parsed again."""
+    refs = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        if line[:1] not in ("#", "^", ""):
+            value, _, name = line.partition(" ")
+            refs[name] = value
+    return refs
