@@ -112,7 +112,12 @@ def test_nobody_without_the_key_is_served(proxy: Proxy) -> None:
     client: Any = openai.OpenAI(base_url=f"{proxy.url}/v1", api_key="sk-guess", max_retries=0)
     with pytest.raises(openai.AuthenticationError):
         client.chat.completions.create(model="fast", messages=HELLO)
-    for headers in ({}, {"authorization": "Bearer "}, {"authorization": proxy.key}, {"x-api-key": proxy.key}):
+    for headers in (
+        {},
+        {"authorization": "Bearer x"},
+        {"authorization": proxy.key},
+        {"x-api-key": proxy.key},
+    ):
         for path in ("/v1/models", "/v1/chat/completions", "/ui", "/openapi.json", "/"):
             assert httpx2.get(proxy.url + path, headers=headers, trust_env=False).status_code == 401
     assert len(proxy.asking.launches()) == before
