@@ -55,8 +55,6 @@ EXAMPLES = {
     "limits.tokens": 5_000_000,
     "limits.cost_usd": 20,
     "store.patience": 3600,
-    "sandbox.runtime": "podman",
-    "sandbox.image": "docker.io/library/node:22",
     "review.reviewer": "stet",
     "final.review": ["stet start main"],
     "final.audit": ["npm audit"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -80,6 +81,8 @@ def make_policy(
     if strength is Strength.STRICT:
         shown += [home / name for name in (*TOOLS, *PLAIN_SETTINGS)]
     secrets = (Path(name) if name.startswith("/") else home / name for name in SECRETS)
+    for place in own.write:
+        _make(place)
     return SandboxPolicy(
         root=root,
         scratch=scratch,
@@ -109,12 +112,16 @@ def _caches(home: Path) -> Iterator[Path]:
     """Yield the caches of builds; those of installed tools are made, as the tools would do themselves."""
     for name, program in CACHES.items():
         place = home / name
-        if not place.exists() and (not program or shutil.which(program)):
-            try:
-                place.mkdir(parents=True, exist_ok=True)
-            except OSError:
-                continue
+        if not program or shutil.which(program):
+            _make(place)
         yield place
+
+
+def _make(place: Path) -> None:
+    """Make a folder that was not used yet, as its program would; what has a suffix is a file."""
+    if not place.suffix:
+        with contextlib.suppress(OSError):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _opens_git(writable: Iterable[Path], root: Path) -> bool:
