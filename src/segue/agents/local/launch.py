@@ -161,8 +161,8 @@ async def run_program(
     """
     kept = command.limits.kept_bytes
     streams = {
-        "out": OutputStream("out", services.redactor, kept, reader.read),
-        "err": OutputStream("err", services.redactor, kept),
+        "out": OutputStream("out", kept, reader.read),
+        "err": OutputStream("err", kept),
     }
     yield AgentStarted(command.argv[0])
     command = await asyncio.to_thread(enclose, services, job, command)
