@@ -99,7 +99,8 @@ def run_program(
     """Run a program for a job and yield what an agent's `run` must yield.
 
     The program gets the prompt on stdin. It is started under Segue's supervisor, survives a crash of Segue
-    and is adopted afterwards. What it prints is redacted and bounded. `read_line` turns a line into events.
+    and is adopted afterwards. What it prints is bounded, and redacted when it is
+    stored. `read_line` turns a line into events.
     """
     command = make_command(job, argv, pass_env, env)
     return run_command(services, job, command, PlainOutput(job.model, read_line))

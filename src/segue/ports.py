@@ -415,6 +415,7 @@ class StepFacts(Struct, frozen=True):
 
 
 R = TypeVar("R", bound=Output)
+T = TypeVar("T")
 
 Work = Callable[[str], Awaitable[StepResult[R]]]
 """The effect of a step. It gets the step's token and must pass it on to the outside world."""
@@ -462,6 +463,9 @@ class Journal(Protocol):
 
     async def emit(self, event: Event, step: str | None = None) -> Recorded:
         """Append an event. Events are stored in order, in batches, at the latest with the step's result."""
+
+    def redact(self, value: T) -> T:
+        """Return a typed value as it would be stored: without control sequences and secrets."""
 
     async def respec(self, spec: RunSpec) -> None:
         """Record that the run continues with other options."""

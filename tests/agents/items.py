@@ -29,6 +29,11 @@ async def run_to_end(agent: Agent, job: Job) -> Items:
     return [item async for item in agent.run(job)]
 
 
+def as_stored(items: Items, *secrets: str) -> Items:
+    """Return the items as they enter the journal."""
+    return [Redactor(secrets).struct(item) for item in items]
+
+
 def outcome(items: Items) -> Outcome:
     """Return the last item."""
     assert isinstance(items[-1], Outcome)

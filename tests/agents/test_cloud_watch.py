@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from segue.agents.cursor_cloud.api import make_agent_id
-from segue.domain.events import AgentOutput, AgentRaw, AgentStarted, AgentTool
+from segue.domain.events import AgentOutput, AgentRaw, AgentStarted, AgentText, AgentTool
 from segue.domain.job import Job, Mode
 from tests.agents.cloud_place import CANCEL, KEY, LAUNCH, LOOK, STREAM, CloudPlace, Ended
-from tests.agents.items import size
+from tests.agents.items import as_stored, of, size
 from tests.sim.cloud_desk import DEADLINE, wait_for
 
 LONG = " ".join(f"word{number}" for number in range(60))
@@ -249,9 +249,9 @@ def test_a_launch_that_is_never_answered_is_not_left_at_work(cloud: CloudPlace) 
 def test_secrets_stay_out_of_what_is_told_also_where_pieces_meet(cloud: CloudPlace) -> None:
     tool = {"type": "shell", "args": {"command": f"echo {KEY}"}, "result": {"stdout": KEY}}
     cloud.desk.plays(say=f"The key is {KEY}, as you know. " * 3, tools=[tool], faults=["error"], error=KEY)
-    ended = cloud.run(cloud.job())
-    assert KEY not in str(ended.items)
-    assert "The key is [redacted], as you know." in ended.said
+    items = as_stored(cloud.run(cloud.job()).items, KEY)
+    assert KEY not in str(items)
+    assert "The key is [redacted], as you know." in "".join(event.text for event in of(items, AgentText))
 
 
 def test_what_does_not_fit_is_counted(cloud: CloudPlace) -> None:

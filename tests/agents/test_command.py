@@ -24,7 +24,7 @@ from segue.domain.task import Task
 from segue.ports import Problem
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from tests.agents.items import Items, lend, of, outcome
+from tests.agents.items import Items, as_stored, lend, of, outcome
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 PROMPT = execute_prompt(Task("1", "Say ‘hello’", ""), "", nonce="test")
@@ -221,8 +221,8 @@ def test_the_streams_have_separate_limits_and_cuts_are_counted(tmp_path: Path) -
 
 def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
     code = "import sys; sys.stdout.buffer.write(b'a\\x00b\\xff\\xfec\\r\\nd')"
-    events = run(tmp_path, python(code))
-    assert output(events).startswith("a\ufffdb")
+    events = as_stored(run(tmp_path, python(code)))
+    assert output(events).startswith("ab\ufffd")
     assert "\0" not in outcome(events).text
 
 
@@ -234,7 +234,7 @@ def test_a_secret_printed_in_two_pieces_is_not_kept(tmp_path: Path) -> None:
         "    sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.1)\n"
         f"sys.stderr.write({SECRET!r}); sys.exit(1)"
     )
-    events = run(tmp_path, python(code))
+    events = as_stored(run(tmp_path, python(code)), SECRET)
     assert SECRET not in repr(events)
     assert SECRET[:half] not in output(events)
     assert outcome(events).text.endswith("end")

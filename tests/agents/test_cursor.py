@@ -31,7 +31,7 @@ from segue.prompts.task import execute_prompt
 from segue.sim.launchers import write_launchers
 from segue.system.process.processes import Exit, Processes
 from segue.system.services import Services
-from tests.agents.items import Items, failure, is_at_work, lend, of, outcome
+from tests.agents.items import Items, as_stored, failure, is_at_work, lend, of, outcome
 
 KEY = "crsr_0123456789abcdef0123456789abcdef"
 PROMPT = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
@@ -242,7 +242,7 @@ class TestEvents:
     def test_the_key_is_never_seen(self, rehearsal: Rehearsal) -> None:
         rehearsal.environ.setenv("CURSOR_API_KEY", KEY)
         rehearsal.script(f'[[on]]\nsay = "{KEY}"\nshell = ["echo {KEY}"]\nstdout = "{KEY}"\n')
-        events = rehearsal.run()
+        events = as_stored(rehearsal.run(), KEY)
         assert failure(events) is None
         assert KEY not in repr(events)
         assert "[redacted]" in outcome(events).text

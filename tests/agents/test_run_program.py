@@ -15,7 +15,7 @@ import pytest
 from segue import Event, Usage, check_agent, events, run_program
 from segue.domain.job import Job
 from segue.system.process.processes import Processes
-from tests.agents.items import Items, lend, of, outcome
+from tests.agents.items import Items, as_stored, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,8 @@ def run(folder: Path, *printed: dict[str, Any]) -> Items:
 
 def test_lines_become_events_and_the_outcome(tmp_path: Path) -> None:
     used = {"input_tokens": 5, "output_tokens": 2, "cache_read_tokens": 100}
-    items = run(tmp_path, {"text": "One."}, {"input_tokens": 1}, {"text": f"Two {SECRET}."}, used)
+    printed = {"text": "One."}, {"input_tokens": 1}, {"text": f"Two {SECRET}."}, used
+    items = as_stored(run(tmp_path, *printed), SECRET)
     assert [event.text for event in of(items, events.AgentText)] == ["One.", "Two [redacted]."]
     assert outcome(items).text == "One.\nTwo [redacted]."
     assert outcome(items).usage == Usage(105, 2, None), "the last report counts; cost was not reported"

@@ -23,7 +23,7 @@ from segue.domain.prompt import Prompt
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from tests.agents.items import Items, failure, is_at_work, lend, of, outcome
+from tests.agents.items import Items, as_stored, failure, is_at_work, lend, of, outcome
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 PROMPT = execute_prompt(Task("2", "Say hello", ""), "", nonce="test")
@@ -275,7 +275,7 @@ def test_an_agent_whose_segue_was_killed_is_adopted_and_not_started_again(repo: 
 
 def test_secrets_reach_neither_events_nor_outcome(repo: Path) -> None:
     script = f'[[on]]\nsay = "key {SECRET}"\nstderr = "{SECRET}"\nexit_code = 1\n'
-    events = play(repo, script)
+    events = as_stored(play(repo, script), SECRET)
     assert SECRET not in repr(events)
     assert output(events, "err")
 

@@ -17,7 +17,6 @@ from segue.runtime.app import App
 from segue.runtime.plan import check_caps
 from segue.runtime.wiring import make_agent, make_notifiers, with_repository
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
 
 
 class ConversationContext(Struct, frozen=True):
@@ -27,7 +26,6 @@ class ConversationContext(Struct, frozen=True):
     journal: Journal
     launcher: Launcher
     processes: Processes
-    redactor: Redactor
     started: set[str] = field(default_factory=set)
     """The ids of cloud agents that this process launched or adopted."""
 
@@ -48,8 +46,8 @@ class ConversationContext(Struct, frozen=True):
         return agent
 
     async def emit(self, event: Event, step: str | None = None) -> None:
-        """Emit an event without secrets."""
-        await self.journal.emit(self.redactor.struct(event), step)
+        """Emit an event."""
+        await self.journal.emit(event, step)
 
 
 def conversation_budget(settings: BridgeSettings) -> Budget:

@@ -43,7 +43,7 @@ async def execute(context: ConversationContext, key: str, command: AgentCommand)
 
 async def _record(context: ConversationContext, key: str, status: str, **facts: Any) -> None:
     """Record the result of a command, unless that has been done."""
-    output = CommandOutput(status, context.redactor.data(facts))
+    output = CommandOutput(status, facts)
     if context.journal.state(key) is None:
         await context.emit(_event(key, output), key)
     await context.journal.record(key, StepResult(status in ("done", "set", "heard"), output))
@@ -64,7 +64,7 @@ async def _run_step(
     """Run a command whose effect is identified by the step's token, so that it happens once."""
 
     async def run(token: str) -> StepResult[CommandOutput]:
-        output = context.redactor.struct(await work(token))
+        output = context.journal.redact(await work(token))
         await context.emit(_event(key, output), key)
         return StepResult(output.status == "done", output)
 

@@ -115,7 +115,7 @@ def _make_conversation(
     app: App, launcher: Launcher, processes: Processes, wait_reminders: bool
 ) -> Conversation:
     spec = launcher.journal.run.spec
-    context = ConversationContext(app, launcher.journal, launcher, processes, app.redactor())
+    context = ConversationContext(app, launcher.journal, launcher, processes)
     hosted = None if Path(spec.repo).is_absolute() else spec.repo
     agent = context.make_agent(spec.agent, hosted)
     raise_problems(agent.check())

@@ -5,18 +5,38 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
-"""What neither a terminal nor a page may get, and what turns the direction of the text around it."""
+_UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u200b\\u2060-\\u2064\\u202a-\\u202e\\u2066-\\u206f"
+    "\\ufeff\\U000e0000-\\U000e007f]"
+)
+"""Controls, marks without width that join nothing, and what turns the direction of the text around it.
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+Joiners and marks that scripts and emoji need are no part of it.
+"""
+
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
+)
+"""Sequences for terminals: colours, cursor, and strings such as a title, also unfinished."""
+
+_SHOWN = re.compile("[\\r\\ud800-\\udfff]")
+"""What is stored, but neither for a terminal nor a page."""
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Categories that end lines, hide text, turn its direction round, or cannot be encoded."""
 
 
+def strip_control(text: str) -> str:
+    """Return the text without control sequences and characters; line ends, tabs and returns stay.
+
+    Every text loses them on its way into the journal, and again when it is shown.
+    """
+    return _UNSEEN.sub("", _ESCAPES.sub("", text)) if _UNSEEN.search(text) else text
+
+
 def clean(text: str) -> str:
     """Text of an agent or a file, made safe for a terminal or a page; its lines are kept."""
-    return _CONTROL.sub("", _ESCAPES.sub("", text))
+    return _SHOWN.sub("", strip_control(text))
 
 
 def plain(text: str, limit: int) -> str:

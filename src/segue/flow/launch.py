@@ -279,12 +279,12 @@ class Launcher(Struct):
         errors = ErrorRecorder(self.journal, request.task, request.phase, request.build_phase, request.key)
 
         async def emit(event: Event) -> None:
-            await self.journal.emit(event, request.key)
+            event = (await self.journal.emit(event, request.key)).event
             await errors.see(event)
             if request.hear is not None:
                 request.hear(event)
 
-        outcome = await run_agent(request.by.agent, self._job(request, token), emit)
+        outcome = self.journal.redact(await run_agent(request.by.agent, self._job(request, token), emit))
         outcome, tampering = await self._examine(request, outcome)
         concluded = await conclude(outcome)
         await errors.conclude(outcome, concluded.failure)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from segue.proof.setup import Setup, place_installed
 from segue.proof.trees import write_tree
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
-from segue.system.process.capture import TookTooLong, capture, child_environment
+from segue.system.process.capture import Captured, TookTooLong, capture, child_environment
 
 _SIDE_BY_SIDE = 2
 _KEPT_OUTPUT = 8 * 1024**2
@@ -77,7 +77,7 @@ class Sandbox:
         readable = (hooks, *self._dependencies.linked, *user_site_places(self._dependencies))
         mounts = Mounts(self._root, tree, composed.guarded, inputs, readable, (reports,))
         line = wrap(argv, mounts, env, self._options.network)
-        return stage, await run_bounded(line, self._scratch, env, self._options.timeout)
+        return stage, await self._bounded(line, env)
 
     async def tear_down(self, composed: Composed) -> None:
         """Run the commands that follow a check; how they end does not matter."""
@@ -101,7 +101,11 @@ class Sandbox:
         """Run a setup command: with the network, and free to write the tree."""
         env = environment({}, network=True)
         line = wrap(argv, Mounts(self._root, tree), env, network=True)
-        return await run_bounded(line, self._scratch, env, self._options.timeout)
+        return await self._bounded(line, env)
+
+    async def _bounded(self, line: Sequence[str], env: Mapping[str, str]) -> Ended:
+        limit = self._options.timeout
+        return await run_bounded(capture(line, self._scratch, env, limit, limit=_KEPT_OUTPUT))
 
     def _inputs_for(self, work: Path) -> dict[str, Path]:
         """Return what is mounted into the tree: dependencies without their caches, and git's folder."""
@@ -141,10 +145,10 @@ def with_script(argv: Sequence[str], script: Path | None, folder: Path) -> tuple
     return (argv[0], str(copy), *argv[1:])
 
 
-async def run_bounded(argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> Ended:
-    """Run a command; one that takes too long has no exit code."""
+async def run_bounded(running: Awaitable[Captured]) -> Ended:
+    """Return how a command ends; one that takes too long has no exit code."""
     try:
-        done = await capture(argv, cwd, env, timeout, limit=_KEPT_OUTPUT)
+        done = await running
     except TookTooLong as late:
         return Ended(None, late.out.decode("utf-8", "replace"), late.err.decode("utf-8", "replace"))
     except ToolMissing as error:

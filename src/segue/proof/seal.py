@@ -31,6 +31,7 @@ from segue.proof.swap import InPlace, restore
 from segue.proof.trees import TreeEntry, common_dir, list_tree, read_entry
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
+from segue.system.isolation.isolate import Isolation
 
 _SWITCHED_OFF = "checks run in place, because the sandbox is switched off"
 
@@ -39,10 +40,17 @@ class Sealer:
     """Runs the checks of one run."""
 
     def __init__(
-        self, root: Path, git_dir: Path, scratch: Path, options: SealOptions, redact: Redact = str
+        self,
+        root: Path,
+        git_dir: Path,
+        scratch: Path,
+        options: SealOptions,
+        redact: Redact = str,
+        isolation: Isolation | None = None,
     ) -> None:
         """Know the work tree, its git folder, and a folder for what is kept between processes."""
         self._redact = redact
+        self._isolation = isolation or Isolation()
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._objects = Objects(common_dir(git_dir))
         self._inputs: Inputs | None = None
@@ -152,7 +160,10 @@ class Sealer:
         assert self._inputs is not None
         known = await asyncio.to_thread(compare_inputs, self._root, self._inputs, head)
         if self._seal[0] is not Seal.SEALED:
-            return InPlace(self._root, self._scratch, self._options, self._objects, head), known
+            in_place = InPlace(
+                *(self._root, self._scratch, self._options, self._objects, head), isolation=self._isolation
+            )
+            return in_place, known
         sandbox = Sandbox(self._root, self._scratch, self._options, self._objects, self._inputs, known)
         return sandbox, known
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from segue.proof.compose import Composed
 from segue.proof.decide import Observed
@@ -25,6 +26,8 @@ from segue.proof.setup import CheckSetupFailed
 from segue.proof.trees import TreeEntry, write_tree
 from segue.system.files import private_folder, write_atomic
 from segue.system.git.objects import Objects
+from segue.system.isolation.isolate import Isolation, capture_inside
+from segue.system.isolation.policy import Places
 
 
 class SwapPlan(msgspec.Struct, frozen=True):
@@ -41,11 +44,17 @@ class InPlace:
     """Runs checks in the work tree itself, one at a time."""
 
     def __init__(
-        self, root: Path, scratch: Path, options: SealOptions, objects: Objects, head: Mapping[str, TreeEntry]
+        self,
+        root: Path,
+        scratch: Path,
+        options: SealOptions,
+        objects: Objects,
+        head: Mapping[str, TreeEntry],
+        isolation: Isolation,
     ) -> None:
         """Know the files of the head, which are in the work tree."""
         self._root, self._scratch, self._options = root, scratch, options
-        self._objects, self._head = objects, head
+        self._objects, self._head, self._isolation = objects, head, isolation
         self._one = asyncio.Lock()
         self._is_set_up = False
 
@@ -82,7 +91,7 @@ class InPlace:
             env = environment(join_variables(runner.arm(stage) for runner in armed), network=True)
             env["PYTHONPYCACHEPREFIX"] = str(work / "compiled")
             await self._set_up()
-            ended = await run_bounded(argv, self._root, env, self._options.timeout)
+            ended = await self._run_inside(argv, env, Places((work,)), network=self._options.network)
         finally:
             restore(self._scratch)
         return stage, ended
@@ -103,7 +112,18 @@ class InPlace:
 
     async def _run_open(self, command: Sequence[str]) -> Ended:
         env = environment({}, network=True)
-        return await run_bounded(command, self._root, env, self._options.timeout)
+        return await self._run_inside(command, env, Places(), network=True)
+
+    async def _run_inside(
+        self, argv: Sequence[str], env: Mapping[str, str], own: Places, *, network: bool
+    ) -> Ended:
+        limit = self._options.timeout
+        running = capture_inside(self._isolation, argv, self._root, env, limit, network=network, own=own)
+        ended = await run_bounded(running)
+        if ended.exit_code == 0:
+            return ended
+        said = self._isolation.explain(f"{ended.out}\n{ended.err}")
+        return structs.replace(ended, err=f"{ended.err}\n{said}") if said else ended
 
 
 def swap(

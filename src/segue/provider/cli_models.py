@@ -150,7 +150,7 @@ class CliModels:
         workspace = self._folder.make_workspace(token)
         job = Job(token, prompt, workspace, Mode.ASK, model, limits=self._limits(seconds))
         try:
-            return await run_agent(agent, job, _ignore)
+            return self._redactor.struct(await run_agent(agent, job, _ignore))
         finally:
             agent.forget(token)
             shutil.rmtree(workspace, ignore_errors=True)

@@ -39,7 +39,7 @@ class Engine:
         self._tasks: set[asyncio.Task[Any]] = set()
         redactor = app.redactor()
         self._cli = CliModels(app, redactor, self._folder)
-        self._recorder = TraceRecorder(app, redactor)
+        self._recorder = TraceRecorder(app)
         self._thread.start()
         self._submit(sweep, root)
         # The store and asyncio need threads: close before the interpreter stops them.

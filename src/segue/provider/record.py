@@ -6,15 +6,11 @@ import asyncio
 import logging
 from pathlib import Path
 
-import msgspec
-
 from segue.domain.errors import SegueError
-from segue.domain.events import TraceSpan, event_data
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.ports import Journal, Store
 from segue.provider.trace import Trace
 from segue.runtime.app import App
-from segue.system.redact import Redactor
 
 SOURCE_KIND = "provider"
 
@@ -24,9 +20,8 @@ _log = logging.getLogger("segue.provider")
 class TraceRecorder:
     """Opens the store for the first trace. A failing store stops the recording, never a call."""
 
-    def __init__(self, app: App, redactor: Redactor) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._redactor = redactor
         self._opening = asyncio.Lock()
         self._store: Store | None = None
         self._journal: Journal | None = None
@@ -54,7 +49,7 @@ class TraceRecorder:
             async with self._opening:
                 journal = self._journal or await self._open()
             for span in trace.spans:
-                await journal.emit(msgspec.convert(self._redactor.data(event_data(span)), TraceSpan))
+                await journal.emit(span)
         except SegueError as error:
             self._off = True
             _log.warning("stopped recording traces: %s", error.message)

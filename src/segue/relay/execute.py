@@ -109,27 +109,23 @@ async def execute(processes: Processes, token: str, command: Command, redactor: 
 
 
 class _Tail:
-    """The last bytes of a stream, without secrets."""
+    """The last bytes of a stream; as text, they are without secrets."""
 
     def __init__(self, redactor: Redactor, kept: int) -> None:
-        self._redacted = redactor.stream()
+        self._redactor = redactor
         self._kept = kept
         self._data = b""
         self.cut = False
 
     def feed(self, data: bytes) -> None:
         """Append a chunk."""
-        self._add(self._redacted.feed(data))
-
-    def text(self) -> str:
-        """Return what was kept, as text."""
-        self._add(self._redacted.close())
-        return self._data.decode("utf-8", "replace")
-
-    def _add(self, data: bytes) -> None:
         whole = self._data + data
         self.cut = self.cut or len(whole) > self._kept
         self._data = whole[max(0, len(whole) - self._kept) :]
+
+    def text(self) -> str:
+        """Return what was kept, as text."""
+        return self._redactor.text(self._data.decode("utf-8", "replace"))
 
 
 def _is_encodable(value: str) -> bool:

@@ -22,8 +22,9 @@ from segue.system.http.server import open_server
 from segue.system.interrupts import on_interrupt
 from segue.system.lock import RepoLock
 from segue.system.process.processes import Processes
-from segue.system.redact import Redactor, secrets_of
+from segue.system.redact import Redactor
 from segue.system.secrets import make_secret_folder
+from segue.system.sensitive import secrets_of
 
 
 async def serve(settings: RelaySettings, folder: Path, announce: Callable[[str], None]) -> None:

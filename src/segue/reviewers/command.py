@@ -29,7 +29,7 @@ class CommandReviewer:
         # Tools print the path they find themselves in, with links resolved.
         self._repo = services.repo.resolve()
         env = child_environment(options.pass_env, options.env)
-        self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor)
+        self._tool = ReviewTool(self._repo, env, options.timeout, services.redactor, services.isolation)
 
     def check(self) -> list[Problem]:
         """Report a problem if the program is not found."""

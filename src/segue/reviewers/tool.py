@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from segue.domain.argv import fill
 from segue.domain.errors import ToolMissing
 from segue.ports import Problem, ReviewSubject
-from segue.system.process.processes import capture
+from segue.system.isolation.isolate import Isolation, capture_inside
 from segue.system.redact import Redactor
 
 PLACEHOLDERS = ("base", "head", "repo", "task")
@@ -45,12 +45,16 @@ class ReviewTool(Struct, frozen=True):
     env: Mapping[str, str]
     timeout: float
     redactor: Redactor
+    isolation: Isolation = field(default_factory=Isolation)
 
     async def run(self, argv: Sequence[str]) -> ToolResult:
         """Run a program in the repository; its whole group is killed when it takes too long."""
         program = locate(argv[0], self.repo)
         try:
-            done = await capture([program, *argv[1:]], self.repo, self.env, self.timeout)
+            words = [program, *argv[1:]]
+            done = await capture_inside(
+                self.isolation, words, self.repo, self.env, self.timeout, network=True
+            )
         except TimeoutError:
             return ToolResult(-1, broken=f"{argv[0]} did not finish within {self.timeout:g} s and was killed")
         except ToolMissing as error:

@@ -19,8 +19,9 @@ from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
 from segue.sources.recognise import recognise
 from segue.system.files import private_folder, write_error
-from segue.system.redact import Redactor, secrets_of
+from segue.system.redact import Redactor
 from segue.system.secrets import secret_folder
+from segue.system.sensitive import project_secrets, secrets_of
 
 if TYPE_CHECKING:
     from segue.system.isolation.isolate import Isolation
@@ -111,7 +112,8 @@ class App(Struct, frozen=True):
             _make_private(self.database())
         settings = self.loaded.settings
         patience = settings.limits.patience if settings.store.patience is None else settings.store.patience
-        return connect(self.database(), read_only, self.state_dir / "runs", patience, self.tell)
+        redactor = None if read_only else self.redactor()
+        return connect(self.database(), read_only, self.state_dir / "runs", patience, self.tell, redactor)
 
     def run_folder(self, run_id: str) -> Path:
         """Return the private folder where the supervisor of a run keeps what its agents print."""
@@ -191,7 +193,8 @@ class App(Struct, frozen=True):
         tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
         given = [table["env"] for table in tables if isinstance(table.get("env"), dict)]
         known = [os.environ, {"DATABASE_URL": self.database()}, *given]
-        return Redactor([secret for variables in known for secret in secrets_of(variables)])
+        found = [secret for variables in known for secret in secrets_of(variables)]
+        return Redactor([*found, *project_secrets(self.repo)])
 
 
 def _check_trust(loaded: LoadedSettings, need: Need) -> None:

@@ -13,13 +13,14 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from segue.config.trust import trust_command
-from segue.domain.errors import SegueError
+from segue.domain.errors import SegueError, ToolMissing
 from segue.domain.proof import Seal
 from segue.ports import Agent, Installation, Problem
 from segue.proof.bubblewrap import seal_strength
 from segue.runtime.app import App
 from segue.runtime.wiring import agent_names, make_agent
 from segue.system.git.looking import look
+from segue.system.isolation.isolate import Means
 from segue.system.process.container import containment
 from segue.system.process.processes import Processes
 from segue.system.services import Services
@@ -62,7 +63,9 @@ async def examine(app: App) -> list[HealthCheck]:
     agents = await asyncio.to_thread(agent_reports, app)
     chosen = app.loaded.settings.agent
     sealed = await asyncio.to_thread(_seal, app)
-    found = [_python(), _git(), await _repository(app), _trust(app), _database(app), sealed, _containment()]
+    means = await asyncio.to_thread(_isolation, app)
+    found = [_python(), _git(), await _repository(app), _trust(app), _database(app), *means, sealed]
+    found += [_containment()]
     return [*found, *(_agent(report, report.name == chosen) for report in agents)]
 
 
@@ -144,6 +147,24 @@ def _database(app: App) -> HealthCheck:
         return HealthCheck("database", False, error.message, error.hint)
     engine = "Postgres" if "://" in where else f"SQLite {sqlite3.sqlite_version}"
     return HealthCheck("database", True, f"{where} ({engine}, version {version})")
+
+
+def _isolation(app: App) -> list[HealthCheck]:
+    """Try out every means that isolates agents, and say which one a run here would have."""
+    isolation, named = app.isolation(), app.loaded.settings.sandbox.image
+    rows = []
+    for means in (Means.BWRAP, Means.LANDLOCK, *([Means.CONTAINER] if named else [])):
+        found = isolation.try_means(means, again=True)
+        works = found.means is not Means.NONE
+        detail = "; ".join(filter(None, ("works" if works else "", found.why)))
+        rows.append(HealthCheck(f"sandbox {means}", works, detail, found.fix, needed=False))
+    try:
+        chosen, said = isolation.chosen, isolation.sentence
+    except ToolMissing as error:
+        problem = HealthCheck("isolation", False, error.message, error.hint, exit_code=error.exit_code)
+        return [problem, *rows]
+    is_wanted = app.loaded.settings.isolation == "none" or chosen.means is not Means.NONE
+    return [HealthCheck("isolation", is_wanted, said, chosen.fix, needed=False), *rows]
 
 
 def _seal(app: App) -> HealthCheck:

@@ -187,7 +187,7 @@ class _Session:
             await self._verify_delivery(before)
             await self._run_hooks(HookTime.AFTER)
         final = opened.app.loaded.settings.final
-        run = command_runner(opened.parts.services.redactor, final.timeout)
+        run = command_runner(opened.parts.services, final.timeout)
         commands = _final_commands(final)
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
 
@@ -196,7 +196,8 @@ class _Session:
         settings = self._opened.app.loaded.settings
         if not settings.hooks:
             return
-        run = command_runner(self._opened.parts.services.redactor, settings.final.timeout)
+        # A hook does what a person would: it may commit, or push.
+        run = command_runner(self._opened.parts.services, settings.final.timeout, isolated=False)
         root = self._opened.repo.root
         hooks, commands = self._opened.source.hooks, hook_commands(settings)
         await run_hooks(self._journal, hooks, commands, when, lambda argv: run(argv, root))

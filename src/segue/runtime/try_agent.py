@@ -28,6 +28,7 @@ from segue.runtime.app import App
 from segue.runtime.wiring import make_agent, raise_problems
 from segue.system.git.repository import Repository
 from segue.system.interrupts import on_interrupt
+from segue.system.lines import LineFramer, OutputLine
 from segue.system.process.folder import Stream
 from segue.system.process.processes import Processes, capture, child_environment
 from segue.system.redact import Redactor
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _DIFF_CHARS = 200_000
+_LINE_BYTES = 64 * 1024 * 1024
 _EXIT_CODES = {FailureKind.AUTH: 4, FailureKind.NOT_STARTED: 5, FailureKind.INTERRUPTED: 130}
 _EXIT_CODES |= {FailureKind.TIMEOUT: 124, FailureKind.HANG: 124}
 _FAILED = 3
@@ -103,11 +105,11 @@ async def try_agent(app: App, trial: AgentTrial, see: Callable[[Event], None]) -
         )
 
         async def emit(event: Event) -> None:
-            see(event)
+            see(redactor.struct(event))
 
         with _interruptible(trial.folder):
             try:
-                outcome = await run_agent(agent, job, emit)
+                outcome = redactor.struct(await run_agent(agent, job, emit))
             finally:
                 _keep_output(processes, token, trial, redactor)
         agent.forget(token)
@@ -172,16 +174,21 @@ def _forbidden_change(mode: Mode, diff: str) -> Failure | None:
     return Failure(FailureKind.PLAN_EDITED, f"The agent changed files in {mode} mode.")
 
 
+def _write_lines(file: BinaryIO, lines: list[OutputLine], redactor: Redactor) -> None:
+    text = "".join(f"{line.text}\n" for line in lines)
+    file.write(redactor.text(text).encode("utf-8", "replace"))
+
+
 def _keep_output(processes: Processes, token: str, trial: AgentTrial, redactor: Redactor) -> None:
     """Copy the output from the supervisor's folder, with secrets redacted."""
     try:
         with trial.stdout.open("wb") as out, trial.stderr.open("wb") as err:
             files: dict[Stream, BinaryIO] = {"out": out, "err": err}
-            clean = {name: redactor.stream() for name in files}
+            lines = {name: LineFramer(_LINE_BYTES) for name in files}
             for name, data in processes.printed(token):
-                files[name].write(clean[name].feed(data))
+                _write_lines(files[name], lines[name].feed(data), redactor)
             for name, file in files.items():
-                file.write(clean[name].close())
+                _write_lines(file, lines[name].close(), redactor)
     except OSError as error:
         raise SegueError(
             f"The agent's output could not be saved: {error.strerror or error}.",

@@ -22,13 +22,13 @@ from segue.flow.context import Building, Checking, Examination, Examine, Judging
 from segue.flow.launch import AgentChain, ChosenAgent
 from segue.ports import Agent, Judge, Notifier, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
-from segue.system.process.capture import capture, child_environment
+from segue.system.isolation.isolate import Isolation, capture_inside
+from segue.system.process.capture import child_environment
 
 if TYPE_CHECKING:
     from segue.proof.seal import Sealer
     from segue.runtime.app import App
     from segue.system.git.repository import Repository
-    from segue.system.redact import Redactor
     from segue.system.services import Services
 
 
@@ -186,7 +186,7 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
             network=settings.check_network,
             timeout=settings.check_timeout,
         )
-        return Sealer(repo.root, repo.git_dir, folder, options, app.redactor().text)
+        return Sealer(repo.root, repo.git_dir, folder, options, app.redactor().text, app.isolation())
 
     async def check(
         argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()
@@ -226,7 +226,9 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
         outline=outline,
         searcher=_make_searcher(app, services),
         diagnostics=tuple(diagnostics.allow),
-        run_diagnostic=command_runner(services.redactor, diagnostics.timeout, diagnostics.output_bytes),
+        run_diagnostic=command_runner(
+            *(services, diagnostics.timeout, diagnostics.output_bytes), network=settings.check_network
+        ),
         replan=settings.replan,
         replans=settings.limits.replans,
     )
@@ -277,12 +279,21 @@ def examine_rls(app: App, folder: Path) -> Examine | None:
     return examine
 
 
-def command_runner(redactor: Redactor, limit: float, kept: int | None = None) -> RunCommand:
+def command_runner(
+    services: Services,
+    limit: float,
+    kept: int | None = None,
+    *,
+    isolated: bool = True,
+    network: bool = True,
+) -> RunCommand:
     """Return what runs a command of the user within a time limit; `kept` bytes of its output's end."""
+    isolation, redactor = services.isolation if isolated else Isolation(), services.redactor
 
     async def run(argv: Sequence[str], folder: Path) -> tuple[int | None, str]:
         try:
-            done = await capture(argv, folder, child_environment(), timeout=limit)
+            env = child_environment()
+            done = await capture_inside(isolation, argv, folder, env, limit, network=network)
         except (SegueError, TimeoutError) as error:
             return None, str(error) or f"{argv[0]} took longer than {limit:g} s and was ended"
         said = redactor.text((done.out + done.err).decode("utf-8", "replace"))

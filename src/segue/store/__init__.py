@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from segue.store.store import SqlStore
+    from segue.system.redact import Redactor
 
 
 def connect(
@@ -16,6 +17,7 @@ def connect(
     spools: Path | None = None,
     patience: float = 0.0,
     tell: Callable[[str], None] | None = None,
+    redactor: Redactor | None = None,
 ) -> SqlStore:
     """Open the store at a `postgres://` URL or in an SQLite file, which is created and migrated if need be.
 
@@ -23,7 +25,10 @@ def connect(
     With a folder `spools`, runs continue for `patience` seconds without their Postgres database: writes are
     buffered there, and replayed when the database is back or the run is opened again. With `tell`, which is
     called when that happens, connecting waits as long for a database that is away.
+    What is written passes the `redactor`; without one, everything is stored as it is.
     """
     from segue.store.store import SqlStore
 
-    return SqlStore(address, read_only=read_only, spools=spools, patience=patience, tell=tell)
+    return SqlStore(
+        address, read_only=read_only, spools=spools, patience=patience, tell=tell, redactor=redactor
+    )

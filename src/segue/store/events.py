@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, field
 
 from segue.domain.errors import StoreError
-from segue.domain.events import Event, PromptSent, Recorded, event_data
+from segue.domain.events import Event, PromptSent, Recorded
 from segue.ports import Observer
+from segue.store.boundary import Boundary
 from segue.store.claim import fence
 from segue.store.database import Executes, Row
-from segue.store.encoding import encode, escape
+from segue.store.encoding import escape
 from segue.store.rows import EVENT, RunClock
 from segue.store.spool import Spool, StatementRecorder, keep_prompts, replay
 from segue.store.writer import Outage, Writer
@@ -52,6 +53,7 @@ class EventLog:
         seq: int,
         clock: RunClock,
         observers: Sequence[Observer] = (),
+        boundary: Boundary | None = None,
     ) -> None:
         self._writer = writer
         self._outage = outage
@@ -61,6 +63,7 @@ class EventLog:
         self._seq = seq
         self._clock = clock
         self._observers = tuple(observers)
+        self._boundary = boundary or Boundary()
         self._batch = Batch()
         self._handed_events = 0
         self._handed_bytes = 0
@@ -75,7 +78,7 @@ class EventLog:
             raise self._failure
         if isinstance(event, PromptSent):
             event = self._keep_prompt(event)
-        text = encode(event_data(event))
+        event, text = self._boundary.event(event)
         self._seq = seq = self._seq + 1
         ts = self._clock.now()
         recorded = Recorded(self._run_id, seq, ts, step, event)
@@ -108,7 +111,7 @@ class EventLog:
     def _keep_prompt(self, event: PromptSent) -> PromptSent:
         """Store a prompt's text once, under its digest; the event names the digest only."""
         if event.text is not None:
-            self._batch.prompts[event.digest] = event.text
+            self._batch.prompts[event.digest] = self._boundary.text(event.text)
             self._batch.size += len(event.text)
         return PromptSent(event.digest, event.length)
 

@@ -10,22 +10,25 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from segue.domain.errors import LeaseLost, StoreError
 from segue.domain.events import Event, Recorded, StepAdopted, StepEnded, StepStarted
-from segue.domain.results import Nothing, SleepInput, StepResult, read_as, to_json
+from segue.domain.results import Nothing, Output, SleepInput, StepResult, read_as, to_json
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.ports import Observer, R, Reconcile, StepFacts, Work
 from segue.store import signals, steps
+from segue.store.boundary import Boundary
 from segue.store.claim import new_owner, release, release_slot, take_slot
 from segue.store.encoding import decode, encode
 from segue.store.events import EventLog
 from segue.store.rows import RunClock, encode_spec, steady
 from segue.store.runtime import StoreRuntime
 from segue.store.spool import Spool
+
+T = TypeVar("T")
 
 _NAP_SECONDS = 10.0
 """The longest sleep without a look at the clock, which moves on while a laptop is closed."""
@@ -45,6 +48,7 @@ class SqlJournal:
         loaded: steps.Loaded,
         observers: Sequence[Observer],
         spool: Spool | None = None,
+        boundary: Boundary | None = None,
     ) -> None:
         self._id = run.id
         self._owner = owner
@@ -53,9 +57,12 @@ class SqlJournal:
         self._steps = loaded.steps
         self._old = loaded.old
         self._spool = spool
+        self._boundary = boundary = boundary or Boundary()
         self._clock = RunClock(loaded.last)
         self._log = EventLog(
-            *(keeper.writer, keeper.outage, spool, run.id, owner, loaded.seq, self._clock), observers
+            *(keeper.writer, keeper.outage, spool, run.id, owner, loaded.seq, self._clock),
+            observers,
+            boundary,
         )
         self._entered: set[str] = set()
         self._taken: dict[str, dict[str, deque[dict[str, Any]]]] = {}
@@ -112,7 +119,7 @@ class SqlJournal:
             return _result(known, kind)
         facts = facts or StepFacts()
         state = StepState.DONE if result.ok else StepState.FAILED
-        output = decode(encode(to_json(result.output)))
+        output = decode(self._encode(result.output))
         step = replace(self._new_step(key, facts), state=state, output=output, ended=self._clock.now())
         seq = self._log.add(StepEnded(step.gen, result.ok), key).seq
         self._log.later(lambda db: steps.write_intent(db, step, seq, self._owner))
@@ -126,8 +133,13 @@ class SqlJournal:
             await self._log.write()
         return recorded
 
+    def redact(self, value: T) -> T:
+        """Return a typed value as it would be stored: without control sequences and secrets."""
+        return self._boundary.struct(value)
+
     async def respec(self, spec: RunSpec) -> None:
         """Write down that the run is driven with other options from now on."""
+        spec = self._boundary.spec(spec)
         await self._change("UPDATE orchestrator_runs SET spec = ? WHERE id = ?", encode_spec(spec), self._id)
         self._run = replace(self._run, spec=spec, updated=self._clock.now())
 
@@ -188,7 +200,7 @@ class SqlJournal:
 
     async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
         """Set the state of the run."""
-        instant = None if wake is None else int(wake * 1000)
+        instant, note = None if wake is None else int(wake * 1000), self._boundary.text(note)
         await self._change(
             "UPDATE orchestrator_runs SET state = ?, note = ?, wake = ? WHERE id = ?",
             *(state.value, note, instant, self._id),
@@ -259,6 +271,9 @@ class SqlJournal:
         for task in set(self._tasks):
             task.cancel()
 
+    def _encode(self, value: Output) -> str:
+        return encode(self._boundary.data(to_json(value)))
+
     def _new_step(self, key: str, facts: StepFacts) -> Step:
         return Step(
             run=self._id,
@@ -269,7 +284,7 @@ class SqlJournal:
             task=facts.task,
             phase=facts.phase,
             attempt=facts.attempt,
-            input=decode(encode(to_json(facts.input))),
+            input=decode(self._encode(facts.input)),
             output={},
             started=self._clock.now(),
             ended=None,
@@ -316,7 +331,7 @@ class SqlJournal:
             _token.reset(inside)
 
     async def _finish(self, step: Step, kind: type[R], result: StepResult[R]) -> StepResult[R]:
-        text = encode(to_json(result.output))
+        text = self._encode(result.output)
         state = StepState.DONE if result.ok else StepState.FAILED
         # What is returned now is what a later replay returns.
         ended = replace(step, state=state, output=decode(text), ended=self._clock.now())

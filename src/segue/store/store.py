@@ -17,6 +17,7 @@ from segue.domain.run import Run, RunKind, RunSpec, RunState, Step
 from segue.ports import Journal, Observer
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
+from segue.store.boundary import Boundary
 from segue.store.claim import claim, new_owner, release
 from segue.store.database import (
     RETRY_PAUSES,
@@ -34,6 +35,7 @@ from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
 
 if TYPE_CHECKING:
     from segue.store.runtime import StoreRuntime
+    from segue.system.redact import Redactor
 
 T = TypeVar("T")
 
@@ -51,8 +53,10 @@ class SqlStore:
         spools: Path | None = None,
         patience: float = 0.0,
         tell: Callable[[str], None] | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         self._address = address
+        self._boundary = Boundary(redactor)
         self._long = LongWait(patience, tell) if tell and is_postgres(address) and patience > 0 else None
         self._spools = spools if is_postgres(address) and patience > 0 else None
         self._patience = patience if self._spools else 0.0
@@ -72,6 +76,7 @@ class SqlStore:
 
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
+        spec = self._boundary.spec(spec)
         while True:
             run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
 
@@ -125,7 +130,7 @@ class SqlStore:
         assert run is not None
         if self._long:
             self._database.pauses = RETRY_PAUSES  # a run at work must not be blocked
-        journal = SqlJournal(keeper, run, owner, loaded, observers, spool)
+        journal = SqlJournal(keeper, run, owner, loaded, observers, spool, self._boundary)
         keeper.journals[owner] = journal
         return journal
 
@@ -144,6 +149,7 @@ class SqlStore:
     def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
         """Leave a signal for a run; False if a signal with this id was left before."""
         name = signal_id or uuid.uuid4().hex
+        payload = self._boundary.data(payload)
 
         def leave(again: bool) -> bool:
             if not self._row(run_id):

@@ -120,19 +120,16 @@ class CursorCloudAgent:
             request = await self._make_request(job)
         except (SegueError, ValueError) as error:
             failure = Failure(FailureKind.NOT_STARTED, str(error))
-            yield fail_without_run(failure, job, 0.0, self._services.redactor)
+            yield fail_without_run(failure, job, 0.0)
             return
         if problems := self.check():
-            yield fail_without_run(
-                Failure(FailureKind.AUTH, problems[0].message), job, 0.0, self._services.redactor
-            )
+            yield fail_without_run(Failure(FailureKind.AUTH, problems[0].message), job, 0.0)
             return
         async with self._connection.open(_read_key()) as connection:
             run = CloudRun(
                 connection,
                 job,
                 request,
-                self._services.redactor,
                 self._options.poll_interval,
                 self._options.retry_pause,
                 lambda: self._services.processes.scratch(job.token),

@@ -36,7 +36,6 @@ from segue.domain.outcome import Outcome
 from segue.domain.patience import Wait
 from segue.domain.repository import same_repository
 from segue.system.http.client import HttpClient, HttpPolicy
-from segue.system.redact import Redactor
 
 
 class Connection(Struct):
@@ -92,19 +91,15 @@ def _make_headers(version: str, key: str) -> Mapping[str, str]:
 _NO_TEXT = {Mode.PLAN: "plan", Mode.ASK: "answer"}
 
 
-def fail_without_run(failure: Failure, job: Job, duration: float, redactor: Redactor) -> Outcome:
+def fail_without_run(failure: Failure, job: Job, duration: float) -> Outcome:
     """Return the outcome of a job that has no run."""
     return Outcome(
-        failure=_redact(failure, redactor),
+        failure=failure,
         session=job.session,
         model=job.model,
         duration=duration,
         facts={"adopted": False},
     )
-
-
-def _redact(failure: Failure | None, redactor: Redactor) -> Failure | None:
-    return replace(failure, message=redactor.text(failure.message)) if failure else None
 
 
 _CANCEL_SECONDS = 5.0
@@ -121,7 +116,6 @@ class CloudRun(Struct, frozen=True):
     connection: Connection
     job: Job
     request: CloudRequest
-    redactor: Redactor
     poll: float
     pause: float
     scratch: Callable[[], Path]
@@ -132,7 +126,7 @@ class CloudRun(Struct, frozen=True):
         began = time.monotonic()
         deadline = loop_time() + self.job.limits.wall
         starter = RunStarter(self.connection.api, self.request, deadline, self.pause, self.poll)
-        reader = StreamReader(self.redactor, self.job.limits.kept_bytes)
+        reader = StreamReader(self.job.limits.kept_bytes)
         started: StartedRun | None = None
         used: AgentUsage | None = None
         over = False
@@ -159,7 +153,7 @@ class CloudRun(Struct, frozen=True):
         except CloudError as error:
             over = not error.unsure
             refusal = judge_refusal(error, late=loop_time() >= deadline)
-            outcome = fail_without_run(refusal, self.job, time.monotonic() - began, self.redactor)
+            outcome = fail_without_run(refusal, self.job, time.monotonic() - began)
         finally:
             if not over:
                 await self._abandon(started, starter)
@@ -230,7 +224,7 @@ class CloudRun(Struct, frozen=True):
     ) -> Outcome:
         last, ref, mode = snapshot or RunSnapshot(Status.UNKNOWN, ""), started.ref, self.job.mode
         plan = reader.plan if mode is Mode.PLAN else ""
-        text = plan or self.redactor.text(last.text) or reader.text
+        text = plan or last.text or reader.text
         if failure is None and mode in _NO_TEXT and not text.strip():
             failure = Failure(
                 FailureKind.NO_RESULT, f"the cloud agent ended well but gave no {_NO_TEXT[mode]}"
@@ -250,13 +244,13 @@ class CloudRun(Struct, frozen=True):
         }
         return Outcome(
             text=text,
-            failure=_redact(failure, self.redactor),
+            failure=failure,
             session=str(ref),
             model=self.job.model,
             usage=count_usage(used) if used else None,
             duration=last.duration or 0.0,
             branches=branches,
-            facts=self.redactor.data(facts),
+            facts=facts,
         )
 
     def _failure(self, watch: RunWatch, otherwise: Failure | None) -> Failure | None:

@@ -5,56 +5,44 @@ No event is fatal: unknown ones are stored in short form and counted.
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from segue.agents.cursor.lines import read_tool_use
 from segue.agents.cursor_cloud.api import Status, parse_status
 from segue.agents.cursor_cloud.sse import Freshness, SseFrame
 from segue.agents.local.lines import thinking_event
-from segue.agents.local.values import TEXT_CHARS, as_table, as_text, clip, shrink
+from segue.agents.local.values import TEXT_CHARS, as_table, as_text, clip, shrink, split
 from segue.domain.events import AgentOutput, AgentRaw, AgentText, AgentTool, Event, event_data
-from segue.system.redact import Redactor
 
-_UTF8 = codecs.getincrementaldecoder("utf-8")
 _EVENT_CHARS = 16 * 1024
 
 
 class MessageBuffer:
-    """A message that comes in pieces; secrets are redacted even where pieces meet."""
+    """A message that comes in pieces."""
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._clean = redactor.stream()
-        # A piece that is held back, because a secret may begin in it, may end within a character.
-        self._decoder = _UTF8("replace")
+    def __init__(self) -> None:
         self._pending = ""
         self._said = ""
         self.last = ""
 
     def add(self, piece: str) -> list[Event]:
         """Add a piece; a long message becomes several events."""
-        self._pending += self._decoder.decode(self._clean.feed(piece.encode("utf-8", "replace")))
-        return self._event() if len(self._pending) >= _EVENT_CHARS else []
+        self._pending += piece
+        *ready, self._pending = list(split(self._pending, _EVENT_CHARS)) or [""]
+        return [event for text in ready for event in self._event(text)]
 
     def flush(self) -> list[Event]:
         """Return the rest of the message, which is over."""
-        self._pending += self._decoder.decode(self._clean.close(), True)
-        events = self._event()
-        self._said = ""
+        events = self._event(self._pending)
+        self._pending = self._said = ""
         return events
 
-    def _event(self) -> list[Event]:
-        # Postgres refuses the null character.
-        text, self._pending = self._pending.replace("\0", "\ufffd"), ""
-        if not text:
-            return []
+    def _event(self, text: str) -> list[Event]:
         self._said = (self._said + text)[-TEXT_CHARS:]
-        if not self._said.strip():
+        if not text or not self._said.strip():
             return []
         self.last = self._said
         return [AgentText(text)]
@@ -95,11 +83,10 @@ _TWINS = frozenset({"text-delta", "thinking-delta", "tool-call-started", "tool-c
 class StreamReader:
     """Remembers what the outcome of a run needs."""
 
-    def __init__(self, redactor: Redactor, kept_bytes: int) -> None:
-        self._redactor = redactor
+    def __init__(self, kept_bytes: int) -> None:
         self._room = kept_bytes
         self._dropped = 0
-        self._message = MessageBuffer(redactor)
+        self._message = MessageBuffer()
         self._thoughts = 0
         self._counts = Counter[str]()
         self._words: set[str] = set()
@@ -212,18 +199,17 @@ class StreamReader:
 
     def _remember_plan(self, name: str, args: Mapping[str, Any]) -> None:
         if name in ("createPlan", "create_plan"):
-            self.plan = self._redactor.text(as_text(args.get("plan"))) or self.plan
+            self.plan = as_text(args.get("plan")) or self.plan
 
     def _keep(self, events: list[Event], size: int) -> list[Event]:
-        """Return the events, without secrets, as long as there is room for them."""
+        """Return the events, as long as there is room for them."""
         kept = []
         for event in events:
             if self._room <= 0:
                 self._dropped += size
                 continue
-            data = self._redactor.data(event_data(event))
-            self._room -= len(str(data))
-            kept.append(msgspec.convert(data, type(event)))
+            self._room -= len(str(event_data(event)))
+            kept.append(event)
         return kept
 
 

@@ -7,7 +7,9 @@ everything it has seen into the outcome.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -20,16 +22,18 @@ from msgspec.structs import replace
 
 from segue.agents.local.output import OutputStream
 from segue.agents.local.values import TEXT_CHARS
+from segue.domain.errors import SegueError
 from segue.domain.events import AgentStarted, AgentText, AgentUsage, Event
-from segue.domain.failure import Failure
+from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Outcome, Usage
 from segue.system.files import write_atomic
 from segue.system.isolation.policy import Places
-from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
+from segue.system.process.processes import Chunk, Command, Exit, Processes, capture, child_environment
 from segue.system.services import Services
 
 NOTHING = Places()
+_PLAIN_FAILURES = (FailureKind.CRASH, FailureKind.UNKNOWN, FailureKind.NO_RESULT)
 _AFTER_RESULT = frozenset({"ended", "wall", "idle", "lost"})
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
@@ -157,8 +161,8 @@ async def run_program(
     """
     kept = command.limits.kept_bytes
     streams = {
-        "out": OutputStream("out", services.redactor, kept, reader.read),
-        "err": OutputStream("err", services.redactor, kept),
+        "out": OutputStream("out", kept, reader.read),
+        "err": OutputStream("err", kept),
     }
     yield AgentStarted(command.argv[0])
     command = await asyncio.to_thread(enclose, services, job, command)
@@ -180,7 +184,8 @@ async def run_program(
         for event in stream.close():
             yield event
     end = ProcessEnd(item, streams["out"].tail, streams["err"].tail)
-    outcome = reader.outcome(end, time.time())
+    outcome = _explain(services, reader.outcome(end, time.time()), end)
+    await _clear(services, job)
     killed = {} if item.signal is None else {"signal": item.signal}
     yield replace(outcome, facts={"pid": item.pid, "adopted": item.adopted, **killed, **outcome.facts})
 
@@ -193,6 +198,25 @@ def enclose(services: Services, job: Job, command: Command) -> Command:
         command.argv, command.cwd, command.env, scratch, command.own, edits=edits
     )
     return replace(command, argv=inside.argv, env=inside.env, layers=inside.layers)
+
+
+def _explain(services: Services, outcome: Outcome, end: ProcessEnd) -> Outcome:
+    """Name the setting that opens a place, where a program failed because the sandbox has closed it."""
+    failure = outcome.failure
+    if failure is None or failure.kind not in _PLAIN_FAILURES:
+        return outcome
+    said = services.isolation.explain(f"{end.out_tail}\n{end.err_tail}")
+    return (
+        replace(outcome, failure=replace(failure, message=f"{failure.message}\n{said}")) if said else outcome
+    )
+
+
+async def _clear(services: Services, job: Job) -> None:
+    """End a container whose client was killed: the runtime would let it run on."""
+    argv = services.isolation.ending(job.token)
+    if argv is not None:
+        with contextlib.suppress(OSError, SegueError):
+            await capture(argv, job.workspace, dict(os.environ))
 
 
 async def _read_exit(processes: Processes, token: str, command: Command) -> Exit:

@@ -1,4 +1,4 @@
-"""One output stream of a local program: bytes are redacted, cut into lines, and become events.
+"""One output stream of a local program: bytes are cut into lines, decoded, and become events.
 
 A line goes to the agent's own reader first; whatever that does not want is kept as output, up to a limit.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
+from segue.agents.local.values import split
 from segue.domain.events import AgentOutput, Event, event_data
 from segue.system.lines import LineFramer
-from segue.system.redact import Redactor
 
 ReadLine = Callable[[str], list[Event] | None]
 """Returns the events in a line of stdout, or None if the line is plain text."""
@@ -23,11 +23,8 @@ _EVENT_CHARS = 32 * 1024
 class OutputStream:
     """Turns one stream into events; keeps what fits, and counts what does not."""
 
-    def __init__(
-        self, name: Literal["out", "err"], redactor: Redactor, kept_bytes: int, read: ReadLine | None = None
-    ) -> None:
+    def __init__(self, name: Literal["out", "err"], kept_bytes: int, read: ReadLine | None = None) -> None:
         self._name = name
-        self._redact = redactor.stream()
         self._lines = LineFramer(_LINE_BYTES)
         self._kept = self._room = kept_bytes
         self._seen = 0
@@ -37,31 +34,24 @@ class OutputStream:
 
     @property
     def tail(self) -> str:
-        """The redacted end of the stream; it begins with a whole line if possible."""
+        """The end of the stream; it begins with a whole line if possible."""
         tail = self._tail
         if self._seen > len(tail):
             tail = tail.partition(b"\n")[2] or tail
-        return _storable(tail.decode("utf-8", "replace"))
+        return tail.decode("utf-8", "replace")
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """Return the events in a piece of output."""
-        clean = self._redact.feed(data)
-        self._record(clean)
-        yield from self._events(line.text for line in self._lines.feed(clean))
+        self._seen += len(data)
+        self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+        yield from self._events(line.text for line in self._lines.feed(data))
 
     def close(self) -> Iterator[Event]:
         """Return the events in the rest, and how much had to be dropped."""
-        rest = self._redact.close()
-        self._record(rest)
-        lines = [*self._lines.feed(rest), *self._lines.close()]
-        yield from self._events(line.text for line in lines)
+        yield from self._events(line.text for line in self._lines.close())
         if self._dropped:
             cut = max(1, min(self._dropped, self._seen - self._kept))
             yield AgentOutput(self._name, cut_bytes=cut)
-
-    def _record(self, data: bytes) -> None:
-        self._seen += len(data)
-        self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
 
     def _events(self, lines: Iterable[str]) -> Iterator[Event]:
         """Yield parsed lines as their own events and plain ones in batches, in the order of printing."""
@@ -88,7 +78,7 @@ class OutputStream:
         data = f"{line}\n".encode("utf-8", "replace")
         fits, self._room = data[: self._room], self._room - len(data)
         self._dropped += len(data) - len(fits)
-        return _storable(fits.decode("utf-8", "ignore"))
+        return fits.decode("utf-8", "ignore")
 
     def _fits(self, line: str, events: list[Event]) -> bool:
         """Return whether the events of a line still fit; only what is in the events counts."""
@@ -100,11 +90,5 @@ class OutputStream:
         return fits
 
     def _output(self, text: str) -> Iterator[Event]:
-        for start in range(0, len(text), _EVENT_CHARS):
-            piece = text[start : start + _EVENT_CHARS]
+        for piece in split(text, _EVENT_CHARS):
             yield AgentOutput(self._name, piece)
-
-
-def _storable(text: str) -> str:
-    """Return the text without null characters, which Postgres refuses."""
-    return text.replace("\0", "\ufffd")

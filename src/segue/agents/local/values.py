@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Json = Mapping[str, Any]
@@ -56,6 +56,17 @@ def as_money(value: Any) -> float | None:
 def clip(text: str, size: int) -> str:
     """Return the beginning of a text, and how much was cut."""
     return text if len(text) <= size else f"{text[:size]}…[{len(text) - size} characters cut]"
+
+
+def split(text: str, size: int) -> Iterator[str]:
+    """Yield the pieces of a long text. They end with a word where possible: a secret stays in one piece."""
+    start = 0
+    while len(text) - start > size:
+        end = max(text.rfind(space, start, start + size) for space in "\n \t") + 1 or start + size
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
 
 
 def shrink(value: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
@@ -19,7 +21,9 @@ from segue.domain.errors import ToolMissing
 from segue.system.files import private_folder, write_atomic
 from segue.system.isolation import bubblewrap, container, landlock
 from segue.system.isolation.bubblewrap import BubblewrapFound
+from segue.system.isolation.denied import explain_denied
 from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
+from segue.system.process.capture import Captured, capture
 from segue.system.program import part_command, part_folders
 
 _DROPPED = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "TEMP", "TMP")
@@ -29,6 +33,7 @@ _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
 _WEB = {80, 443}
 _LISTEN = "0A"
 NOTHING = Places()
+_KEPT_OUTPUT = 64 * 1024**2
 
 
 class Means(StrEnum):
@@ -123,10 +128,10 @@ class Isolation:
         note = f" ({chosen.why})" if chosen.why else ""
         return f"Agents are isolated by {chosen.means}, {self.strength}{note}."
 
-    def try_means(self, means: Means) -> SandboxChoice:
-        """Try one means out; NONE says why it does not work."""
+    def try_means(self, means: Means, *, again: bool = False) -> SandboxChoice:
+        """Try one means out; NONE says why it does not work. `again`: whatever was found out before."""
         if means is Means.BWRAP:
-            found = self._bubblewrap()
+            found = bubblewrap.find_bubblewrap() if again else self._bubblewrap()
             return SandboxChoice(means if found.works else Means.NONE, found.own_proc, found.why, found.fix)
         if means is Means.CONTAINER:
             works, why, fix = container.find_container(self._options.runtime, self._options.image)
@@ -196,12 +201,35 @@ class Isolation:
         )
         return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
 
+    def explain(self, text: str) -> str:
+        """Return which setting opens the place that a program says it could not write; usually nothing."""
+        means = self.chosen.means
+        return "" if means is Means.NONE else explain_denied(text, by_rules=means is Means.LANDLOCK)
+
     def ending(self, token: str) -> list[str] | None:
         """Return the command that ends what a killed client of a container runtime left, if that is used."""
         if self._options.isolation == "none" or self.chosen.means is not Means.CONTAINER:
             return None
         assert self._options.runtime
         return container.remove(self._options.runtime, _container_name(token))
+
+
+async def capture_inside(
+    isolation: Isolation,
+    argv: Sequence[str],
+    root: Path,
+    env: Mapping[str, str],
+    timeout: float,
+    *,
+    network: bool,
+    own: Places = NOTHING,
+    limit: int = _KEPT_OUTPUT,
+) -> Captured:
+    """Run a tool on the work tree to its end, inside of the sandbox, and return its output."""
+    with tempfile.TemporaryDirectory(prefix="segue-inside-", ignore_cleanup_errors=True) as folder:
+        place = Path(folder) / "scratch"
+        inside = await asyncio.to_thread(isolation.enclose, argv, root, env, place, own, network=network)
+        return await capture(inside.argv, root, inside.env, timeout, limit=limit)
 
 
 def _with_bubblewrap(
@@ -213,7 +241,7 @@ def _with_bubblewrap(
 ) -> Enclosed:
     words = list(argv)
     if policy.is_strict and policy.network and landlock.abi() >= 4:
-        words = _landlocked({"shut_ports": sorted(_listening(env))}, argv)
+        words = _landlocked({"shut_ports": sorted(_listening(argv, env))}, argv)
     line = bubblewrap.wrap(words, policy, env, chosen.own_proc)
     return Enclosed(tuple(line), env, bubblewrap.layers(chosen.own_proc))
 
@@ -236,10 +264,11 @@ def _with_landlock(
     ]
     writable += [policy.root] if policy.edits else []
     rules = {
-        "read": list(landlock.readable_places(map(str, hidden), shown)),
-        "write": [str(place) for place in writable],
+        "hidden": [str(place) for place in hidden],
+        "shown": [*shown],
+        "write": [os.path.realpath(place) for place in writable],
     }
-    shut = _listening(env) if policy.is_strict and policy.network else set()
+    shut = _listening(argv, env) if policy.is_strict and policy.network else set()
     return Enclosed(tuple(_landlocked({"rules": rules, "shut_ports": sorted(shut)}, argv)), env)
 
 
@@ -295,9 +324,10 @@ def _container_name(token: str) -> str:
     return f"segue-{re.sub(r'[^A-Za-z0-9_.-]', '-', token)}"
 
 
-def _listening(env: Mapping[str, str]) -> set[int]:
+def _listening(argv: Sequence[str], env: Mapping[str, str]) -> set[int]:
     """Return the ports on which something listens on this machine, without those that the program is told."""
-    told = {int(port) for value in env.values() for port in _ADDRESS.findall(value)}
+    named = (*argv, *env.values())
+    told = {int(port) for word in named for port in _ADDRESS.findall(word)}
     found: set[int] = set()
     for name in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

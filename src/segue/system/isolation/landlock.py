@@ -5,7 +5,7 @@ library only. Landlock allows and never denies, so what is hidden or read-only i
 """
 
 # This starts before every program of the sandbox, and pathlib would cost it start-up time.
-# ruff: noqa: PTH112, PTH118, PTH120, PTH208
+# ruff: noqa: PTH112, PTH114, PTH118, PTH120, PTH208
 from __future__ import annotations
 
 import ctypes
@@ -44,14 +44,17 @@ def abi() -> int:
 
 
 def restrict(rules: dict[str, list[str]], shut_ports: Iterable[int]) -> None:
-    """Lay the rules on this process: places that it may `read` and `write`, ports it cannot connect to."""
+    """Lay the rules on this process: it reads all but `hidden` places, or what of them is `shown`.
+
+    It changes only the places under `write`, and cannot connect to some ports.
+    """
     version = abi()
     handled = (_READ_FILE | _rights(version)) if rules else 0
     shut = set(shut_ports) if version >= 4 else set()
     fields = (handled, _CONNECT if shut else 0, _SCOPES if version >= 6 else 0)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = _syscall(_CREATE, struct.pack("=QQQ", *fields)[:size], size, 0)
-    for place in rules.get("read", ()):
+    for place in readable_places(rules["hidden"], rules["shown"]) if rules else ():
         _allow(ruleset, place, _READ_FILE, handled)
     for place in rules.get("write", ()):
         _allow(ruleset, place, _READ_FILE | _rights(version), handled)
@@ -104,15 +107,17 @@ def _rights(version: int) -> int:
 
 def _allow(ruleset: int, place: str, rights: int, handled: int) -> None:
     try:
-        fd = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        fd = os.open(place, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return  # gone, or out of reach anyway
     try:
+        if os.path.islink(place):
+            return  # it may point to something hidden
         if not os.path.isdir(place):
             rights &= _OF_FILES
         _syscall(_ADD, ruleset, _BENEATH, struct.pack("=Qi", rights & handled, fd), 0)
     except OSError:
-        return  # links cannot be named; what they point to is
+        return  # nothing that has rights, such as a pipe
     finally:
         os.close(fd)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -80,6 +81,8 @@ def make_policy(
     if strength is Strength.STRICT:
         shown += [home / name for name in (*TOOLS, *PLAIN_SETTINGS)]
     secrets = (Path(name) if name.startswith("/") else home / name for name in SECRETS)
+    for place in own.write:
+        _make(place)
     return SandboxPolicy(
         root=root,
         scratch=scratch,
@@ -109,12 +112,16 @@ def _caches(home: Path) -> Iterator[Path]:
     """Yield the caches of builds; those of installed tools are made, as the tools would do themselves."""
     for name, program in CACHES.items():
         place = home / name
-        if not place.exists() and (not program or shutil.which(program)):
-            try:
-                place.mkdir(parents=True, exist_ok=True)
-            except OSError:
-                continue
+        if not program or shutil.which(program):
+            _make(place)
         yield place
+
+
+def _make(place: Path) -> None:
+    """Make a folder that was not used yet, as its program would; what has a suffix is a file."""
+    if not place.suffix:
+        with contextlib.suppress(OSError):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _opens_git(writable: Iterable[Path], root: Path) -> bool:
@@ -146,17 +153,13 @@ def shown_temporary(real: Path) -> list[Path]:
 
     Sockets, and folders with sockets (tmux, ssh-agent, the screen), would be ways out.
     """
-    found: list[tuple[float, Path]] = []
-    try:
-        with os.scandir(real) as entries:
-            found += (
-                (entry.stat(follow_symlinks=False).st_mtime, Path(entry.path))
-                for entry in entries
-                if not entry.name.startswith((".", "systemd-private-", "snap-private-"))
-            )
-    except OSError:
-        return []
-    newest = [place for _, place in sorted(found, reverse=True)[: 3 * _MOST_SHOWN]]
+    found: list[tuple[float, str]] = []
+    with contextlib.suppress(OSError), os.scandir(real) as entries:
+        for entry in entries:
+            if not entry.name.startswith((".", "systemd-private-", "snap-private-")):
+                with contextlib.suppress(OSError):  # it is gone by now
+                    found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+    newest = [Path(place) for _, place in sorted(found, reverse=True)[: 3 * _MOST_SHOWN]]
     return [place for place in newest if _is_harmless(place)][:_MOST_SHOWN]
 
 

@@ -1,0 +1,25 @@
+"""Say which setting opens a place that a program in the sandbox could not write."""
+
+from __future__ import annotations
+
+import re
+
+_READ_ONLY = re.compile(r"read-only file system|EROFS", re.IGNORECASE)
+_DENIED = re.compile(r"read-only file system|EROFS|permission denied|EACCES", re.IGNORECASE)
+_PLACE = re.compile(r"""['"‘`](/[^'"’`\n]{1,300})['"’`]|(?:^|[\s:(])(/[^\s:'"(),]{2,300})""")
+_LINES = 200
+
+
+def explain_denied(text: str, *, by_rules: bool) -> str:
+    """Return a sentence about the last place that could not be written; empty if there is none.
+
+    Mounts make places read-only; rules (Landlock) deny the permission.
+    """
+    for line in reversed(text.splitlines()[-_LINES:]):
+        if (_DENIED if by_rules else _READ_ONLY).search(line):
+            found = _PLACE.search(line)
+            place = next(filter(None, found.groups()), "") if found else ""
+            where = f"{place} is" if place else "the place is"
+            setting = f'["{place}"]' if place else "[…]"
+            return f"If {where} closed by the sandbox, sandbox.write = {setting} opens it (docs/sandbox.md)."
+    return ""

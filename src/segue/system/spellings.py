@@ -1,0 +1,151 @@
+"""The spellings that programs give a text: escapes that can be undone, encodings that can be listed.
+
+`decode` undoes URL quoting, HTML entities and the escapes of JSON and shells, whatever parts of a text have
+them. What has only a few forms (base64, hex) is listed by `spell`. All of this is linear in the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+
+_ROUNDS = 3
+"""How often escapes are undone: an agent's line holds a tool's JSON, which may hold another program's."""
+
+INVISIBLE = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
+    r"\ufeff\ud800-\udfff\U000e0000-\U000e01ef"
+)
+"""Characters that cannot be seen, as the inside of a character class."""
+
+_HEX = "[0-9A-Fa-f]"
+_NEXT = f"%[89ABab]{_HEX}"
+_TOKEN = re.compile(
+    "|".join(
+        (
+            rf"%(?:[0-7]{_HEX}|[C-Dc-d]{_HEX}{_NEXT}|[Ee]{_HEX}(?:{_NEXT}){{2}}|[Ff][0-4](?:{_NEXT}){{3}}|[89A-Fa-f]{_HEX})",
+            rf"&(?:#[0-9]{{1,7}}|#[xX]{_HEX}{{1,6}}|[A-Za-z][A-Za-z0-9]{{1,31}});",
+            rf"\\(?:u[dD][89ABab]{_HEX}{{2}}\\u[dD][C-Fc-f]{_HEX}{{2}}|u{_HEX}{{4}}|u\{{{_HEX}{{1,6}}\}}|x{_HEX}{{2}}"
+            r"|[^A-Za-z0-9\s]|[bfnrt])",
+        )
+    )
+)
+"""One escaped character."""
+
+_HIDDEN = re.compile(f"[{INVISIBLE}]")
+_WRAP = re.compile(r"(?:(?<![ \t])[ \t]+)?[\\=]?\r?\n[ \t]*")
+"""The end of a line and the indent of the next; spaces are only tried from their first, which is linear."""
+
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+class View:
+    """A text with some of its characters replaced, which knows where each one came from."""
+
+    def __init__(self, source: str, tokens: Iterable[tuple[int, int, str]]) -> None:
+        """`tokens` are the start, the end and the replacement of what was replaced, in order."""
+        pieces, place, length = [], 0, 0
+        self._at: list[int] = []
+        self._found: list[tuple[int, int, int]] = []
+        for start, end, new in tokens:
+            pieces += [source[place:start], new]
+            length += start - place
+            self._at.append(length)
+            self._found.append((start, end, len(new)))
+            place, length = end, length + len(new)
+        self.text = "".join([*pieces, source[place:]])
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return where the characters from `start` to `end` are in the source."""
+        return self._place(start)[0], self._place(end - 1)[1]
+
+    def _place(self, index: int) -> tuple[int, int]:
+        token = bisect_right(self._at, index) - 1
+        if token < 0:
+            return index, index + 1
+        start, end, size = self._found[token]
+        beyond = index - self._at[token] - size
+        return (start, end) if beyond < 0 else (end + beyond, end + beyond + 1)
+
+
+def has_hidden(text: str) -> bool:
+    """Return whether there are characters in a text that cannot be seen."""
+    return (not text.isascii() or "\r" in text) and _HIDDEN.search(text) is not None
+
+
+def decode(text: str) -> Iterator[str]:
+    """Yield the text without what cannot be seen, then with its escapes undone, again and again."""
+    text = _HIDDEN.sub("", text) if has_hidden(text) else text
+    yield text
+    for _ in range(_ROUNDS):
+        if not _TOKEN.search(text):
+            return
+        text = _TOKEN.sub(_undo, text)
+        text = _HIDDEN.sub("", text) if has_hidden(text) else text
+        yield text
+
+
+def view_decoded(text: str, rounds: int) -> list[View]:
+    """Return the views that lead to what `decode` yields after some rounds."""
+    views = [_view(text, _HIDDEN)]
+    for _ in range(rounds):
+        views.append(_view(views[-1].text, _TOKEN, _undo))
+        views.append(_view(views[-1].text, _HIDDEN))
+    return views
+
+
+def view_unwrapped(text: str) -> View:
+    """Return the text as one line."""
+    return _view(text, _WRAP)
+
+
+def _view(
+    text: str, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str] = lambda _found: ""
+) -> View:
+    return View(text, ((found.start(), found.end(), new(found)) for found in pattern.finditer(text)))
+
+
+def _undo(found: re.Match[str]) -> str:
+    """Return the character that was escaped; what turns out to be no escape stays as it is."""
+    token = found[0]
+    kind, rest = token[0], token[1:]
+    if kind == "%":
+        return bytes.fromhex(token.replace("%", "")).decode("utf-8", "replace")
+    if kind == "&":
+        import html  # two thousand names, which most texts do not need
+
+        return html.unescape(token)
+    if rest[0] in "ux":
+        return _unescape(token)
+    return _LETTERS.get(rest, rest)
+
+
+def _unescape(token: str) -> str:
+    units = [int(unit.strip("{}"), 16) for unit in re.split(r"\\[ux]", token)[1:]]
+    if len(units) == 2:
+        return chr(0x10000 + ((units[0] - 0xD800) << 10) + units[1] - 0xDC00)
+    return chr(units[0]) if units[0] <= 0x10FFFF else token
+
+
+def spell(secret: str) -> set[str]:
+    """Return every text by which the secret is found once the escapes around it are undone."""
+    raw = _encoded(secret)
+    # A secret that looks escaped itself is undone with what surrounds it.
+    forms = {form for plain in (secret, secret.replace(" ", "+")) for form in (plain, *decode(plain))}
+    forms |= {raw.decode("utf-8", "replace"), raw.hex(), raw.hex().upper()}
+    for before in range(3):
+        # The characters that belong to the secret alone, wherever it begins in what was encoded.
+        whole = base64.b64encode(bytes(before) + raw).decode()
+        core = whole[-(-8 * before // 6) : 8 * (before + len(raw)) // 6]
+        forms |= {core, core.replace("+", "-").replace("/", "_")}
+    return forms
+
+
+def _encoded(text: str) -> bytes:
+    """Return the text as a process prints it, with the undecodable bytes of the environment restored."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,107 @@
+"""A secret that comes in pieces, however an agent's output is cut, is not in what the journal gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segue.agents.acp.lines import AcpLines
+from segue.agents.acp.profiles import Profile
+from segue.agents.claude.lines import ClaudeLines
+from segue.agents.codex.lines import CodexLines
+from segue.agents.cursor.lines import CursorLines
+from segue.agents.cursor_cloud.reading import StreamReader
+from segue.agents.cursor_cloud.sse import Freshness, SseFrame
+from segue.agents.local.launch import Reader
+from segue.agents.local.output import OutputStream
+from segue.domain.events import AgentText, Event
+from segue.domain.job import Mode
+from segue.system.redact import MARK, Redactor
+from tests.system.spelling import SECRETS, spelt
+
+CASES = SECRETS.flatmap(lambda secret: st.tuples(st.just(secret), spelt(secret)))
+CUTS = st.lists(st.integers(0, 400), max_size=8)
+
+
+def cut(text: str | bytes, cuts: list[int]) -> list[str | bytes]:
+    edges = [0, *sorted(place % (len(text) + 1) for place in cuts), len(text)]
+    return [text[start:end] for start, end in pairwise(edges)]
+
+
+def read(reader: Reader | None, data: bytes, cuts: list[int]) -> list[Event]:
+    stream = OutputStream("out", 10**6, reader.read if reader else None)
+    events = [event for piece in cut(data, cuts) for event in stream.feed(bytes(piece))]  # type: ignore[arg-type]
+    return [*events, *stream.close()]
+
+
+def check(secret: str, text: str, events: list[Event]) -> None:
+    redactor = Redactor([secret])
+    stored = [redactor.struct(event) for event in events]
+    assert MARK in repr(stored)
+    assert secret not in repr(stored)
+    assert text not in "".join(event.text for event in stored if isinstance(event, AgentText))
+
+
+def lines_of(*lines: Mapping[str, object]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+@settings(deadline=None, max_examples=60)
+@given(CASES, CUTS)
+def test_a_program_that_prints_text(case: tuple[str, str], cuts: list[int]) -> None:
+    secret, text = case
+    check(secret, text, read(None, f"it says <{text}> and more\n".encode(), cuts))
+
+
+@settings(deadline=None, max_examples=60)
+@given(CASES, CUTS, CUTS)
+def test_an_agent_that_sends_its_message_in_chunks(
+    case: tuple[str, str], cuts: list[int], chunks: list[int]
+) -> None:
+    secret, text = case
+    pieces = cut(f"it says <{text}> and more", chunks)
+    data = lines_of(*({"type": "text", "text": piece, "message": "1"} for piece in pieces), {"type": "plan"})
+    check(secret, text, read(AcpLines("gemini", Profile(argv=["gemini"]), Mode.EDIT), data, cuts))
+
+
+@settings(deadline=None, max_examples=40)
+@given(CASES, CUTS)
+def test_agents_that_print_whole_messages(case: tuple[str, str], cuts: list[int]) -> None:
+    secret, text = case
+    said = f"it says <{text}> and more"
+    message = {"role": "assistant", "content": [{"type": "text", "text": said}]}
+    check(
+        secret, text, read(ClaudeLines(Mode.EDIT), lines_of({"type": "assistant", "message": message}), cuts)
+    )
+    check(
+        secret, text, read(CursorLines(Mode.EDIT), lines_of({"type": "assistant", "message": message}), cuts)
+    )
+    item = {"type": "item.completed", "item": {"id": "1", "type": "agent_message", "text": said}}
+    check(secret, text, read(CodexLines(Mode.EDIT), lines_of(item), cuts))
+
+
+@settings(deadline=None, max_examples=60)
+@given(CASES, CUTS)
+def test_a_cloud_agent_that_streams(case: tuple[str, str], chunks: list[int]) -> None:
+    secret, text = case
+    reader = StreamReader(10**6)
+    frames = [
+        SseFrame(str(number), "assistant", json.dumps({"text": piece}))
+        for number, piece in enumerate(cut(f"it says <{text}> and more", chunks))
+    ]
+    events = [event for frame in frames for event in reader.read(frame, Freshness.NEW)]
+    check(secret, text, [*events, *reader.close()])
+
+
+def test_a_long_message_is_cut_between_words() -> None:
+    secret = "short-1!"
+    reader = StreamReader(10**6)
+    said = json.dumps({"text": f"{secret} " * 10_000})
+    events = reader.read(SseFrame("1", "assistant", said), Freshness.NEW) + reader.close()
+    texts = [event.text for event in map(Redactor([secret]).struct, events) if isinstance(event, AgentText)]
+    assert len(texts) > 2
+    assert "".join(texts) == f"{MARK} " * 10_000

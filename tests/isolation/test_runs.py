@@ -1,0 +1,169 @@
+"""Runs in the sandbox: what is said about it, what opens it, and how agents in it are ended and adopted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.place import PLAN, Place, processes_with
+
+AGENT = """
+import os, pathlib, signal, sys, time
+sys.stdin.read()
+{body}
+pathlib.Path("work.txt").write_text("done")
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    place = Place.make(tmp_path, PLAN)
+    del place.env["SEGUE_ISOLATION"]
+    return place
+
+
+def agent(place: Place, body: str, settings: str = "") -> None:
+    """Make a command agent that does this before its work."""
+    program = place.root / "agent.py"
+    program.write_text(AGENT.format(body=body))
+    argv = json.dumps([sys.executable, "-IS", str(program)])
+    place.config(f'agent = "command"\n{settings}\n[agents.command]\nargv = {argv}\n')
+
+
+def ended(place: Place) -> dict[str, Any]:
+    """How the agent ended."""
+    ((data,),) = place.rows("select data from orchestrator_events where type = 'agent.ended'")
+    found: dict[str, Any] = json.loads(data)
+    return found
+
+
+def without_bwrap(place: Place) -> str:
+    """A PATH with everything but bubblewrap."""
+    folder = place.root / "programs"
+    folder.mkdir()
+    for directory in reversed(place.env["PATH"].split(os.pathsep)):
+        for program in Path(directory).iterdir() if Path(directory).is_dir() else ():
+            link = folder / program.name
+            if program.name != "bwrap" and os.access(program, os.X_OK):
+                link.unlink(missing_ok=True)
+                link.symlink_to(program)
+    return str(folder)
+
+
+def test_the_head_and_the_status_say_what_is_in_force(place: Place) -> None:
+    agent(place, "")
+    done = place.segue("run", "plan.md", "--task", "1")
+    assert "Agents are isolated by bwrap, standard." in done.stderr
+    assert place.json("status", "last")["isolation"] == "bwrap standard"
+    assert place.events("run.started")[0]["isolation"] == "bwrap standard"
+
+
+def test_auto_takes_landlock_where_bubblewrap_is_missing(place: Place) -> None:
+    agent(place, "")
+    done = place.segue("run", "plan.md", "--task", "1", PATH=without_bwrap(place))
+    assert "isolated by landlock, standard (bubblewrap (bwrap) is not installed)" in done.stderr
+
+
+def test_a_named_means_that_is_missing_starts_nothing(place: Place) -> None:
+    agent(place, "")
+    done = place.segue("run", "plan.md", "--isolation", "bwrap", code=5, PATH=without_bwrap(place))
+    assert "bubblewrap (bwrap) is not installed" in done.stderr
+    assert "apt install bubblewrap" in done.stderr
+    assert not (place.repo / "work.txt").exists()
+
+
+def test_a_container_without_an_image_starts_nothing(place: Place) -> None:
+    agent(place, "")
+    done = place.segue("run", "plan.md", "--isolation", "container", code=5)
+    assert "sandbox" in done.stderr
+    assert "image" in done.stderr
+
+
+def test_a_closed_place_is_named_with_the_setting_that_opens_it(place: Place) -> None:
+    target = place.root / "home" / "notes.txt"
+    agent(place, f"pathlib.Path({str(target)!r}).write_text('x')")
+    done = place.segue("run", "plan.md", "--task", "1", code=3)
+    assert f'sandbox.write = ["{target}"]' in done.stderr
+    target.touch()
+    agent(place, f"pathlib.Path({str(target)!r}).write_text('x')", f'sandbox.write = ["{target}"]')
+    place.segue("run", "plan.md", "--task", "1")
+    assert target.read_text() == "x"
+
+
+def test_an_agent_may_commit_if_the_user_opens_git(place: Place) -> None:
+    agent(place, "os.system('git commit --quiet --allow-empty -m own')", 'sandbox.write = [".git"]')
+    place.segue("run", "plan.md", "--task", "1")
+    assert "own" in place.subjects()
+
+
+@pytest.mark.parametrize("isolation", ["bwrap", "landlock"])
+def test_an_agent_is_asked_to_end_before_it_is_killed(place: Place, isolation: str) -> None:
+    body = (
+        "def note(number, _):\n"
+        "    pathlib.Path('asked.txt').write_text(str(number))\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGINT, note)\n"
+        "time.sleep(600)"
+    )
+    agent(place, body, "limits.phase_timeout = 2")
+    place.segue("run", "plan.md", "--task", "1", "--isolation", isolation, code=3)
+    assert (place.repo / "asked.txt").read_text() == str(int(signal.SIGINT))
+
+
+def test_a_signal_that_ends_the_agent_is_recorded(place: Place) -> None:
+    agent(place, "os.kill(os.getpid(), signal.SIGKILL)")
+    place.segue("run", "plan.md", "--task", "1", code=3)
+    assert ended(place)["facts"]["signal"] == signal.SIGKILL
+
+
+def test_an_agent_in_the_sandbox_is_adopted(place: Place) -> None:
+    body = "open('starts.txt', 'a').write('x')\nwhile not os.path.exists('go'): time.sleep(0.05)"
+    agent(place, body)
+    first = place.start("run", "plan.md", "--task", "1")
+    deadline = time.monotonic() + 60
+    while not (place.repo / "starts.txt").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    first.kill()
+    first.wait()
+    (place.repo / "go").touch()
+    place.segue("resume", "last")
+    assert (place.repo / "starts.txt").read_text() == "x"
+    assert ended(place)["facts"]["adopted"] is True
+    assert not list(processes_with(str(place.root / "agent.py")))
+
+
+DOCKER = """
+import json, subprocess, sys
+arguments = sys.argv[1:]
+open({log!r}, "a").write(json.dumps(arguments) + "\\n")
+if arguments[0] == "run":
+    at = arguments.index("image:1")
+    sys.exit(subprocess.call([{python!r}, *arguments[at + 2:]]))
+"""
+
+
+def test_a_container_gets_the_work_tree_and_nothing_secret(place: Place) -> None:
+    log, runtime = place.root / "docker.log", place.root / "docker"
+    runtime.write_text(f"#!{sys.executable}\n" + DOCKER.format(log=str(log), python=sys.executable))
+    runtime.chmod(0o755)
+    table = f'sandbox = {{ runtime = "{runtime}", image = "image:1", read = ["{place.root}/agent.py"] }}\n'
+    agent(place, "", table)
+    place.segue("run", "plan.md", "--task", "1", "--isolation", "container", SECRET_KEY="hush-hush-1")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line[0] for line in lines] == ["image", "run", "rm"]
+    started = lines[1]
+    volumes = [started[at + 1] for at, word in enumerate(started) if word == "--volume"]
+    assert f"{place.repo}:{place.repo}:rw" in volumes
+    assert f"{place.repo}/.git:{place.repo}/.git:ro" in volumes
+    assert started[started.index("--name") + 1] == lines[2][-1]
+    assert started[started.index("image:1") + 1] == "python3"
+    assert "hush-hush-1" not in log.read_text()
+    assert shutil.which("docker") != str(runtime)
