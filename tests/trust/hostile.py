@@ -223,6 +223,8 @@ def devices(trap: Trap) -> None:
     (repo / ".specify" / "feature.json").symlink_to("/dev/zero")
     os.mkfifo(repo / "segue.toml")
     os.mkfifo(repo / "pyproject.toml")
+    os.mkfifo(repo / ".env")
+    (repo / ".env.local").symlink_to("/dev/zero")
 
 
 def sizes(trap: Trap) -> None:
