@@ -206,7 +206,9 @@ def links(trap: Trap) -> None:
     (feature / "state.json").symlink_to(trap.secret)
     (feature / "contracts").symlink_to("/")
     os.mkfifo(feature / "research.md")
-    (repo / "pyproject.toml").symlink_to("/dev/zero")
+    for name in ("pyproject.toml", "trial.toml"):
+        (repo / name).unlink(missing_ok=True)
+        (repo / name).symlink_to("/dev/zero")
 
 
 def devices(trap: Trap) -> None:
