@@ -62,6 +62,7 @@ class CasePlace(Struct, frozen=True):
             "PATH": path,
             "CASE_MODEL_KEY": "any key will do",
             "SEGUE_TRUST": "1",  # the user of a case wrote the settings
+            "SEGUE_ISOLATION": "none",  # what decides about work must do without the help of the sandbox
         }
 
     async def run(self, *argv: str) -> Captured:
