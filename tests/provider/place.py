@@ -33,6 +33,8 @@ def environment(root: Path) -> dict[str, str]:
         "XDG_STATE_HOME": str(root / "state"),
         "XDG_CONFIG_HOME": str(root / "config"),
         "SEGUE_CONFIG": str(root / "segue.toml"),
+        "SEGUE_TRUST": "1",
+        "SEGUE_ISOLATION": "none",
         "SEGUE_SIM_AGENT": str(root / "script.toml"),
         "TMPDIR": str(root / "tmp"),
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",

@@ -1,7 +1,7 @@
 """Agents as LiteLLM models: importing this package registers them.
 
+    import segue.provider  # before LiteLLM, which downloads its price list otherwise
     import litellm
-    import segue.provider
 
     litellm.completion(model="claude-cli/sonnet", messages=[{"role": "user", "content": "Hi!"}])
 
@@ -22,8 +22,17 @@ INSTALL = "pip install 'segue[litellm]'"
 if importlib.util.find_spec("litellm") is None:
     raise ModuleNotFoundError(f"LiteLLM is not installed. Install it: {INSTALL}", name="litellm")
 
-# Must be set before LiteLLM is imported, or it downloads its price list.
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+# Must be set before LiteLLM is imported, or it downloads lists of prices and headers.
+os.environ |= {
+    f"LITELLM_LOCAL_{name}": "True"
+    for name in (
+        "MODEL_COST_MAP",
+        "ANTHROPIC_BETA_HEADERS",
+        "BLOG_POSTS",
+        "POLICY_TEMPLATES",
+        "AUTOROUTER_PRESETS",
+    )
+}
 
 from segue.provider.engine import Engine  # noqa: E402
 from segue.provider.handler import LiteLLMHandler, register_with_litellm  # noqa: E402

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import importlib.util
-import signal
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import segue.provider
 from segue.config.settings import Settings
 from segue.domain.errors import ToolMissing
 from segue.provider.catalogue import AGENTS, PREFIX, PROVIDERS, Catalogue
+from segue.system.http.guard import (
+    LOOPBACK_HOSTS,
+    AsgiApp,
+    Message,
+    Receive,
+    RequestGuard,
+    Scope,
+    Send,
+    send_error,
+)
+from segue.system.http.server import open_server
+from segue.system.interrupts import on_interrupt
 
 INSTALL = "pip install 'segue[proxy]'"
 KEY_VARIABLE = "LITELLM_MASTER_KEY"
 HANDLER = "segue.provider.handler"
 
-_NEEDED = ("litellm", "yaml", "fastapi", "uvicorn", "apscheduler", "backoff", "orjson")
+ENDPOINTS = {
+    "/v1/chat/completions": "POST",
+    "/chat/completions": "POST",
+    "/v1/models": "GET",
+    "/models": "GET",
+    "/health/liveliness": "GET",
+}
+"""What the proxy answers, and with which method."""
+
+_NEEDED = ("litellm", "yaml", "fastapi", "uvicorn", "apscheduler", "backoff", "orjson", "mcp", "soundfile")
+_OPEN = ("/health/liveliness",)
+_MAX_BODY = 4 * 1024**2
+_BODY_SECONDS = 30.0
 
 
 def proxy_config(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
@@ -54,17 +80,59 @@ def require_proxy() -> None:
         )
 
 
-def serve(config: Path, host: str, port: int) -> None:
-    """Run the proxy until Ctrl-C or SIGTERM."""
-    run_server: Any = importlib.import_module("litellm.proxy.proxy_cli").run_server
-    arguments = ["--config", str(config), "--host", host, "--port", str(port), "--telemetry", "False"]
-    # Uvicorn raises the signal again after its shutdown; it must not kill us before the agents have stopped.
-    signal.signal(signal.SIGTERM, _exit)
+def serve(config: Path, host: str, port: int, key: str, announce: Callable[[str], None]) -> None:
+    """Run the proxy behind the guard until Ctrl-C or SIGTERM; `announce` gets its address."""
+    os.environ["CONFIG_FILE_PATH"] = str(config)
+    inner: AsgiApp = importlib.import_module("litellm.proxy.proxy_server").app
+
+    async def run() -> None:
+        stopped = asyncio.Event()
+        with on_interrupt(stopped.set):
+            async with open_server(guard_proxy(inner, host, key), host, port) as url:
+                announce(url)
+                await stopped.wait()
+
     try:
-        run_server.main(arguments, standalone_mode=False)
+        asyncio.run(run())
     finally:
         segue.provider.close()
 
 
-def _exit(*_: object) -> NoReturn:
-    raise SystemExit(0)
+def guard_proxy(app: AsgiApp, host: str, key: str) -> AsgiApp:
+    """Return the app behind the guard: with the key, from no web page, for the documented endpoints alone."""
+    return RequestGuard(
+        DocumentedEndpoints(app),
+        key,
+        (*LOOPBACK_HOSTS, host),
+        max_body=_MAX_BODY,
+        open_paths=_OPEN,
+        body_timeout=_BODY_SECONDS,
+    )
+
+
+class DocumentedEndpoints:
+    """Passes on what docs/litellm.md lists; LiteLLM's own pages, management and schema are closed."""
+
+    def __init__(self, app: AsgiApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer it with 404 or 405."""
+        if scope["type"] == "http" and scope["path"] not in ENDPOINTS:
+            await send_error(send, 404, "there is no such endpoint; see docs/litellm.md")
+        elif scope["type"] == "http" and scope["method"] != ENDPOINTS[scope["path"]]:
+            await send_error(send, 405, f"this endpoint takes {ENDPOINTS[scope['path']]}")
+        else:
+            await self._app(scope, receive, _without_cors(send))
+
+
+def _without_cors(send: Send) -> Send:
+    """Drop headers that would let web pages read an answer."""
+
+    async def send_safe(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            kept = [(n, v) for n, v in message["headers"] if not n.lower().startswith(b"access-control-")]
+            message = {**message, "headers": [*kept, (b"x-content-type-options", b"nosniff")]}
+        await send(message)
+
+    return send_safe

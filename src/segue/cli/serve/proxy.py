@@ -52,8 +52,7 @@ def proxy(context: click.Context, host: str, port: int, settings: CommandSetting
     write_secret(path, to_yaml(proxy_config(loaded, Catalogue.read(loaded))).encode())
     if new:
         output.note(f"Created a key for clients in {folder / _KEY_FILE}: {key}")
-    output.note(f"Serving on http://{host}:{port}/v1; key for clients: segue proxy key")
-    serve(path, host, port)
+    serve(path, host, port, key, lambda url: output.note(f"Serving on {url}/v1; key: segue proxy key"))
 
 
 @proxy.command("config")

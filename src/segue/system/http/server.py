@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from segue.domain.errors import UsageError
+from segue.domain.errors import SegueError, UsageError
 from segue.system.http.guard import AsgiApp, Receive, Scope
 from segue.system.interrupts import on_interrupt
 
@@ -54,9 +54,14 @@ async def open_server(
     lifespan, state = config.lifespan_class(config), ServerState()
     listeners = _listen_on_both(host, also, port) if also else [_listen(host, port)]
     await lifespan.startup()
+    if lifespan.should_exit:
+        for listener in listeners:
+            listener.close()
+        raise SegueError("The server could not start.", hint="The messages above say why.")
+    shared: dict[str, Any] = lifespan.state
     servers = [
         await asyncio.get_running_loop().create_server(
-            lambda: _ImpatientProtocol(config, state, head_timeout),
+            lambda: _ImpatientProtocol(config, state, head_timeout, shared),
             sock=listener,
             ssl=tls,
             ssl_handshake_timeout=head_timeout if tls else None,
@@ -128,8 +133,11 @@ async def drop_connection(scope: Scope, receive: Receive, *, reset: bool) -> Non
 class _ImpatientProtocol(H11Protocol):
     """uvicorn's protocol that also closes a connection whose request head does not arrive in time."""
 
-    def __init__(self, config: uvicorn.Config, state: ServerState, head_timeout: float) -> None:
-        super().__init__(config, state, {})
+    def __init__(
+        self, config: uvicorn.Config, state: ServerState, head_timeout: float, shared: dict[str, Any]
+    ) -> None:
+        """`shared` is what the app made when it started."""
+        super().__init__(config, state, dict(shared))
         self._head_timeout = head_timeout
         self._timer: asyncio.TimerHandle | None = None
 

@@ -99,7 +99,8 @@ def _rules(
     asked[policy.root] = ["--bind" if policy.edits else "--ro-bind", str(policy.root), str(policy.root)]
     asked |= {place: _read(place) for place in policy.guard}
     for place in policy.hide:
-        if not _is_inside(place, own) or _is_inside(place, (*seen, *asked)):
+        closed = (*own, *(other for other in policy.hide if other != place))
+        if not _is_inside(place, closed) or _is_inside(place, (*seen, *asked)):
             seen[place] = _hide(place)
     return {**seen, **asked}
 

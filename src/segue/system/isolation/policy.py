@@ -153,17 +153,13 @@ def shown_temporary(real: Path) -> list[Path]:
 
     Sockets, and folders with sockets (tmux, ssh-agent, the screen), would be ways out.
     """
-    found: list[tuple[float, Path]] = []
-    try:
-        with os.scandir(real) as entries:
-            found += (
-                (entry.stat(follow_symlinks=False).st_mtime, Path(entry.path))
-                for entry in entries
-                if not entry.name.startswith((".", "systemd-private-", "snap-private-"))
-            )
-    except OSError:
-        return []
-    newest = [place for _, place in sorted(found, reverse=True)[: 3 * _MOST_SHOWN]]
+    found: list[tuple[float, str]] = []
+    with contextlib.suppress(OSError), os.scandir(real) as entries:
+        for entry in entries:
+            if not entry.name.startswith((".", "systemd-private-", "snap-private-")):
+                with contextlib.suppress(OSError):  # it is gone by now
+                    found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+    newest = [Path(place) for _, place in sorted(found, reverse=True)[: 3 * _MOST_SHOWN]]
     return [place for place in newest if _is_harmless(place)][:_MOST_SHOWN]
 
 
