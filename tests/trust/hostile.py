@@ -206,7 +206,9 @@ def links(trap: Trap) -> None:
     (feature / "state.json").symlink_to(trap.secret)
     (feature / "contracts").symlink_to("/")
     os.mkfifo(feature / "research.md")
-    (repo / "pyproject.toml").symlink_to("/dev/zero")
+    for name in ("pyproject.toml", "trial.toml"):
+        (repo / name).unlink(missing_ok=True)
+        (repo / name).symlink_to("/dev/zero")
 
 
 def devices(trap: Trap) -> None:
@@ -221,6 +223,8 @@ def devices(trap: Trap) -> None:
     (repo / ".specify" / "feature.json").symlink_to("/dev/zero")
     os.mkfifo(repo / "segue.toml")
     os.mkfifo(repo / "pyproject.toml")
+    os.mkfifo(repo / ".env")
+    (repo / ".env.local").symlink_to("/dev/zero")
 
 
 def sizes(trap: Trap) -> None:

@@ -17,7 +17,7 @@ from tests.trust.hostile import CLONES, SECRET, Trap, trapped
 from tests.web.place import serving
 
 LOOKING = {
-    "run": ("run plan.md --dry-run", "run --dry-run --json", "run specs --dry-run"),
+    "run": ("run plan.md --dry-run", "run plan.md --dry-run --json", "run --dry-run", "run specs --dry-run"),
     "experiment": ("experiment trial.toml --dry-run",),
     "task list": ("task list plan.md", "task list --json", "task list specs", "task list"),
     "task graph": ("task graph plan.md", "task graph specs --mermaid"),
@@ -111,6 +111,50 @@ def test_a_look_starts_nothing_and_stays_inside(trap: Trap, clone: str) -> None:
     assert not (trap.place.root / "planted.log").exists()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(
+            "run plan.md",
+            "resume",
+            "check",
+            "check rls",
+            "notify test",
+            "agent try scripted hi",
+            "bridge serve",
+        ),
+        *(
+            "bridge run hi",
+            "relay actions",
+            "relay token",
+            "proxy key",
+            "bench judge",
+            "db migrate",
+            "db push",
+        ),
+        *("stop", "gc", "task skip 1 --reason x", "experiment trial.toml"),
+    ],
+)
+def test_what_acts_is_refused_before_it_starts(trap: Trap, call: str) -> None:
+    CLONES["settings"](trap)
+    done = trap.place.segue(*call.split(), code=2)
+    assert "segue trust --repo" in done.stderr
+    assert not trap.ran.exists()
+    assert not trap.was_called()
+
+
+def test_the_page_says_why_it_cannot_resume(tmp_path: Path) -> None:
+    with trapped(Place.make(tmp_path)) as trap:
+        trap.place.segue("run", "plan.md", "--agent", "scripted", "--pause-after-task", code=3)
+        CLONES["settings"](trap)
+        run = trap.place.json("status")[0]["id"]
+        with serving(trap.place) as served:
+            answer = served.post(f"/runs/{run}/resume")
+        assert answer.status_code == 400, answer.text
+        assert "segue trust --repo" in answer.text
+        assert not trap.ran.exists()
+
+
 def test_the_trap_works(trap: Trap) -> None:
     CLONES["git"](trap)
     subprocess.run(
@@ -126,14 +170,15 @@ def test_no_page_starts_anything_or_shows_what_is_outside(trap: Trap, clone: str
     with serving(trap.place) as served:
         for page in list_pages():
             path = page.path.replace("{run}", run)
-            for name, value in {"task": "1", "seq": "1", "name": "prompt", "conversation": "x"}.items():
+            for name, value in {"task": "1", "name": "prompt", "conversation": "x"}.items():
                 path = path.replace(f"{{{name}}}", value)
-            assert "{" not in path, path
-            for address in (path, f"{path}.json"):
+            paths = dict.fromkeys(path.replace("{seq}", str(seq)) for seq in range(1, 9))
+            assert "{" not in "".join(paths), path
+            for address in [one + end for one in paths for end in ("", ".json")]:
                 answer = served.get(address)
                 assert answer.status_code in (200, 404), f"{address}: {answer.text}"
                 assert SECRET not in answer.text, address
                 assert not trap.ran.exists(), f"{address} ran {trap.ran.read_text()}"
                 assert not trap.was_called(), f"{address} connected"
-                if address == path:
+                if not address.endswith(".json"):
                     assert CONTROL.search(answer.text) is None, f"{address}: {answer.text!r}"

@@ -8,7 +8,6 @@ project, by the path of the file and a digest of each of these settings.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import time
@@ -20,7 +19,6 @@ from msgspec import Struct
 
 from segue.config.files import is_foreign
 from segue.domain.errors import UsageError
-from segue.system.files import exclusive, private_folder, write_atomic
 from segue.system.reading import UnsafeFile, read_file
 
 VARIABLE = "SEGUE_TRUST"
@@ -129,6 +127,8 @@ def examine(file: Path, values: Iterable[tuple[str, Any]]) -> ProjectFile:
 
 
 def _digest(powerful: Mapping[str, Any]) -> dict[str, str]:
+    import hashlib
+
     return {
         name: hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
         for name, value in powerful.items()
@@ -174,6 +174,8 @@ class TrustedFiles:
 
     @contextlib.contextmanager
     def _changing(self) -> Any:
+        from segue.system.files import exclusive, private_folder, write_atomic
+
         private_folder(self.path.parent)
         with exclusive(self.path.with_suffix(".lock")):
             files = self._load()

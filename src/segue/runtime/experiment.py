@@ -27,6 +27,7 @@ from segue.system import identity
 from segue.system.files import private_folder
 from segue.system.git.repository import Repository
 from segue.system.program import run_segue
+from segue.system.reading import read_file
 
 _ENDED = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial is over: one that needs a human has failed, and counts."""
@@ -91,7 +92,7 @@ TrialObserver = Callable[[str, Trial, Run | None], None]
 def read(path: Path) -> Experiment:
     """Read and check an experiment file; relative paths in it are relative to the file."""
     try:
-        found = read_options(Experiment, tomllib.loads(path.read_text("utf-8")))
+        found = read_options(Experiment, tomllib.loads(read_file(path).decode("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     except OptionError as error:

@@ -192,7 +192,7 @@ async def run_program(
 
 def enclose(services: Services, job: Job, command: Command) -> Command:
     """Return the command inside of the sandbox; who only plans or answers changes nothing."""
-    scratch = services.processes.scratch(job.token) / "sandbox"
+    scratch = services.processes.scratch(job.token, create=False) / "sandbox"
     edits = job.mode is Mode.EDIT
     inside = services.isolation.enclose(
         command.argv, command.cwd, command.env, scratch, command.own, edits=edits

@@ -175,13 +175,9 @@ CACHES: Final = {
     ".local/share/NuGet": "dotnet",
     ".ivy2/cache": "sbt",
     ".sbt/boot": "sbt",
-    ".gem/specs": "gem",
-    ".bundle/cache": "bundle",
     ".hex/packages": "mix",
-    ".cpan/build": "cpan",
     ".stack/pantry": "stack",
     ".cabal/packages": "cabal",
-    ".local/share/virtualenv": "virtualenv",
 }
 """What builds write, and the program whose presence makes us create it: nothing that is run by hand later."""
 

@@ -149,9 +149,10 @@ class Processes:
         with OutputReader(self._folder.job(token)) as output:
             yield from output.read()
 
-    def scratch(self, token: str) -> Path:
+    def scratch(self, token: str, create: bool = True) -> Path:
         """Return a private folder for files of a job; it is deleted with the job."""
-        return private_folder(self._folder.job(token).path / "scratch")
+        folder = self._folder.job(token).path / "scratch"
+        return private_folder(folder) if create else folder
 
     def shared(self, name: str) -> Path:
         """Return a private folder that launches of an agent share; it lasts as long as the run's."""
