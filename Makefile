@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents torture bench proof mutants docs screenshots lock \
+.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents torture bench proof mutants docs screenshots lock licences \
 	binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -128,6 +128,10 @@ lock:
 	$(COMPILE) --extra rls --group build --constraint $(LOCK) pyproject.toml -o requirements/core.txt
 	$(COMPILE) --group binary pyproject.toml -o requirements/binary.txt
 	$(COMPILE) --group nuitka -o requirements/nuitka.txt
+
+# List every locked package with its licence; fails for one that is unknown or not free.
+licences: setup
+	@$(BIN)/python packaging/licences.py
 
 clean:
 	rm -rf $(VENV) $(BINARY_VENV) .e2e .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

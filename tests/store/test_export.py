@@ -103,3 +103,18 @@ def test_unknown_tables_and_formats_are_refused(tmp_path: Path) -> None:
             export(store, "secrets", "csv", io.BytesIO())
         with pytest.raises(UsageError, match="no format 'xls'"):
             export(store, "runs", "xls", io.BytesIO())
+
+
+def test_no_cell_of_a_csv_is_a_formula(database: str) -> None:
+    async def main(store: Store) -> None:
+        async with driven(store) as journal:
+            for number, text in enumerate(("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "fine")):
+                await journal.emit(PromptSent(str(number), 1, text))
+
+    with connect(database) as store:
+        asyncio.run(main(store))
+        file = io.BytesIO()
+        export(store, "prompts", "csv", file)
+        rows = list(csv.DictReader(io.StringIO(file.getvalue().decode(), newline="")))
+    assert {row["text"] for row in rows} == {"'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "fine"}
+    assert all(row["created"].isdigit() for row in rows)

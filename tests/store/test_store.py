@@ -269,8 +269,8 @@ def test_addresses() -> None:
     assert sqlite_path("sqlite:///data/x.db") == Path("data/x.db")
     assert sqlite_path("sqlite:////data/x.db") == Path("/data/x.db")
     assert sqlite_path("~/x.db") == Path.home() / "x.db"
-    assert masked("postgresql://me:se@cret@host:5/db?a=b") == "postgresql://me:***@host:5/db?a=b"
-    assert masked("postgres://host/db?password=secret&x=1") == "postgres://host/db?password=***&x=1"
+    assert masked("postgresql://me:se@cret@host:5/db?port=7") == "postgresql://me:***@host:5/db?port=7"
+    assert masked("postgres://host/db?password=secret&user=1") == "postgres://host/db?password=***&user=1"
     assert masked("postgres://me@host/db") == "postgres://me@host/db"
 
 

@@ -23,6 +23,7 @@ from segue.config.settings import Settings
 from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
 from segue.domain.options import OptionError, Secret, option_values, read_options
+from segue.store.address import is_path
 from segue.system.reading import work_tree
 
 PREFIX = "SEGUE_"
@@ -331,8 +332,8 @@ def _put(tree: Tree, path: str, value: Any) -> None:
 
 
 def _anchor(path: str, value: Any, base: Path | None) -> Any:
-    is_path = path in PATHS or (path == "database_url" and "://" not in str(value))
-    if is_path and base is not None and isinstance(value, str | Path) and str(value):
+    anchored = path in PATHS or (path == "database_url" and is_path(str(value)))
+    if anchored and base is not None and isinstance(value, str | Path) and str(value):
         return str(base / Path(value).expanduser())
     return value
 

@@ -18,6 +18,7 @@ from segue.domain.run import Run
 from segue.ports import Source, SourceRequest, Store
 from segue.runtime import registry
 from segue.sources.recognise import recognise
+from segue.store.address import check_address, is_postgres, sqlite_path
 from segue.system.files import private_folder, write_error
 from segue.system.redact import Redactor
 from segue.system.secrets import secret_folder
@@ -101,7 +102,7 @@ class App(Struct, frozen=True):
     def database(self) -> str:
         """Return the database's URL or path."""
         url = self.loaded.settings.database_url
-        return url.reveal() if url else str(self.state_dir / "segue.db")
+        return check_address(url.reveal()) if url else str(self.state_dir / "segue.db")
 
     def store(self, read_only: bool = False) -> Store:
         """Open the database."""
@@ -174,7 +175,7 @@ class App(Struct, frozen=True):
 
         settings, database = self.loaded.settings, self.database()
         sandbox = settings.sandbox
-        files = [] if "://" in database else [Path(f"{database}{end}") for end in ("", "-wal", "-shm")]
+        files = [] if is_postgres(database) else [Path(f"{database}{end}") for end in ("", "-wal", "-shm")]
         return Isolation(
             SandboxOptions(
                 isolation=settings.isolation,
@@ -248,6 +249,6 @@ def make_own_folder(path: Path) -> None:
 
 def _make_private(database: str) -> None:
     """Make a new SQLite file the user's alone, whatever the folder it is in."""
-    if "://" not in database:
+    if not is_postgres(database):
         with contextlib.suppress(OSError):
-            os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(sqlite_path(database), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

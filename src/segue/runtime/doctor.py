@@ -19,6 +19,7 @@ from segue.ports import Agent, Installation, Problem
 from segue.proof.bubblewrap import seal_strength
 from segue.runtime.app import App
 from segue.runtime.wiring import agent_names, make_agent
+from segue.store.address import is_postgres, masked
 from segue.system.git.looking import look
 from segue.system.isolation.isolate import Means
 from segue.system.process.container import containment
@@ -139,13 +140,13 @@ def _trust(app: App) -> HealthCheck:
 
 
 def _database(app: App) -> HealthCheck:
-    where = app.redactor().text(app.database())
+    where = masked(app.database())
     try:
         with app.store() as store:
             version = store.version()
     except SegueError as error:
         return HealthCheck("database", False, error.message, error.hint)
-    engine = "Postgres" if "://" in where else f"SQLite {sqlite3.sqlite_version}"
+    engine = "Postgres" if is_postgres(where) else f"SQLite {sqlite3.sqlite_version}"
     return HealthCheck("database", True, f"{where} ({engine}, version {version})")
 
 

@@ -1,10 +1,15 @@
-"""Addresses of databases: a Postgres URL or the path of an SQLite file."""
+"""Addresses of databases: a Postgres URL or libpq's `key=value` form, or the path of an SQLite file.
+
+Only what is needed to tell them apart and to show them is read here, without the driver. An address is shown
+only as far as every part of it is understood: where a password might be, it is hidden.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
+
+from segue.domain.errors import UsageError
 
 _POSTGRES = ("postgres://", "postgresql://")
 _SQLITE = "sqlite://"
@@ -13,10 +18,47 @@ _POOLER_PORT = 6543
 _FOREIGN = ("pgbouncer", "connection_limit", "pool_timeout", "supa", "schema")
 """Parameters that Supabase's pages add to a connection string for Prisma and others."""
 
+_SHOWN = (
+    *("host", "hostaddr", "port", "dbname", "user", "service", "sslmode", "sslrootcert", "application_name"),
+    *("connect_timeout", "target_session_attrs", "channel_binding", "gssencmode", "client_encoding"),
+    *_FOREIGN,
+)
+_KEYS = (
+    *_SHOWN,
+    *("password", "passfile", "options", "sslcert", "sslkey", "sslpassword", "require_auth", "keepalives"),
+)
+"""What the `key=value` form may begin with; of these, only the values of `_SHOWN` are shown."""
+
+_PAIR = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s\\']|\\.)*)(?=\s|$)")
+_FIRST_KEY = re.compile(r"\s*(\w[\w ]*?)\s*=")
+_SCHEME = re.compile(r"\s*([A-Za-z][\w+.-]*)://")
+_HOST = r"(?:[\w.%~-]*|\[[0-9A-Fa-f:.%]*\])(?::\d{0,5})?"
+_PLACE = re.compile(rf"({_HOST}(?:,{_HOST})*(?:/[^@?#:\s]*)?)(?:\?([^@#\s]*))?")
+_USER = re.compile(r"[^:/?#\s@]*")
+
 
 def is_postgres(address: str | Path) -> bool:
     """Return whether the address names a Postgres database."""
-    return str(address).startswith(_POSTGRES)
+    text = str(address)
+    key = _FIRST_KEY.match(text)
+    return text.startswith(_POSTGRES) or (key is not None and key[1].lower() in _KEYS)
+
+
+def is_path(address: str) -> bool:
+    """Return whether an address can only be the path of a file."""
+    return not (_SCHEME.match(address) or _FIRST_KEY.match(address) or "\0" in address)
+
+
+def check_address(address: str) -> str:
+    """Return an address that can be one; what looks like another database is not taken for a file."""
+    if is_path(address) or is_postgres(address) or address.startswith(_SQLITE):
+        return address
+    scheme, key = _SCHEME.match(address), _FIRST_KEY.match(address)
+    shown = f"{scheme[1]}://…" if scheme else f"{key[1]}=…" if key else "…"
+    raise UsageError(
+        f"The database address {shown} is neither a Postgres address nor the path of a file.",
+        hint="Give postgresql://user:password@host:port/name, host=… dbname=… user=…, or a path.",
+    )
 
 
 def sqlite_path(address: str | Path) -> Path:
@@ -27,15 +69,17 @@ def sqlite_path(address: str | Path) -> Path:
     return Path(text).expanduser()
 
 
-def is_pooled(url: str) -> bool:
+def is_pooled(address: str) -> bool:
     """Return whether a pooler hands out connections per transaction: LISTEN does not work there."""
-    parts = urlsplit(url)
-    return f":{_POOLER_PORT}" in parts.netloc.rpartition("@")[2] or "pgbouncer=true" in parts.query
+    place = address.rpartition("@")[2]
+    return re.search(rf"(?::|port\s*=\s*'?){_POOLER_PORT}\b|pgbouncer=true", place) is not None
 
 
-def for_driver(url: str) -> str:
-    """Return the URL without parameters for other drivers, which ours would reject."""
-    head, question, query = url.partition("?")
+def for_driver(address: str) -> str:
+    """Return the address without parameters for other drivers, which ours would reject."""
+    if not address.startswith(_POSTGRES):
+        return address
+    head, question, query = address.partition("?")
     kept = [pair for pair in query.split("&") if pair.partition("=")[0] not in _FOREIGN]
     return f"{head}?{'&'.join(kept)}" if question and any(kept) else head
 
@@ -45,11 +89,28 @@ def masked(address: str | Path) -> str:
     text = str(address)
     if not is_postgres(text):
         return text
-    scheme, _, rest = text.partition("://")
+    scheme, found, rest = text.partition("://")
+    return f"{scheme}://{_mask_url(rest)}" if found and text.startswith(_POSTGRES) else _mask_pairs(text)
+
+
+def _mask_url(rest: str) -> str:
     # A password may contain any character that its owner forgot to quote, so the last `@` ends it.
-    user, at, host = rest.rpartition("@")
-    if at:
-        name, colon, _ = user.partition(":")
-        user = f"{name}:***" if colon else name
-    host = re.sub(r"(?i)(password=)[^&]*", r"\1***", host)
-    return f"{scheme}://{user}{at}{host}"
+    user, at, place = rest.rpartition("@")
+    found, name = _PLACE.fullmatch(place), _USER.match(user)
+    assert name is not None
+    if not found or ("?" in user and "=" in user) or user[name.end() : name.end() + 1] not in ("", ":"):
+        return "***"
+    who = f"{name[0]}:***" if name.end() < len(user) else name[0]
+    query = "&".join(_mask_pair(*pair.partition("=")) for pair in (found[2] or "").split("&") if pair)
+    return f"{who}{at}{found[1]}" + (f"?{query}" if query else "")
+
+
+def _mask_pairs(text: str) -> str:
+    pairs = list(_PAIR.finditer(text))
+    if "".join(pair[0] for pair in pairs) != text.rstrip():
+        return "***"
+    return " ".join(_mask_pair(pair[1], "=", pair[2]) for pair in pairs)
+
+
+def _mask_pair(key: str, equals: str, value: str) -> str:
+    return f"{key}={value}" if equals and key.lower() in _SHOWN else f"{key}=***" if equals else "***"

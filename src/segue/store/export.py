@@ -12,6 +12,7 @@ from segue.domain.errors import UsageError
 from segue.ports import Store
 from segue.store.rows import JSON_COLUMNS, TABLES
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 Batches = Iterable[list[dict[str, Any]]]
 _TEXTS = JSON_COLUMNS | {
     *("id", "run_id", "source_key", "state", "note", "owner", "replayed", "key", "kind"),
@@ -43,7 +44,7 @@ def _csv(columns: list[str], batches: Batches, file: BinaryIO) -> int:
     writer = csv.writer(text)
     writer.writerow(columns)
     for batch in batches:
-        writer.writerows([_flat(name, row[name]) for name in columns] for row in batch)
+        writer.writerows([_inert(_flat(name, row[name])) for name in columns] for row in batch)
         count += len(batch)
     text.flush()
     text.detach()  # the file stays the caller's
@@ -71,6 +72,14 @@ def _parquet(columns: list[str], batches: Batches, file: BinaryIO) -> int:
 
 def _flat(column: str, value: Any) -> Any:
     return json.dumps(value) if column in JSON_COLUMNS else value
+
+
+def _inert(value: Any) -> Any:
+    """Return a cell that no spreadsheet takes for a formula: a quote goes before what would begin one.
+
+    Numbers are written as they are, also negative ones.
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _utf8(value: Any) -> Any:

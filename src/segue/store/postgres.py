@@ -14,6 +14,7 @@ from segue.domain.errors import StoreDenied, StoreError
 from segue.store.address import for_driver, is_pooled, masked
 from segue.store.database import RETRY_PAUSES, Disconnected, LongWait, Row, escape_values, unescape_row
 from segue.store.migrate import in_postgres
+from segue.system.sensitive import passwords_in
 
 if TYPE_CHECKING:
     import asyncio
@@ -165,6 +166,8 @@ class Postgres:
             )
         try:
             given = self._psycopg.conninfo.conninfo_to_dict(for_driver(self._url))
+            if "@" in str(given.get("host", "")):  # the rest of a password with an @ in it
+                raise self._psycopg.ProgrammingError
         except self._psycopg.Error:
             # The driver's message may quote a password it took for a port.
             raise StoreError(
@@ -178,13 +181,20 @@ class Postgres:
             )
         except self._psycopg.OperationalError as error:
             raise _kind(str(error))(
-                f"The database {shown} cannot be reached: {_first_line(error)}",
+                f"The database {shown} cannot be reached: {self._without_password(error)}",
                 kept=_KEPT,
                 hint="Check the address, user and password in --database-url or SEGUE_DATABASE_URL. "
                 "To work without it, leave the URL out and run `segue db push` later.",
             ) from None
         connection.adapters.register_loader("jsonb", TextLoader)
         return connection
+
+    def _without_password(self, error: Exception) -> str:
+        """Return what the driver says, which may repeat the address."""
+        said = _first_line(error)
+        for secret in sorted(passwords_in(self._url), key=len, reverse=True):
+            said = said.replace(secret, "***") if len(secret) >= _SHORTEST else said
+        return said
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -195,9 +205,12 @@ class Postgres:
             kind = (
                 Disconnected if self._connection.closed or isinstance(error, self._temporary) else StoreError
             )
-            message = f"The database {masked(self._url)} failed: {_first_line(error)}"
+            message = f"The database {masked(self._url)} failed: {self._without_password(error)}"
             raise kind(message, kept=_KEPT) from error
 
+
+_SHORTEST = 4
+"""Shorter passwords would be found in the words of every message."""
 
 _DENIED = ("authentication failed", "no pg_hba.conf entry", "no password supplied", "user not found")
 _PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots", "max clients")

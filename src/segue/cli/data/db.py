@@ -9,6 +9,7 @@ import click
 
 from segue.cli.options import FILE, FOLDER, CommandSettings, options
 from segue.cli.terminal.output import Printer
+from segue.store.address import masked
 
 
 @click.group()
@@ -32,7 +33,7 @@ def path(settings: CommandSettings, output: Printer) -> None:
       sqlite3 "$(segue db path)" 'select * from orchestrator_runs'
     """
     app = settings.look()
-    where = app.redactor().text(app.database())
+    where = masked(app.database())
     output.result({"path": where}, where)
 
 

@@ -25,6 +25,7 @@ from segue.runtime.preconditions import Undecided
 from segue.runtime.session import SessionEnd, resume_in_background, run_session
 from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import make_notifiers
+from segue.store.address import masked
 from segue.view.run import FOLDED, RunView
 
 
@@ -190,7 +191,7 @@ def _notifier(opened: OpenRun, output: Printer) -> AbstractContextManager[Observ
 
 
 def _launch_record(opened: OpenRun, pid: int) -> dict[str, object]:
-    store = opened.app.redactor().text(opened.app.database())
+    store = masked(opened.app.database())
     isolation = None if opened.parts.cloud else opened.parts.services.isolation.label
     return {
         "type": "launch",
