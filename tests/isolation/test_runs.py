@@ -167,3 +167,21 @@ def test_a_container_gets_the_work_tree_and_nothing_secret(place: Place) -> None
     assert started[started.index("image:1") + 1] == "python3"
     assert "hush-hush-1" not in log.read_text()
     assert shutil.which("docker") != str(runtime)
+
+
+@pytest.mark.parametrize("means", ["bwrap", "landlock"])
+def test_segues_own_secrets_are_hidden_also_when_its_state_is_elsewhere(place: Place, means: str) -> None:
+    token = Path(place.env["XDG_STATE_HOME"]) / "segue" / "private" / "page" / "token"
+    token.parent.mkdir(parents=True)
+    token.write_text("a token of the page")
+    body = """
+try:
+    found = pathlib.Path("{token}").read_text()
+except OSError as error:
+    found = type(error).__name__
+pathlib.Path("found.txt").write_text(found)
+"""
+    agent(place, body.replace("{token}", str(token)))
+    elsewhere = str(place.root / "elsewhere")
+    place.segue("run", "plan.md", "--task", "1", "--isolation", means, SEGUE_STATE_DIR=elsewhere)
+    assert (place.repo / "found.txt").read_text() in ("FileNotFoundError", "PermissionError")

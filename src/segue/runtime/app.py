@@ -176,12 +176,13 @@ class App(Struct, frozen=True):
         settings, database = self.loaded.settings, self.database()
         sandbox = settings.sandbox
         files = [] if is_postgres(database) else [Path(f"{database}{end}") for end in ("", "-wal", "-shm")]
+        own = (platformdirs.user_config_path("segue"), platformdirs.user_state_path("segue"))
         return Isolation(
             SandboxOptions(
                 isolation=settings.isolation,
                 strength=Strength(sandbox.strength),
                 given=Places(sandbox.write, sandbox.read),
-                hide=(*files, platformdirs.user_config_path("segue"), *sandbox.hide),
+                hide=(*files, *own, *sandbox.hide),
                 runtime=sandbox.runtime,
                 image=sandbox.image,
                 state_dir=self.state_dir.absolute(),
