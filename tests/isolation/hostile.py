@@ -135,7 +135,8 @@ def mount() -> bool:
     script = (
         "mount -o remount,rw,bind .git; umount -l .git; "
         f"umount -l {HOME}/.ssh; mount --bind {SIBLING} {REPO}/mounted; "
-        f"echo {WORD} > .git/by-mount; echo {WORD} > {REPO}/mounted/by-mount; grep -rl {WORD} {HOME}/.ssh"
+        f"echo {WORD} > .git/by-mount; echo {WORD} > {REPO}/mounted/by-mount; grep -rl {WORD} {HOME}/.ssh; "
+        f"achieved=$?; umount -l {REPO}/mounted; exit $achieved"
     )
     (REPO / "mounted").mkdir(exist_ok=True)
     tries = (
