@@ -169,8 +169,10 @@ def test_a_container_gets_the_work_tree_and_nothing_secret(place: Place) -> None
     assert shutil.which("docker") != str(runtime)
 
 
-@pytest.mark.parametrize("means", ["bwrap", "landlock"])
-def test_segues_own_secrets_are_hidden_also_when_its_state_is_elsewhere(place: Place, means: str) -> None:
+@pytest.mark.parametrize(("means", "strength"), [("bwrap", "standard"), ("landlock", "strict")])
+def test_segues_own_secrets_are_hidden_also_when_its_state_is_elsewhere(
+    place: Place, means: str, strength: str
+) -> None:
     token = Path(place.env["XDG_STATE_HOME"]) / "segue" / "private" / "page" / "token"
     token.parent.mkdir(parents=True)
     token.write_text("a token of the page")
@@ -182,6 +184,6 @@ except OSError as error:
 pathlib.Path("found.txt").write_text(found)
 """
     agent(place, body.replace("{token}", str(token)))
-    elsewhere = str(place.root / "elsewhere")
-    place.segue("run", "plan.md", "--task", "1", "--isolation", means, SEGUE_STATE_DIR=elsewhere)
+    where = {"SEGUE_STATE_DIR": str(place.root / "elsewhere"), "SEGUE_SANDBOX__STRENGTH": strength}
+    place.segue("run", "plan.md", "--task", "1", "--isolation", means, **where)
     assert (place.repo / "found.txt").read_text() in ("FileNotFoundError", "PermissionError")
