@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -187,3 +188,20 @@ pathlib.Path("found.txt").write_text(found)
     where = {"SEGUE_STATE_DIR": str(place.root / "elsewhere"), "SEGUE_SANDBOX__STRENGTH": strength}
     place.segue("run", "plan.md", "--task", "1", "--isolation", means, **where)
     assert (place.repo / "found.txt").read_text() in ("FileNotFoundError", "PermissionError")
+
+
+def test_temporary_folders_of_programs_are_made_anew_and_other_files_are_seen(place: Place) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="tool-", suffix=f"-{os.getuid()}") as own,
+        tempfile.TemporaryDirectory(prefix="data-") as data,
+    ):
+        (Path(data) / "input").write_text("seen")
+        body = f"""
+os.makedirs("{own}", exist_ok=True)
+pathlib.Path("{own}", "scratch").write_text("x")
+pathlib.Path("seen.txt").write_text(pathlib.Path("{data}", "input").read_text())
+"""
+        agent(place, body)
+        place.segue("run", "plan.md", "--task", "1", "--isolation", "bwrap")
+        assert (place.repo / "seen.txt").read_text() == "seen"
+        assert not list(Path(own).iterdir())

@@ -128,7 +128,7 @@ def test_the_webhook_is_slacks_and_signed() -> None:
         options = settings(webhook={"url": hook.url, "secret_env": "HOOK_KEY_FOR_TESTS"})
         assert send(options, NASTY) == []
     (said,) = hook.json()
-    assert said["text"].startswith("Segue: Done Bcc: all@example.org ]0;owned gnp\n&lt;!channel&gt; &amp;")
+    assert said["text"].startswith("Segue: Done Bcc: all@example.org gnp\n&lt;!channel&gt; &amp;")
     assert said["message"] == "<!channel> & <b>text</b>\nsecond line with [redacted]"
     assert (said["kind"], said["link"]) == ("needs_human", "")
     right = "sha256=" + hmac.new(b"key", hook.bodies[0], hashlib.sha256).hexdigest()
@@ -167,7 +167,7 @@ def test_mail_arrives_as_one_mail() -> None:
         assert send(settings(email=mail_settings(server.port)), NASTY) == []
     (mail,) = server.mails
     read = email.message_from_bytes(mail, policy=email.policy.default)
-    assert read["Subject"] == "Segue: Done Bcc: all@example.org ]0;owned gnp"
+    assert read["Subject"] == "Segue: Done Bcc: all@example.org gnp"
     assert read["Bcc"] is None
     assert len(server.recipients) == 2
     assert "hunter2" not in read.get_content()
@@ -245,7 +245,7 @@ def test_the_desktop_shows_the_notification(tmp_path: Path, monkeypatch: pytest.
     program.chmod(0o755)
     assert send(options, NASTY) == []
     *_, dashes, title, body = json.loads((tmp_path / "said").read_text())
-    assert (dashes, title) == ("--", "Segue: Done Bcc: all@example.org ]0;owned gnp")
+    assert (dashes, title) == ("--", "Segue: Done Bcc: all@example.org gnp")
     assert body == "&lt;!channel&gt; &amp; &lt;b&gt;text&lt;/b&gt;\nsecond line with [redacted]"
     program.write_text(FAKE.format(python=sys.executable, out=str(tmp_path / "said"), code=3))
     assert "exit code 3" in send(options, NASTY)[0]
