@@ -190,15 +190,17 @@ pathlib.Path("found.txt").write_text(found)
     assert (place.repo / "found.txt").read_text() in ("FileNotFoundError", "PermissionError")
 
 
-def test_temporary_folders_of_programs_are_made_anew_and_other_files_are_seen(place: Place) -> None:
+def test_temporary_files_are_its_own_whatever_the_machine_has(place: Place) -> None:
     with (
-        tempfile.TemporaryDirectory(prefix="tool-", suffix=f"-{os.getuid()}") as own,
+        tempfile.TemporaryDirectory(prefix="claude-") as own,
         tempfile.TemporaryDirectory(prefix="data-") as data,
     ):
         (Path(data) / "input").write_text("seen")
         body = f"""
+import tempfile
 os.makedirs("{own}", exist_ok=True)
 pathlib.Path("{own}", "scratch").write_text("x")
+(pathlib.Path(tempfile.gettempdir()) / "{Path(data).name}").mkdir()
 pathlib.Path("seen.txt").write_text(pathlib.Path("{data}", "input").read_text())
 """
         agent(place, body)

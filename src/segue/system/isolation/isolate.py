@@ -32,6 +32,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "
 _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
 _WEB = {80, 443}
 _LISTEN = "0A"
+_TEMPORARY = "segue-tmp"
 NOTHING = Places()
 _KEPT_OUTPUT = 64 * 1024**2
 
@@ -300,10 +301,9 @@ def _environment(env: Mapping[str, str], policy: SandboxPolicy, chosen: SandboxC
     kept["GIT_OPTIONAL_LOCKS"] = "0"
     given = Path(os.path.realpath(kept.get("TMPDIR", "/")))
     if not any(given.is_relative_to(place) for place in policy.write):
-        inside = TEMPORARY[0]
-        kept["TMPDIR"] = (
-            str(private_folder(policy.scratch / "tmp")) if chosen.means is Means.LANDLOCK else inside
-        )
+        # What is shown of the machine's /tmp cannot be written, such as pytest's own folder: hence another one.
+        own = private_folder(policy.scratch / "tmp" / _TEMPORARY)
+        kept["TMPDIR"] = str(own) if chosen.means is Means.LANDLOCK else f"{TEMPORARY[0]}/{_TEMPORARY}"
     return kept
 
 

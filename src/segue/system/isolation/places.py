@@ -157,14 +157,10 @@ HIDDEN_TEMPORARY: Final = (
     ".",  # sockets of the screen, locks of browsers
     "systemd-private-",  # of services
     "snap-private-",  # of packages
-    "node-compile-cache",  # Node writes there
-    "node-jiti",  # the same
-    "v8-compile-cache",  # the same
-    "jest_",  # Jest writes there
-    "go-build",  # Go writes there
     "claude-",  # Claude Code writes there
+    "hsperfdata_",  # Java writes there
 )
-"""Beginnings of names in /tmp that a program makes for itself: inside of the sandbox, it makes them anew."""
+"""Beginnings of names in /tmp, whatever TMPDIR says: inside of the sandbox, programs make them anew."""
 
 CACHES: Final = {
     ".cache": "",  # pip, uv, Go's build cache, ccache, yarn, pre-commit, Playwright, …

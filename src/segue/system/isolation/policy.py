@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
-import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -160,26 +158,16 @@ def _common(folder: Path) -> Iterator[Path]:
 def shown_temporary(real: Path) -> list[Path]:
     """Return what stays visible of a temporary folder of the machine: the newest files and folders.
 
-    Sockets, and folders with sockets (tmux, ssh-agent, the screen), would be ways out. Folders in which programs
-    keep what is temporary for each user (`claude-0`, `pytest-of-me`) are made anew: inside they are written to.
+    Sockets, and folders with sockets (tmux, ssh-agent, the screen), would be ways out.
     """
     found: list[tuple[float, str]] = []
-    of_user = _ends_with_user()
     with contextlib.suppress(OSError), os.scandir(real) as entries:
         for entry in entries:
-            if not entry.name.startswith(HIDDEN_TEMPORARY) and not of_user.search(entry.name):
+            if not entry.name.startswith(HIDDEN_TEMPORARY):
                 with contextlib.suppress(OSError):  # it is gone by now
                     found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
     newest = [Path(place) for _, place in sorted(found, reverse=True)[: 3 * _MOST_SHOWN]]
     return [place for place in newest if _is_harmless(place)][:_MOST_SHOWN]
-
-
-def _ends_with_user() -> re.Pattern[str]:
-    """Return a pattern for names that end with the user's number or name."""
-    names = [str(Path.home().stat().st_uid), Path.home().name]
-    with contextlib.suppress(OSError, KeyError, ImportError):  # a user without a name
-        names.append(getpass.getuser())
-    return re.compile(f"[-_.](?:{'|'.join(map(re.escape, names))})$")
 
 
 def _is_harmless(place: Path) -> bool:
