@@ -301,7 +301,7 @@ def _environment(env: Mapping[str, str], policy: SandboxPolicy, chosen: SandboxC
     kept["GIT_OPTIONAL_LOCKS"] = "0"
     given = Path(os.path.realpath(kept.get("TMPDIR", "/")))
     if not any(given.is_relative_to(place) for place in policy.write):
-        # What is shown of the machine's /tmp cannot be written, such as pytest's own folder: hence another one.
+        # What is shown of the machine's /tmp cannot be written, such as the folder of pytest.
         own = private_folder(policy.scratch / "tmp" / _TEMPORARY)
         kept["TMPDIR"] = str(own) if chosen.means is Means.LANDLOCK else f"{TEMPORARY[0]}/{_TEMPORARY}"
     return kept
