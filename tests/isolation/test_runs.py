@@ -185,8 +185,8 @@ except OSError as error:
 pathlib.Path("found.txt").write_text(found)
 """
     agent(place, body.replace("{token}", str(token)))
-    where = {"SEGUE_STATE_DIR": str(place.root / "elsewhere"), "SEGUE_SANDBOX__STRENGTH": strength}
-    place.segue("run", "plan.md", "--task", "1", "--isolation", means, **where)
+    place.env |= {"SEGUE_STATE_DIR": str(place.root / "elsewhere"), "SEGUE_SANDBOX__STRENGTH": strength}
+    place.segue("run", "plan.md", "--task", "1", "--isolation", means)
     assert (place.repo / "found.txt").read_text() in ("FileNotFoundError", "PermissionError")
 
 
