@@ -76,7 +76,7 @@ test: setup browser tools lint
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests || types))
 
 every-test: setup browser tools real-agents
-	$(PYTEST) tests/e2e tests
+	$(PYTEST) -m "not thorough" tests/e2e tests
 
 # The real Claude Code, Codex, Gemini CLI and OpenCode against a scripted model on loopback. They are installed into
 # .e2e (1.3 GB, needs npm); what cannot be installed is skipped with a warning.

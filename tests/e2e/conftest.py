@@ -65,14 +65,27 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "e2e: drives real command lines, which `make e2e` installs")
 
 
+_LONG = ("gemini", "opencode")
+"""They take seconds to start, and one adapter drives both."""
+_ALWAYS = (
+    "three_tasks",
+    "killed_while_the_program",
+    "refuses[{}-401]",
+    "sandbox[{}-bwrap standard]",
+    "found_in",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is missing is skipped instead of failing."""
+    """What is missing is skipped instead of failing; what takes long for little is left to `make e2e`."""
     reasons = skipped()
     for item in items:
         if Path(str(item.fspath)).parent == Path(__file__).parent:
             item.add_marker(pytest.mark.e2e)
             called = getattr(item, "callspec", None)
             name = called.params.get("real") if called else None
+            if name in _LONG and not any(part.format(name) in item.name for part in _ALWAYS):
+                item.add_marker(pytest.mark.thorough)
             if name in reasons:
                 item.add_marker(pytest.mark.skip(reason=f"{name}: {reasons[name]}"))
 
