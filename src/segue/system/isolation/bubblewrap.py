@@ -56,10 +56,14 @@ def proc_mounts(own_proc: bool) -> list[str]:
 
     The files below /proc/sys belong to root, who could rule the kernel with them even without capabilities.
     """
-    is_root = os.geteuid() == 0
     if own_proc:
-        return ["--proc", "/proc", *(["--remount-ro", "/proc"] if is_root else []), "--unshare-pid"]
-    return ["--ro-bind" if is_root else "--bind", "/proc", "/proc"]
+        return ["--proc", "/proc", *(["--remount-ro", "/proc"] if is_root() else []), "--unshare-pid"]
+    return ["--ro-bind" if is_root() else "--bind", "/proc", "/proc"]
+
+
+def is_root() -> bool:
+    """Return whether Segue runs as root."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def layers(own_proc: bool) -> int:

@@ -22,7 +22,8 @@ def wrap(
     """Return the command that runs `argv` in a container; values of variables are not in it."""
     line = [runtime, "run", "--rm", "--interactive", "--init", "--name", name]
     line += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
-    line += ["--user", f"{os.getuid()}:{os.getgid()}"]
+    if sys.platform != "win32":
+        line += ["--user", f"{os.getuid()}:{os.getgid()}"]
     line += [] if policy.network else ["--network", "none"]
     temporary = policy.scratch / "tmp"
     home = policy.scratch / "home"

@@ -111,7 +111,7 @@ class Isolation:
         chosen, is_strict = self.chosen, self.strength is Strength.STRICT
         if chosen.means is Means.NONE:
             return False
-        return chosen.means is not Means.BWRAP or is_strict or not chosen.own_proc or os.geteuid() == 0
+        return chosen.means is not Means.BWRAP or is_strict or not chosen.own_proc or bubblewrap.is_root()
 
     @property
     def label(self) -> str:
@@ -344,7 +344,8 @@ def _listening(argv: Sequence[str], env: Mapping[str, str]) -> set[int]:
 def _machine() -> str:
     """Return what decides whether bubblewrap works: the program, the user, the kernel and its settings."""
     program = shutil.which("bwrap")
-    facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", str(os.getuid())]
+    user = str(os.getuid()) if hasattr(os, "getuid") else ""
+    facts = [str(program), str(Path(program).stat().st_mtime_ns) if program else "", user]
     for name in (
         "/proc/sys/kernel/random/boot_id",
         "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",

@@ -29,6 +29,8 @@ _CHANGE = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 _REFER = 1 << 13
 _OF_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _CONNECT = 1 << 1
+_LOOK_ONLY = sum(getattr(os, name, 0) for name in ("O_PATH", "O_CLOEXEC", "O_NOFOLLOW"))
+"""Linux has all of these flags."""
 _SCOPES = 0b11
 """No signals to processes outside, no abstract sockets of processes outside."""
 
@@ -107,7 +109,7 @@ def _rights(version: int) -> int:
 
 def _allow(ruleset: int, place: str, rights: int, handled: int) -> None:
     try:
-        fd = os.open(place, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(place, _LOOK_ONLY)
     except OSError:
         return  # gone, or out of reach anyway
     try:

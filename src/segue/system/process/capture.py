@@ -90,10 +90,10 @@ class Pump:
         try:
             for pipe, kept in ((process.stdout, self.kept["out"]), (process.stderr, self.kept["err"])):
                 self._pipes.add(pipe)
-                os.set_blocking(pipe.fileno(), False)
+                _never_wait(pipe)
                 loop.add_reader(pipe.fileno(), self._take, pipe, kept)
             if process.stdin:
-                os.set_blocking(process.stdin.fileno(), False)
+                _never_wait(process.stdin)
                 loop.add_writer(process.stdin.fileno(), self._feed, process.stdin)
             await self._ended.wait()
             process.wait()
@@ -250,3 +250,9 @@ def _start(argv: Sequence[str], cwd: Path, env: dict[str, str], is_fed: bool) ->
         raise ToolMissing(
             f"{argv[0]} cannot be found", hint=f"Install {argv[0]} or put its folder on PATH."
         ) from error
+
+
+def _never_wait(pipe: IO[bytes]) -> None:
+    """Let reads and writes of a pipe return at once."""
+    if sys.platform != "win32":
+        os.set_blocking(pipe.fileno(), False)

@@ -114,6 +114,8 @@ def find_inner(pid: int, layers: int) -> int:
 
 def group_of(pid: int) -> int:
     """Return the process group of a process; its own number if it is gone."""
+    if sys.platform == "win32":
+        return pid
     try:
         return os.getpgid(pid)
     except OSError:
