@@ -10,7 +10,7 @@ from segue.cli.terminal.output import Printer
 
 EXIT_CODES: dict[int, str] = {
     0: "all requested work is done",
-    1: "unexpected error",
+    1: "unexpected error, or the database cannot be used",
     2: "the command line or the configuration is wrong, or the repository is not ready for a run",
     3: "stopped: a task needs a human",
     4: "credentials are missing or were rejected",
