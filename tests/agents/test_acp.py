@@ -263,7 +263,7 @@ class TestTalk:
         os.utime(noted, (time.time() - 120,) * 2)
         later = stage.run(token="later", session=session)
         assert [raw for raw in of(later, AgentRaw) if raw.kind == "wait"] == []
-        os.utime(noted, (time.time() + 60,) * 2)
+        os.utime(noted, (time.time() + 3600,) * 2)  # even then no longer than a minute
         soon = stage.run(token="soon", session=session, limits=replace(LIMITS, wall=3))
         assert [raw.line["seconds"] for raw in of(soon, AgentRaw) if raw.kind == "wait"] == [60]
         assert failure(soon) is FailureKind.TIMEOUT

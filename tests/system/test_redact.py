@@ -20,9 +20,10 @@ from tests.system.spelling import SECRETS, WHOLE, encoded, spelt
 ALPHABET = 'ab%/"\\é '
 
 
-@settings(deadline=None, max_examples=400, derandomize=True)
+@settings(deadline=None, max_examples=400)
 @given(SECRETS.flatmap(lambda secret: st.tuples(st.just(secret), spelt(secret))))
 @example(("p@ss/w0rd&more", "p%40ss%2fw0rd\\u0026more"))
+@example(("00000000%00", "00000000%00"))
 def test_no_spelling_comes_through(case: tuple[str, str]) -> None:
     secret, text = case
     out = Redactor([secret, "another secret"]).text(f"it says <{text}> and more")
@@ -32,7 +33,7 @@ def test_no_spelling_comes_through(case: tuple[str, str]) -> None:
     assert out.endswith("> and more")
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(deadline=None, max_examples=300)
 @given(SECRETS.flatmap(lambda secret: st.tuples(st.just(secret), spelt(secret))))
 def test_events_with_a_secret_get_a_second_look(case: tuple[str, str]) -> None:
     secret, text = case

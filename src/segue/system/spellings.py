@@ -82,8 +82,7 @@ def decode(text: str) -> Iterator[str]:
     for _ in range(_ROUNDS):
         if not _TOKEN.search(text):
             return
-        text = _TOKEN.sub(_undo, text)
-        text = _HIDDEN.sub("", text) if has_hidden(text) else text
+        text = _HIDDEN.sub("", _TOKEN.sub(_undo, text))  # escapes may stand for any control character
         yield text
 
 
