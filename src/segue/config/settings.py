@@ -281,6 +281,13 @@ class Settings(Options, frozen=True):
     """Start even if the work tree has uncommitted changes."""
     base: str | None = None
     """The branch of `origin` that cloud agents start from; the upstream of your branch if unset."""
+    jobs: Annotated[int, Meta(ge=1, le=64)] = 1
+    """How many tasks to work on at once, each in a git worktree of its own."""
+    order: bool = False
+    """With `jobs`: begin the tasks strictly in their order, so that each waits for all before it."""
+    merge_union: tuple[str, ...] = ()
+    """With `jobs`: files that are merged line by line where two tasks add to the same place, such as
+    `CHANGELOG.md`."""
     worktree: bool = False
     """Give each run a git worktree of its own; yours is not touched."""
     worktree_end: Literal["keep", "merge"] = "keep"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -121,6 +121,44 @@ class TaskStarted(Event, frozen=True):
     task: str
     title: str
     kind: TaskKind = TaskKind.BUILD
+    lane: int = 0
+    """The lane it is worked on in; 0: the run works on one task at a time."""
+    after: str = ""
+    """The task whose end let it begin, where several are worked on at once; `why` says why it waited."""
+    why: str = ""
+
+
+class TaskWaiting(Event, frozen=True):
+    """A task cannot begin yet, because it waits for others; `why` says why."""
+
+    type: ClassVar[str] = "task.waiting"
+    task: str
+    by: tuple[str, ...]
+    why: str
+
+
+class TaskMerged(Event, frozen=True):
+    """The work of a task is on the branch of the run, together with that of all tasks before it."""
+
+    type: ClassVar[str] = "task.merged"
+    task: str
+    commit: str
+    """What the branch is at now."""
+    before: str
+    """What it was at before."""
+    seconds: float = 0.0
+
+
+class TaskCollided(Event, frozen=True):
+    """The work of a task does not fit what others have merged meanwhile; `then` says what follows."""
+
+    type: ClassVar[str] = "task.collided"
+    task: str
+    tasks: tuple[str, ...]
+    """The tasks whose work it collides with."""
+    files: tuple[str, ...]
+    reason: str
+    then: Literal["again", "resolve", "human"]
 
 
 class TaskMarked(Event, frozen=True):

@@ -47,6 +47,8 @@ class SnapshotOutput(Output, frozen=True):
     head: str = ""
     branch: str = ""
     dirty: str = ""
+    lane: int = 0
+    """The lane it is worked on in; 0: the run works on one task at a time."""
 
 
 class LaunchOutput(Output, frozen=True, kw_only=True):

@@ -113,7 +113,15 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.RunEnded: lambda v: f"run ended: {v.state}",
     e.StateImported: lambda v: f"state imported: {v.text}",
     e.NoticeGiven: lambda v: f"line {v.line}: {v.text}" if v.line is not None else v.text,
-    e.TaskStarted: lambda v: f"task {v.task} started: {v.title}",
+    e.TaskStarted: lambda v: (
+        f"task {v.task} started{f' on lane {v.lane}' if v.lane else ''}: {v.title}"
+        + (f" (waited for {v.after}: {v.why})" if v.after else "")
+    ),
+    e.TaskWaiting: lambda v: f"task {v.task} waits for {', '.join(v.by)}: {v.why}",
+    e.TaskMerged: lambda v: f"task {v.task} is merged: {v.commit[:10]}",
+    e.TaskCollided: lambda v: (
+        f"task {v.task} collides with {', '.join(v.tasks) or 'new commits'}: {v.reason}"
+    ),
     e.GateReached: lambda v: f"waits for a person after task {v.task}: {v.text}",
     e.GatePassed: lambda v: f"a person let it go on after task {v.task}",
     e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",
