@@ -49,7 +49,8 @@ def test_every_lane_gets_its_work_onto_the_branch_once(repo: Path) -> None:
     rng, base = random.Random(SEED), git(repo, "rev-parse", "HEAD")
     git(repo, "branch", RUN)
     works = [commit(repo, base, {f"folder/{number}": b"work\n"}) for number in range(LANES * 4)]
-    waiting, lanes, kills = list(works), {}, 0
+    lanes: dict[str, subprocess.Popen[bytes]] = {}
+    waiting, kills = list(works), 0
     end = time.monotonic() + DEADLINE
     while waiting or lanes:
         assert time.monotonic() < end, f"{len(lanes)} are at work; SEGUE_CRASH_SEED={SEED}"
