@@ -48,8 +48,10 @@ class Working:
         self._do(self._open(database))
 
     def emit(self, *events: Event, step: str | None = None) -> None:
+        """Emit events, and wait until they are stored: a change of the state is written after them."""
         for event in events:
             self._do(self._journal.emit(event, step))
+        self._do(self._journal.set_state(RunState.RUNNING))
 
     def begin(self, key: str, lane: int, after: str = "", why: str = "") -> None:
         """Let an agent work on a task."""
