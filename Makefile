@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents torture bench proof mutants docs screenshots lock licences \
+.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents thorough torture bench proof mutants docs screenshots lock licences \
 	binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -82,6 +82,10 @@ every-test: setup browser tools real-agents
 # .e2e (1.3 GB, needs npm); what cannot be installed is skipped with a warning.
 e2e: setup real-agents
 	$(PYTEST) tests/e2e tests/provider/test_real.py
+
+# What `make test` leaves out: larger crowds, and more of the real command lines.
+thorough: setup browser tools real-agents
+	$(PYTEST) -m thorough
 
 real-agents: setup
 	$(BIN)/python tests/e2e/install.py

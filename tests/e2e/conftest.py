@@ -67,13 +67,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 _LONG = ("gemini", "opencode")
 """They take seconds to start, and one adapter drives both."""
-_ALWAYS = (
-    "three_tasks",
-    "killed_while_the_program",
-    "refuses[{}-401]",
-    "sandbox[{}-bwrap standard]",
-    "found_in",
-)
+_ALWAYS = ("three_tasks", "sandbox[{}-bwrap standard]", "found_in")
+"""What is tried with both of them all the same."""
+_ONCE = ("killed_while_the_program_works[gemini]", "refuses[gemini-401]")
+"""What is tried with the faster one."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -84,7 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.e2e)
             called = getattr(item, "callspec", None)
             name = called.params.get("real") if called else None
-            if name in _LONG and not any(part.format(name) in item.name for part in _ALWAYS):
+            if name in _LONG and not any(part.format(name) in item.name for part in (*_ALWAYS, *_ONCE)):
                 item.add_marker(pytest.mark.thorough)
             if name in reasons:
                 item.add_marker(pytest.mark.skip(reason=f"{name}: {reasons[name]}"))
