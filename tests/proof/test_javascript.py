@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -144,11 +146,17 @@ def make(folder: Path, runner: str) -> Checkout:
     return project
 
 
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Checkout]:
+    """One repository of each runner for all cheats, so that its base is checked once."""
+    return cache(lambda runner: make(tmp_path_factory.mktemp(runner), runner))
+
+
 @pytest.mark.parametrize("cheat", CHEATS)
-def test_a_cheat_is_refused(tmp_path: Path, cheat: str) -> None:
+def test_a_cheat_is_refused(projects: Callable[[str], Checkout], cheat: str) -> None:
     runner = cheat.partition(":")[0]
     argv = ("npm", "test") if "package.json" in CHEATS[cheat] else DIRECT[runner]
-    result = make(tmp_path, runner).check(CHEATS[cheat], argv)
+    result = projects(runner).check(CHEATS[cheat], argv)
     assert result.state in (CheckState.FAILED, CheckState.REFUTED, CheckState.CONTESTED), result
     assert result.reason
 
