@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from segue.domain.graph import WaitKind
 from segue.sources.markdown.lines import read_lines
@@ -14,7 +15,7 @@ from segue.sources.markdown.stated import TaskNames, read_relations, wait_by_tex
 from segue.sources.plan.usual import parse as parse_plan
 from segue.sources.speckit.dependencies import find_waits
 from segue.sources.speckit.tasks import parse
-from segue.view.graph import draw_mermaid, print_waits
+from segue.view.graph import TaskGraph, draw_mermaid, print_waits
 from tests.sources.speckit_files import feature, speckit
 
 NAMES = TaskNames.of({f"T{n:03d}": f"T{n:03d}" for n in range(1, 21)})
@@ -64,6 +65,21 @@ def test_phases_stories_labels_and_words() -> None:
         ],
     }
     assert [task.checkpoint for task in parse(TEXT.encode()).tasks][2] == "It starts"
+
+
+def test_the_order_of_a_file_without_any_p_says_nothing() -> None:
+    assert waits("## Phase 1\n- [ ] T001 One\n- [ ] T002 Two\n") == {"T001": [], "T002": []}
+
+
+def test_whoever_waits_for_the_same_tasks_shares_their_keys() -> None:
+    text = "## Phase 1\n- [ ] T001 A\n- [ ] T002 B\n## Phase 2\n- [ ] T003 [P] C\n- [ ] T004 [P] D\n"
+    text += (
+        "- [ ] T005 E\n- [ ] T006 [P] F\n- [ ] T007 [P] G\n## Dependencies\n- T001, T002 before T006, T007\n"
+    )
+    found = find_waits(parse(text.encode()).tasks, read_lines(text))
+    assert len({id(wait.keys) for key in ("T003", "T004", "T005") for wait in found[key][:1]}) == 1
+    assert [wait.kind for wait in found["T006"]] == [WaitKind.STATED, WaitKind.PHASE, WaitKind.ORDER]
+    assert all(one.keys is two.keys for one, two in zip(found["T006"][:2], found["T007"][:2], strict=True))
 
 
 def test_a_story_waits_for_another_where_it_is_said() -> None:
@@ -129,7 +145,7 @@ def test_plans_say_it_by_number() -> None:
     steps = parse_plan("## Step 1\na\n## Step 2\nAfter step 1.").tasks
     assert steps[1].depends_on[0].kind is WaitKind.STATED
     inner = parse_plan("## Task 1\na\n## Task 2\nAfter step 1.").tasks
-    assert inner[1].depends_on[0].kind is WaitKind.ORDER
+    assert inner[1].depends_on == ()
 
 
 def test_cycles_and_forward_references_are_notices(tmp_path: Path) -> None:
@@ -146,13 +162,18 @@ def test_cycles_and_forward_references_are_notices(tmp_path: Path) -> None:
 def test_the_graph_as_text_and_as_a_diagram(tmp_path: Path) -> None:
     feature(tmp_path, TEXT)
     tasks = speckit(tmp_path).tasks().tasks
-    text = print_waits(tasks)
+    graph = TaskGraph.of(tasks, {"T006": ["src/a.py"], "T008": ["src/a.py"]})
+    text = print_waits(graph)
     assert "T005 Sign in (depends on T004) (pending)\n  waits for T004: it says so" in text
-    diagram = draw_mermaid(tasks).split("\n")
+    assert "T006 Model (pending)\n  touched src/a.py before\n  waits for T004, T005: phase 3" in text
+    diagram = draw_mermaid(graph).split("\n")
     assert diagram[0] == "graph TD"
     assert "  p0 ==> p1" in diagram
     assert "  t3 --> t4" in diagram
     assert "  t0 -.-> t1" in diagram
+    named = [task for task in tasks if task.key in ("T006", "T007")]
+    marked = [replace(task, text="src/a.py", depends_on=()) for task in named]
+    assert '  t0 -. "both name src/a.py" .-> t1' in draw_mermaid(TaskGraph.of(marked, {})).split("\n")
 
 
 LINES = st.lists(st.sampled_from(TEXT.split("\n")) | st.text(max_size=20), max_size=25).map("\n".join)

@@ -19,9 +19,31 @@ def read_head(git_dir: Path, common: Path) -> str:
     """Return the commit of HEAD; empty where these files do not tell, and git has to be asked."""
     said = _read_text(os.path.join(git_dir, "HEAD"))
     if said.startswith("ref: refs/heads/"):
-        ref = said.removeprefix("ref: ")
-        said = _read_text(os.path.join(common, ref)) or _packed(_read_packed(common)).get(ref, "")
+        return read_ref(common, said.removeprefix("ref: "))
     return said if _COMMIT.fullmatch(said) else ""
+
+
+def read_ref(common: Path, ref: str) -> str:
+    """Return the commit of a branch, by its full name; empty where these files do not tell."""
+    said = _read_text(os.path.join(common, ref)) or _packed(_read_packed(common)).get(ref, "")
+    return said if _COMMIT.fullmatch(said) else ""
+
+
+def is_detached(git_dir: Path) -> bool:
+    """Return whether a work tree is on a commit and not on a branch."""
+    return _COMMIT.fullmatch(_read_text(os.path.join(git_dir, "HEAD"))) is not None
+
+
+def find_holder(common: Path, ref: str) -> Path | None:
+    """Return the folder of the work tree that is on a branch, by its full name; None if none is."""
+    for git_dir in (common, *(common / "worktrees").glob("*")):
+        if _read_text(os.path.join(git_dir, "HEAD")) != f"ref: {ref}":
+            continue
+        link = read_start(os.path.join(git_dir, "gitdir")).rstrip(b"\n")
+        folder = Path(os.fsdecode(link)).parent if git_dir != common else common.parent
+        if (folder / ".git").exists():
+            return folder
+    return None
 
 
 def read_branch(git_dir: Path, refs: dict[str, str]) -> tuple[str, str]:
