@@ -13,6 +13,7 @@ from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.ports import Source, Store
 from segue.runtime.app import App
 from segue.view.data import task_data
+from segue.view.lanes import lanes_data
 from segue.view.load import is_lost
 from segue.view.load import state_of as state_of
 from segue.view.run import RunView
@@ -123,5 +124,6 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
             {"service": wait.service, "reason": wait.reason, "since": since, "until": wait.until}
             for since, wait in view.waits.values()
         ],
+        "lanes": lanes_data(view, time.time()),
         "tasks": [task_data(view, task) for task in view.tasks.values()],
     }
