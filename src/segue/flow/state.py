@@ -57,6 +57,12 @@ class TaskState(Struct):
     """The number of the last attempt, by phase."""
     resolutions: int = 0
     """How often the agent was sent back."""
+    seen: int = 0
+    """In a lane: what tasks have done that ended before this instant is part of the base; 0: all of it is."""
+    round: int = 1
+    """How often the work was begun: again when it did not fit what others had merged meanwhile."""
+    collision: str = ""
+    """What the agent is told when the work is begun again."""
 
     @property
     def head(self) -> str:
@@ -76,6 +82,17 @@ class TaskState(Struct):
         """Return the conversation that this agent can continue."""
         own = by.agent.name == self.agent and by.agent.can.follow_up
         return self.session if own else None
+
+    def begin_again(self, base: Snapshot, seen: int, collision: str) -> None:
+        """Begin the work once more, on top of what it did not fit."""
+        self.base = self.now = base
+        self.seen = seen
+        self.collision = collision
+        self.round += 1
+        self.verdict = self.commit = self.mutants = self.proof = None
+        self.checks, self.checked, self.judged = (), False, False
+        self.tree = self.passed_without = ""
+        self.remaining = self.resolutions = 0
 
     def take(self, output: LaunchOutput) -> None:
         """Take over what a launch has left."""

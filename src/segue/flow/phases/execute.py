@@ -23,7 +23,8 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
         about = context.redact(context.source.context(task))
         earlier = describe_earlier(context, task.key)
-        prompt = execute_prompt(task, about, state.plan, now.feedback, cloud=context.cloud, earlier=earlier)
+        said = now.feedback or state.collision or None
+        prompt = execute_prompt(task, about, state.plan, said, cloud=context.cloud, earlier=earlier)
         request = LaunchRequest(
             key=f"{state.folder}/{EXECUTE.name}/{now.number}",
             phase=EXECUTE.name,

@@ -1,0 +1,114 @@
+"""The lanes of a run: opens them, brings their work together, and tidies up."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from segue.domain.errors import NeedsHuman
+from segue.domain.events import NoticeGiven
+from segue.domain.task import TaskKind
+from segue.domain.workspace import Snapshot
+from segue.flow.context import RunContext
+from segue.flow.lanes import Lane, Seat, Seats
+from segue.ports import Journal
+from segue.runtime.guarding import make_guard
+from segue.runtime.open import OpenRun, merges_at_end
+from segue.runtime.wiring import make_checking
+from segue.system.git.lanes import LaneTrees
+from segue.system.git.merging import Integration
+from segue.system.git.repository import Repository
+from segue.system.git.worktree import branch_of
+
+
+class RunLanes:
+    """The lanes of one run."""
+
+    def __init__(self, opened: OpenRun, journal: Journal) -> None:
+        settings, run = opened.app.loaded.settings, opened.run
+        since = run.created / 1000
+        self._opened, self._journal = opened, journal
+        self._home = opened.tree.home if opened.tree is not None else opened.repo
+        folder = opened.app.state_dir.absolute() / "worktrees"
+        self._trees = LaneTrees(self._home, folder, run.id, since)
+        self._branch = Integration(opened.repo, branch_of(run.id), settings.merge_union, since)
+        self.seats = Seats(settings.jobs)
+
+    async def begin(self) -> None:
+        """Detach the run's own work tree from its branch, which is moved from elsewhere now."""
+        await self._branch.sync(self._opened.repo)
+
+    async def open(self, context: RunContext, number: int, seat: Seat) -> RunContext:
+        """Return the context in which a lane works; its work tree is made if need be."""
+        opened = self._opened
+        made = await self._trees.open(number, await self._branch.head())
+        tree = _LaneTree(made.root, made.git_dir, self._home.own, trees=self._trees, journal=self._journal)
+        guard = make_guard(opened, tree, number)
+        folder = opened.app.run_folder(opened.run.id) / "checks" / f"lane-{number}"
+        return replace(
+            context,
+            workspace=tree,
+            launcher=replace(context.launcher, guard=guard, seat=seat, lane=number),
+            checking=make_checking(opened.app, tree, folder, context.checking.examine),
+            lane=Lane(number, tree, self._branch, seat, context.checking),
+        )
+
+    async def finish(self, context: RunContext) -> None:
+        """Bring the run's own work tree to what all lanes have done, with what the user committed since."""
+        if merges_at_end(self._opened.app, self._opened.spec):
+            await self._catch_up(context)
+        await self._branch.sync(self._opened.repo)
+        await self._opened.repo.git("switch", "--quiet", self._branch.branch)
+
+    async def close(self) -> None:
+        """Remove the lanes; what no commit holds is kept and named."""
+        for said in await self._trees.close():
+            await self._journal.emit(NoticeGiven(said))
+
+    async def _catch_up(self, context: RunContext) -> None:
+        """Merge the user's new commits into the branch of the run: theirs only ever gets what was checked."""
+        onto, branch = self._opened.spec.onto, self._branch
+        while onto and (theirs := await self._home.branch_head(onto)):
+            before = await branch.head()
+            if await branch.contains(theirs):
+                return
+            merged = await branch.merge(before, theirs)
+            if not merged.tree:
+                return  # a person merges it: they are told how
+            for argv in context.checking.commands:
+                result = await context.checking.run(argv, theirs, merged.tree, kind=TaskKind.BUILD)
+                if not result.ok:
+                    raise NeedsHuman(
+                        f"You committed to {onto} meanwhile, and together with that a check fails: "
+                        f"{result.command} ({result.reason or result.exit_code}).",
+                        kept=f"All tasks are done, on branch {branch.branch}; {onto} is as you left it.",
+                        hint=f"Fix it on either branch, then: segue resume {self._opened.run.id}",
+                    )
+            message = f"Merge {onto} into {branch.branch}\n\nSegue-Run: {self._opened.run.id}\n"
+            if await branch.advance(before, await branch.join(before, theirs, merged.tree, message)):
+                return
+
+
+class _LaneTree(Repository, kw_only=True):
+    """The work tree of a lane."""
+
+    trees: LaneTrees
+    journal: Journal
+
+    async def start(self, commit: str) -> Snapshot:
+        """Begin at a commit; what is still there of another attempt is kept elsewhere."""
+        said = await self.trees.prepare(self, commit)
+        if said:
+            await self.journal.emit(NoticeGiven(said))
+        return await self.begin("", None)
+
+    async def lay(self, tree: str) -> None:
+        """Put the files of a tree there, uncommitted."""
+        await self.git("restore", "--quiet", f"--source={tree}", "--worktree", "--", ":/")
+
+    async def keep(self, name: str) -> None:
+        """See to it that git does not forget the commit it is at, which no branch contains."""
+        await self.trees.keep(self, name)
+
+    async def set_aside(self, message: str) -> str:  # noqa: ARG002 - a stash would be one for all lanes
+        """Move all uncommitted changes out of the work tree and return where they are kept."""
+        return await self.trees.prepare(self, await self.head())
