@@ -1,4 +1,4 @@
-"""Several tasks at once: each begins when what it waits for is done, and is worked on in a lane of its own."""
+"""Several tasks at once: each begins when what it waits for is done, and has a lane of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the tasks of a source, one after the other or several at once, until none is left or one needs a human."""
+"""Run the tasks of a source, in order or several at once, until none is left or one needs a human."""
 
 from __future__ import annotations
 
