@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -28,7 +28,10 @@ from typing import IO
 _LENGTH = 8
 _SPECIAL = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
 """Variables that a Python reads when it starts: a command that changes one of them gets its own Python."""
-_LATE = ("rich.table", "sqlite3", "psycopg", "httpx2", "starlette.applications", "uvicorn", "psutil")
+_LATE = (
+    *("rich.table", "sqlite3", "psycopg", "httpx2", "starlette.applications", "uvicorn", "psutil"),
+    *("platformdirs.unix", "importlib.readers"),
+)
 _HEAVY = ("segue.proof.runners.hooks", "segue.provider", "segue.__main__")
 
 
@@ -209,8 +212,28 @@ def _warm_up() -> None:
         if not name.startswith(_HEAVY):
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+    _prepare()
     gc.collect()
     gc.freeze()
+
+
+def _prepare() -> None:
+    """Do once what each process would do first: compile expressions, look at the types of values."""
+    from msgspec import Struct, ValidationError, convert
+
+    from segue.domain.kinds.recognise import recognise_kind
+
+    recognise_kind("Write one.")
+    for kind in _subclasses(Struct):
+        # Some want fields, and some are never read from data.
+        with contextlib.suppress(ValidationError, TypeError, NameError):
+            convert({}, kind)
+
+
+def _subclasses(kind: type[object]) -> Iterator[type[object]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _subclasses(one)
 
 
 def _main() -> None:

@@ -3,11 +3,16 @@
 `from segue import …` is the public interface: see `segue/public.py` and docs/python.md.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
 __version__ = "0.2.0"
 
+TYPE_CHECKING = (
+    False  # type checkers take it for true; importing `typing` takes longer than all small programs need
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from segue.public import *  # noqa: F403
 
 

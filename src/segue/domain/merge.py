@@ -1,4 +1,4 @@
-"""What two commits make together."""
+"""What becomes of the work of two sides when they are put together."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from msgspec import Struct
 
 
 class Merged(Struct, frozen=True):
-    """The result of a merge that changed nothing yet."""
+    """Two commits put together, or why that is not possible."""
 
     tree: str = ""
-    """What both make together; empty if they collide."""
+    """The tree that holds the work of both; empty if they collide."""
     conflicts: tuple[str, ...] = ()
-    """The files in which they collide."""
+    """The files that both have changed in ways that do not fit; sorted."""
     said: str = ""
     """What git says about it."""
     marked: str = ""
-    """If they collide: the tree with both versions in the files, marked as git does."""
+    """Where they collide: the tree with everything that fits, and conflict markers in the files that do not.
+
+    Empty if the two have no history in common."""

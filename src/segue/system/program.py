@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import importlib.util
 import os
 import signal
 import subprocess
@@ -46,6 +44,8 @@ def part_command(flag: str, module: str) -> list[str]:
 @cache
 def part_folders() -> list[str]:
     """Return the folders that contain this package and psutil; usually the same one."""
+    import importlib.util  # the parts import this module too, and start without what they do not need
+
     spec = importlib.util.find_spec("psutil")
     found = [Path(__file__).resolve().parents[2]]
     if spec is not None and spec.origin:
@@ -83,6 +83,8 @@ async def run_segue(arguments: Sequence[str], *, log: Path, cwd: Path, variables
 
     When the wait is cancelled, it is interrupted as by Ctrl-C, so that it saves its state.
     """
+    import asyncio
+
     with log.open("ab") as file:
         child = await asyncio.create_subprocess_exec(
             *[*segue_command(), *arguments],

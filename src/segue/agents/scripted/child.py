@@ -11,18 +11,15 @@ describes its format). Each line it prints is one of
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from segue.sim.orphan_child import leave_orphan
 from segue.sim.script import BadScript, Deck, equals, fill, find_file, hang, read_block, read_script
 
 _NOISE_LINE = b"." * 1023 + b"\n"
@@ -39,7 +36,7 @@ def main(arguments: list[str]) -> int:
     try:
         entry = _find_entry(script[0], names) if script else None
         return _play(entry if entry is not None else _make_note(names, prompt), mode, names, prompt)
-    except (BadScript, OSError, subprocess.CalledProcessError) as error:
+    except (BadScript, OSError) as error:
         sys.stderr.write(f"Error: {error}\n")
         return 1
 
@@ -53,6 +50,8 @@ def _find_entry(script: str, names: dict[str, str]) -> dict[str, Any] | None:
 
 def _make_note(names: dict[str, str], prompt: bytes) -> dict[str, Any]:
     """Return the entry for a launch without a script: write a small note, the same for the same prompt."""
+    import hashlib  # like other imports in this file: slow, and most scripts do without
+
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", names["task"]).strip("-.") or "unnamed"
     digest = hashlib.sha256(prompt).hexdigest()[:16]
     text = f"# Task {names['task']}\n\nDone by the scripted agent for the prompt {digest}.\n"
@@ -68,6 +67,8 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
     if mode == "edit":
         _edit(entry, names)
     if entry.get("orphan"):
+        from segue.sim.orphan_child import leave_orphan
+
         leave_orphan()
     guess = {"input_tokens": len(prompt) // 4, "output_tokens": len(text) // 4, "cost_usd": 0.0}
     _print_line(type="usage", **{**guess, **entry.get("usage", {})})
@@ -138,18 +139,27 @@ def _replace(name: str, old: str, new: str) -> None:
 
 
 def _run(command: str | list[str]) -> None:
-    from segue.domain.argv import split  # few scripts run commands
+    from segue.domain.argv import split
 
     argv = split(command) if isinstance(command, str) else command
-    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    _call(argv)
     _print_line(type="tool", name="Bash", input={"command": " ".join(argv)})
 
 
 def _commit(message: str) -> None:
     who = ["-c", "user.name=Scripted agent", "-c", "user.email=scripted@localhost"]
-    subprocess.run(["git", "add", "--all"], check=True, capture_output=True)
-    subprocess.run(["git", *who, "commit", "--quiet", "-m", message], check=True, capture_output=True)
+    _call(["git", "add", "--all"])
+    _call(["git", *who, "commit", "--quiet", "-m", message])
     _print_line(type="tool", name="Bash", input={"command": f"git commit -m {message!r}"})
+
+
+def _call(argv: list[str]) -> None:
+    import subprocess
+
+    try:
+        subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    except subprocess.CalledProcessError as error:
+        raise BadScript(str(error)) from None
 
 
 def _print_line(**line: Any) -> None:

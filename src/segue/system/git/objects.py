@@ -95,22 +95,31 @@ class Objects(Struct, frozen=True):
         codes: tuple[int, ...] = (0,),
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
+        where: Path | None = None,
+        attributes: bytes = b"",
     ) -> Captured:
         """Run a git command that reads objects, in a git folder made for this one call."""
+        name = next(word for word in arguments if word != "-c" and "=" not in word)
         with tempfile.TemporaryDirectory(prefix="segue-git-") as folder:
-            self._prepare(Path(folder))
+            self._prepare(Path(folder), attributes)
             environment = child_environment(extra={**_ENVIRONMENT, "GIT_DIR": folder, **(variables or {})})
-            done = await capture(["git", *arguments], Path(folder), environment, _TIMEOUT, stdin)
+            try:
+                done = await capture(["git", *arguments], where or Path(folder), environment, _TIMEOUT, stdin)
+            except TimeoutError as error:
+                raise WorkspaceError(
+                    f"git {name} did not end: {error}.", kept="Nothing was changed."
+                ) from None
         if done.exit_code not in codes:
             said = done.err.decode("utf-8", "replace").strip()[-2000:]
-            name = arguments[2] if arguments[0] == "-c" else arguments[0]
             raise WorkspaceError(f"git {name} failed: {said}", kept="Nothing was changed.")
         return done
 
-    def _prepare(self, folder: Path) -> None:
+    def _prepare(self, folder: Path, attributes: bytes) -> None:
         """Make the smallest git folder that borrows the repository's objects."""
-        for name in ("objects/info", "refs"):
+        for name in ("objects/info", "refs", "info"):
             (folder / name).mkdir(parents=True)
+        if attributes:
+            (folder / "info" / "attributes").write_bytes(attributes)
         (folder / "HEAD").write_text("ref: refs/heads/none\n")
         (folder / "config").write_text(self.format())
         (folder / "objects" / "info" / "alternates").write_text(f"{self.common_dir / 'objects'}\n")

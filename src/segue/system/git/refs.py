@@ -19,9 +19,19 @@ def read_head(git_dir: Path, common: Path) -> str:
     """Return the commit of HEAD; empty where these files do not tell, and git has to be asked."""
     said = _read_text(os.path.join(git_dir, "HEAD"))
     if said.startswith("ref: refs/heads/"):
-        ref = said.removeprefix("ref: ")
-        said = _read_text(os.path.join(common, ref)) or _packed(_read_packed(common)).get(ref, "")
+        return read_ref(common, said.removeprefix("ref: "))
     return said if _COMMIT.fullmatch(said) else ""
+
+
+def read_ref(common: Path, ref: str) -> str:
+    """Return the commit of a branch, by its full name; empty where these files do not tell."""
+    said = _read_text(os.path.join(common, ref)) or _packed(_read_packed(common)).get(ref, "")
+    return said if _COMMIT.fullmatch(said) else ""
+
+
+def is_detached(git_dir: Path) -> bool:
+    """Return whether a work tree is on a commit and not on a branch."""
+    return _COMMIT.fullmatch(_read_text(os.path.join(git_dir, "HEAD"))) is not None
 
 
 def read_branch(git_dir: Path, refs: dict[str, str]) -> tuple[str, str]:

@@ -132,7 +132,7 @@ class Repository(Struct):
         # What was just added can be committed, as a rule: one git process less for every task.
         if not added.out and await self._nothing_staged():
             return None
-        identity = await self._identity_options()
+        identity = await self.identity_options()
         try:
             await self._run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
         except WorkspaceError:
@@ -159,7 +159,7 @@ class Repository(Struct):
     async def set_aside(self, message: str) -> str:
         """Move all uncommitted changes out of the work tree and return where they are kept."""
         self._left = None
-        identity = await self._identity_options()
+        identity = await self.identity_options()
         await self._run(*identity, "stash", "push", "--quiet", "--include-untracked", "--message", message)
         return f"git stash ({message!r})"
 
@@ -227,6 +227,14 @@ class Repository(Struct):
         done = await _git(self.root, "config", "--get", name)
         return done.out.decode("utf-8", "replace").strip()
 
+    async def settings(self, pattern: str) -> dict[str, str]:
+        """Return the values of the repository's configuration whose names match; the last one counts."""
+        done = await _git(self.root, "config", "-z", "--get-regexp", pattern)
+        entries = done.out.decode("utf-8", "replace").split("\0")[:-1]
+        # A name without a value means that it is switched on.
+        found = [entry.partition("\n") for entry in entries]
+        return {name: value if sign else "true" for name, sign, value in found}
+
     async def remote_url(self, name: str = "origin") -> str | None:
         """Return the URL of a remote; None if there is no such remote."""
         done = await _git(self.root, "remote", "get-url", name)
@@ -261,7 +269,8 @@ class Repository(Struct):
         known = await _git(self.root, "var", "GIT_AUTHOR_IDENT")
         return known.out.decode("utf-8", "replace").partition(" <")[0].strip() if known.exit_code == 0 else ""
 
-    async def _identity_options(self) -> tuple[str, ...]:
+    async def identity_options(self) -> tuple[str, ...]:
+        """Return what lets git commit where it knows nobody."""
         if self._identity is None:
             known = await _git(self.root, "var", "GIT_COMMITTER_IDENT")
             self._identity = () if known.exit_code == 0 else FALLBACK_IDENTITY

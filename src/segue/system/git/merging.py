@@ -1,0 +1,196 @@
+"""Merges finished work into the branch of a run, without a work tree and without running anything of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.domain.errors import WorkspaceError
+from segue.domain.merge import Merged
+from segue.system.files import read_start
+from segue.system.git.leftovers import wait_for_git, work_trees
+from segue.system.git.refs import is_detached, read_ref
+from segue.system.git.repository import Repository, common_dir
+from segue.system.git.status import shown
+from segue.system.git.undo import undo_killed_switch
+
+_PATIENCE = 300.0
+_PAUSES = (0.05, 0.2, 0.5, 1.0)
+_LONGEST_SAYING = 4000
+_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
+_ALIEN = "unrelated histories"
+_SETTINGS = (
+    r"^(core\.sharedrepository|commit\.gpgsign|diff\.(algorithm|renames|renamelimit)"
+    r"|merge\.(conflictstyle|directoryrenames|renames|renamelimit|renormalize))$"
+)
+"""The settings of a repository that decide about a merge; none of them names a program."""
+
+
+class Integration(Struct):
+    """The branch on which the work of all tasks of a run comes together."""
+
+    repo: Repository
+    """Any work tree of the repository; its `.gitattributes` say how files are merged."""
+    branch: str
+    union: tuple[str, ...] = ()
+    """Patterns of files in which the lines of both sides are kept where they collide."""
+    since: float = 0.0
+    """When the run began, in seconds since the epoch: what gits killed since then have left is removed."""
+    _settings: dict[str, str] | None = None
+
+    @property
+    def ref(self) -> str:
+        """The full name of the branch."""
+        return f"refs/heads/{self.branch}"
+
+    async def head(self) -> str:
+        """Return the commit that the branch is at."""
+        found = read_ref(self._common, self.ref) or await self.repo.branch_head(self.branch)
+        if not found:
+            raise WorkspaceError(
+                f"Branch {self.branch}, on which this run collects its work, is missing.",
+                kept=f"Its commits may still be in the repository: git -C {self.repo.root} fsck --lost-found",
+                hint=f"Restore it: git -C {self.repo.root} branch {self.branch} COMMIT   then: segue resume",
+            )
+        return found
+
+    async def merge(self, ours: str, theirs: str) -> Merged:
+        """Put two commits together; nothing but new objects is written, and nothing of theirs is run."""
+        settings = await self._read_settings()
+        # In a git folder of its own, git knows no merge drivers: one that attributes name is not run.
+        chosen = [f"{name}={value}" for name, value in settings.items() if not name.startswith("commit.")]
+        options = [part for setting in chosen for part in ("-c", setting)]
+        command = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
+        done = await self.repo.objects().git(
+            *(*options, *command, ours, theirs),
+            codes=(0, 1, 128, 129),
+            variables={
+                "GIT_OBJECT_DIRECTORY": str(self._common / "objects"),
+                "GIT_WORK_TREE": str(self.repo.root),
+                "GIT_ATTR_SOURCE": ours,  # git 2.41 and later; earlier ones look into the work tree
+                "GIT_NO_LAZY_FETCH": "1",
+                "GIT_ALLOW_PROTOCOL": "none",
+                "LC_ALL": "C",
+            },
+            where=self.repo.root,
+            attributes=self._attributes(),
+        )
+        if done.out and done.exit_code < 128:
+            return parse_merge(done.out, clean=done.exit_code == 0)
+        said = done.err.decode("utf-8", "replace").strip()[-_LONGEST_SAYING:]
+        if _ALIEN in said:
+            return Merged(said="The two have no history in common.")
+        if done.exit_code == 129:  # it does not know the option
+            raise WorkspaceError(
+                "This git cannot merge without a work tree.",
+                kept="Nothing was changed.",
+                hint="Install git 2.38 or later, or work on one task at a time: --jobs 1",
+            )
+        raise WorkspaceError(f"git merge-tree failed: {said}", kept="Nothing was changed.")
+
+    async def join(self, ours: str, theirs: str, tree: str, message: str) -> str:
+        """Commit a merged tree and return the commit; no branch is moved."""
+        signing = (await self._read_settings()).get("commit.gpgsign", "").lower()
+        sign = ["-S"] if signing not in ("", "false", "no", "off", "0") else []
+        arguments = ("commit-tree", *sign, "-p", ours, "-p", theirs, "-F", "-", tree)
+        identity = await self.repo.identity_options()
+        try:
+            made = await self.repo.git(*identity, *arguments, stdin=message.encode())
+        except WorkspaceError:
+            # Until now no commit held the tree: `git gc --prune=now` removes such objects.
+            if (await self.merge(ours, theirs)).tree != tree:
+                raise
+            made = await self.repo.git(*identity, *arguments, stdin=message.encode())
+        return made.strip()
+
+    async def advance(self, old: str, new: str) -> bool:
+        """Move the branch from one commit to another; False if it is not where it was any more."""
+        arguments = (*_NO_HOOKS, "update-ref", "-m", "segue: merge", self.ref, new, old)
+        for pause in (*_PAUSES, None):
+            try:
+                await self.repo.git(*arguments)
+                return True
+            except WorkspaceError:
+                # Two sessions may have come to the same merge; what git says is in the user's language.
+                now = await self.head()
+                if now != old:
+                    return now == new
+                if pause is None:
+                    raise
+            if self.since:
+                await self.repo.recover(self.since)
+            await asyncio.sleep(pause)
+        return False
+
+    async def find(self, base: str, mark: str) -> str | None:
+        """Return the newest commit on the branch after `base` whose message contains the mark."""
+        # What another process began may have outlived it.
+        await wait_for_git([self._common, *work_trees(self._common)], _PATIENCE, "update-ref")
+        span = f"{base}..{self.ref}" if base else self.ref
+        said = await self.repo.git("log", "--format=%H", "--fixed-strings", f"--grep={mark}", span, "--")
+        return next(iter(said.split()), None)
+
+    async def sync(self, tree: Repository) -> None:
+        """Bring a work tree to the head of the branch, detached from it; what is uncommitted stays.
+
+        It has to be called before the branch advances for the first time: git does not move a work tree
+        whose branch is moved by others.
+        """
+        head = await self.head()
+        if is_detached(tree.git_dir) and await tree.head() == head:
+            return
+        arguments = ("checkout", "--quiet", "--no-overwrite-ignore", "--detach", head)
+        try:
+            await tree.git(*arguments)
+        except WorkspaceError:
+            await tree.recover(self.since)
+            now = await tree.snapshot()
+            if now.dirty and not await undo_killed_switch(tree, now, head):
+                raise
+            await tree.git(*arguments)
+
+    @property
+    def _common(self) -> Path:
+        return common_dir(self.repo.git_dir)
+
+    def _attributes(self) -> bytes:
+        """Return the repository's own attributes, and above them the files that the user named."""
+        own = read_start(self._common / "info" / "attributes")
+        return b"\n".join([own, *(_union_line(pattern) for pattern in self.union), b""])
+
+    async def _read_settings(self) -> dict[str, str]:
+        if self._settings is None:
+            self._settings = await self.repo.settings(_SETTINGS)
+        return self._settings
+
+
+def parse_merge(raw: bytes, clean: bool) -> Merged:
+    """Read what `git merge-tree --write-tree -z --name-only --messages` prints."""
+    fields = raw.removesuffix(b"\0").split(b"\0")
+    tree = fields.pop(0).decode()
+    end = fields.index(b"") if b"" in fields else len(fields)
+    said = _read_messages(fields[end + 1 :])
+    if clean:
+        return Merged(tree, said=said)
+    conflicts = tuple(sorted(map(shown, fields[:end])))
+    return Merged("", conflicts, said, marked=tree)
+
+
+def _read_messages(fields: list[bytes]) -> str:
+    """Return the messages, one a line; each field list is: number of paths, the paths, a type, the text."""
+    texts = []
+    while len(fields) > 2 and fields[0].isdigit():
+        kind, text = fields[int(fields[0]) + 1 :][:2] or (b"", b"")
+        texts += [] if kind == b"Auto-merging" else [shown(text).strip()]
+        fields = fields[int(fields[0]) + 3 :]
+    return "\n".join(texts)[:_LONGEST_SAYING]
+
+
+def _union_line(pattern: str) -> bytes:
+    """Return the line of an attributes file that merges these files line by line."""
+    name = f"{pattern}**" if pattern.endswith("/") else pattern
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
+    return os.fsencode(f'"{"".join(escapes.get(letter, letter) for letter in name)}" merge=union')

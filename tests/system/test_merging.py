@@ -1,0 +1,494 @@
+"""Work is merged without a work tree, exactly as git would; nothing of it runs, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from asyncio import run
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segue.domain.errors import WorkspaceError
+from segue.domain.merge import Merged
+from segue.system.git.merging import Integration, parse_merge
+from segue.system.git.repository import Repository
+from tests.system.test_git import git, repo
+
+__all__ = ["repo"]
+RUN = "segue/run"
+NUMBERS = count()
+
+
+def integrate(repo: Path, *union: str, since: float = 0.0) -> Integration:
+    return Integration(run(Repository.open(repo)), RUN, union, since)
+
+
+def commit(repo: Path, base: str, files: Mapping[str, bytes | None], message: str = "Work") -> str:
+    """Commit these files on top of a commit, without a work tree; None removes a file."""
+    parts = [b"commit refs/work/%d\nmark :1\n" % next(NUMBERS), b"committer Test <test@localhost> 1 +0000\n"]
+    parts += [b"data %d\n%b\nfrom %b\n" % (len(message.encode()), message.encode(), base.encode())]
+    for name, content in files.items():
+        path = b'"%b"' % re.sub(rb'([\\"])', rb"\\\1", os.fsencode(name)).replace(b"\n", b"\\n")
+        if content is None:
+            parts.append(b"D %b\n" % path)
+        else:
+            parts.append(b"M 100644 inline %b\ndata %d\n%b\n" % (path, len(content), content))
+    done = subprocess.run(
+        ["git", "fast-import", "--quiet"],
+        cwd=repo,
+        input=b"".join([*parts, b"\nget-mark :1\n"]),
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().strip()
+
+
+def sides(
+    repo: Path, start: dict[str, bytes], ours: dict[str, bytes | None], theirs: dict[str, bytes | None]
+) -> tuple[str, str]:
+    base = commit(repo, "HEAD", start)
+    return commit(repo, base, ours), commit(repo, base, theirs)
+
+
+def merge(repo: Path, ours: str, theirs: str, *union: str) -> Merged:
+    return run(integrate(repo, *union).merge(ours, theirs))
+
+
+def show(repo: Path, tree: str, path: str) -> bytes:
+    return subprocess.run(
+        ["git", "cat-file", "blob", f"{tree}:{path}"], cwd=repo, check=True, capture_output=True
+    ).stdout
+
+
+def test_changes_of_different_files_come_together(repo: Path) -> None:
+    ours, theirs = sides(repo, {}, {"a": b"1\n"}, {"b/c": b"2\n"})
+    merged = merge(repo, ours, theirs)
+    assert git(repo, "ls-tree", "-r", "--name-only", merged.tree).split() == ["a", "b/c", "file"]
+    assert not merged.conflicts
+    assert git(repo, "status", "--porcelain") == ""
+
+
+def test_a_collision_names_the_files_and_keeps_a_tree_with_markers(repo: Path) -> None:
+    ours, theirs = sides(
+        repo,
+        {"a": b"1\n", "b": b"1\n", "c": b"1\n"},
+        {"b": b"2\n", "a": b"2\n", "d": b"d\n"},
+        {"a": b"3\n", "b": b"3\n", "c": b"c\n"},
+    )
+    merged = merge(repo, ours, theirs)
+    assert merged.tree == ""
+    assert merged.conflicts == ("a", "b")
+    assert "Merge conflict in a" in merged.said
+    assert show(repo, merged.marked, "a").startswith(b"<<<<<<< ")
+    assert show(repo, merged.marked, "c") == b"c\n"
+    assert show(repo, merged.marked, "d") == b"d\n"
+
+
+def test_a_file_that_one_renames_and_the_other_edits_follows_the_name(repo: Path) -> None:
+    text = b"".join(b"line %d\n" % number for number in range(30))
+    ours, theirs = sides(repo, {"old": text}, {"old": None, "new": text}, {"old": text + b"more\n"})
+    merged = merge(repo, ours, theirs)
+    assert show(repo, merged.tree, "new") == text + b"more\n"
+
+
+@pytest.mark.parametrize("content", [b"\0%d\xff", b"line\r\n%d\r\n"])
+def test_binary_files_and_crlf_collide_or_come_together_unharmed(repo: Path, content: bytes) -> None:
+    ours, theirs = sides(repo, {"a": content % 1}, {"a": content % 2}, {"b": content % 3})
+    assert show(repo, merge(repo, ours, theirs).tree, "a") == content % 2
+    ours, theirs = sides(repo, {"a": content % 1}, {"a": content % 2}, {"a": content % 3})
+    assert merge(repo, ours, theirs).conflicts == ("a",)
+
+
+def test_names_of_any_bytes_are_read(repo: Path) -> None:
+    odd = [os.fsdecode(name) for name in (b"line\nend", b"n\xffn", b' quoted" \\\t', "ü".encode())]
+    start: dict[str, bytes] = dict.fromkeys(odd, b"1\n")
+    ours, theirs = sides(repo, start, dict.fromkeys(odd, b"2\n"), dict.fromkeys(odd, b"3\n"))
+    assert set(merge(repo, ours, theirs).conflicts) == {"line\nend", "n\ufffdn", ' quoted" \\\t', "ü"}
+
+
+def test_modes_links_and_removals(repo: Path) -> None:
+    base = commit(repo, "HEAD", {"script": b"run\n", "gone": b"1\n", "both": b"1\n"})
+    git(repo, "checkout", "--quiet", "--detach", base)
+    (repo / "script").chmod(0o755)
+    (repo / "link").symlink_to("script")
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "--message=Mode")
+    ours = git(repo, "rev-parse", "HEAD")
+    theirs = commit(repo, base, {"script": b"run more\n", "gone": None})
+    merged = merge(repo, ours, theirs)
+    listed = git(repo, "ls-tree", merged.tree)
+    assert "100755 blob" in listed
+    assert "120000 blob" in listed
+    assert "gone" not in listed
+    assert merge(repo, commit(repo, base, {"gone": b"2\n"}), theirs).conflicts == ("gone",)
+    assert merge(repo, ours, commit(repo, base, {"link": b"a file\n"})).conflicts
+
+
+def test_two_versions_of_a_submodule_that_is_not_here_collide(repo: Path) -> None:
+    base = git(repo, "rev-parse", "HEAD")
+    made = []
+    for digit in "123":
+        git(repo, "checkout", "--quiet", "--detach", base)
+        git(repo, "update-index", "--add", "--cacheinfo", f"160000,{digit * 40},library")
+        git(repo, "commit", "--quiet", "--message=Link")
+        made.append(git(repo, "rev-parse", "HEAD"))
+        base = made[0]
+    assert merge(repo, made[1], made[2]).conflicts == ("library",)
+    assert merge(repo, made[0], made[2]).tree == git(repo, "rev-parse", f"{made[2]}^{{tree}}")
+
+
+def test_no_program_that_the_repository_names_is_run(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    trace = tmp_path_factory.mktemp("out") / "ran"
+    evil = f"touch {trace}; false"
+    ours, theirs = sides(
+        repo,
+        {".gitattributes": b"* merge=evil filter=evil diff=evil\n", "a": b"1\n"},
+        {"a": b"2\n"},
+        {"a": b"3\n"},
+    )
+    git(repo, "config", "merge.renormalize", "true")
+    hook = repo / ".git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {trace}\n")
+    hook.chmod(0o755)
+    git(repo, "branch", RUN, ours)
+    trace.unlink()
+    for name in (
+        "merge.evil.driver",
+        "merge.default",
+        "filter.evil.clean",
+        "diff.evil.textconv",
+        "core.fsmonitor",
+    ):
+        git(repo, "config", name, evil)
+    (repo / ".git" / "info").mkdir(exist_ok=True)
+    (repo / ".git" / "info" / "attributes").write_text("* merge=evil\n")
+    own = integrate(repo)
+    assert run(own.merge(ours, theirs)).conflicts == ("a",)
+    made = run(own.join(ours, theirs, git(repo, "rev-parse", f"{ours}^{{tree}}"), "Merge\n"))
+    assert run(own.advance(ours, made))
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("CHANGELOG.md", "docs/CHANGELOG.md"),
+        ("/routes.py", "routes.py"),
+        ("docs/", "docs/deep/list"),
+        ("src/**/list", "src/a/list"),
+        ('a "b" \\c', 'a "b" c'),
+    ],
+)
+def test_lines_of_both_sides_are_kept_in_files_that_the_user_names(
+    repo: Path, pattern: str, path: str
+) -> None:
+    ours, theirs = sides(repo, {path: b"1\n", "x": b"1\n"}, {path: b"1\n2\n"}, {path: b"1\n3\n"})
+    assert merge(repo, ours, theirs).conflicts == (path,)
+    assert show(repo, merge(repo, ours, theirs, pattern).tree, path) == b"1\n2\n3\n"
+
+
+def test_what_the_user_names_wins_over_the_attributes_of_the_repository(repo: Path) -> None:
+    ours, theirs = sides(
+        repo,
+        {".gitattributes": b"list merge=binary\n", "list": b"1\n"},
+        {"list": b"1\n2\n"},
+        {"list": b"1\n3\n"},
+    )
+    git(repo, "checkout", "--quiet", "--detach", ours)
+    (repo / ".git" / "info").mkdir(exist_ok=True)
+    (repo / ".git" / "info" / "attributes").write_text("list -merge")
+    assert merge(repo, ours, theirs).conflicts == ("list",)
+    assert merge(repo, ours, theirs, "list").tree
+    assert (repo / ".git" / "info" / "attributes").read_text() == "list -merge"
+
+
+def test_the_attributes_and_settings_of_the_repository_count(repo: Path) -> None:
+    start = {".gitattributes": b"list merge=union\n", "list": b"1\n", "other": b"1\n"}
+    ours, theirs = sides(
+        repo, start, {"list": b"1\n2\n", "other": b"2\n"}, {"list": b"1\n3\n", "other": b"3\n"}
+    )
+    git(repo, "checkout", "--quiet", "--detach", ours)
+    git(repo, "config", "merge.conflictStyle", "diff3")
+    merged = merge(repo, ours, theirs)
+    assert merged.conflicts == ("other",)
+    assert b"||||||| " in show(repo, merged.marked, "other")
+
+
+def test_work_without_common_history_collides(repo: Path) -> None:
+    head = git(repo, "rev-parse", "HEAD")
+    alien = git(repo, "commit-tree", "-m", "alien", f"{head}^{{tree}}")
+    merged = merge(repo, head, alien)
+    assert (merged.tree, merged.conflicts, merged.marked) == ("", (), "")
+    assert "no history in common" in merged.said
+
+
+def test_a_commit_that_does_not_exist_is_an_error(repo: Path) -> None:
+    with pytest.raises(WorkspaceError, match="merge-tree failed"):
+        merge(repo, git(repo, "rev-parse", "HEAD"), "1" * 40)
+
+
+def test_a_merge_has_both_parents_and_the_message(repo: Path) -> None:
+    ours, theirs = sides(repo, {}, {"a": b"1\n"}, {"b": b"2\n"})
+    own = integrate(repo)
+    made = run(
+        own.join(ours, theirs, run(own.merge(ours, theirs)).tree, "Merge task 2: ü\n\nSegue-Step: x\n")
+    )
+    assert git(repo, "log", "-1", "--format=%P", made).split() == [ours, theirs]
+    assert git(repo, "log", "-1", "--format=%B|%an", made) == "Merge task 2: ü\n\nSegue-Step: x\n|Test"
+
+
+def test_where_git_knows_nobody_segue_is_the_author(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = sides(repo, {}, {"a": b"1\n"}, {"b": b"2\n"})
+    git(repo, "config", "--unset", "user.name")
+    git(repo, "config", "--unset", "user.email")
+    git(repo, "config", "user.useConfigOnly", "true")
+    for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    own = integrate(repo)
+    made = run(own.join(ours, theirs, run(own.merge(ours, theirs)).tree, "Merge\n"))
+    assert git(repo, "log", "-1", "--format=%an %cn", made) == "Segue Segue"
+
+
+def test_a_merge_is_signed_where_commits_are(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    program = tmp_path_factory.mktemp("bin") / "sign"
+    program.write_text(
+        "#!/bin/sh\ncat > /dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\n"
+        "printf -- '-----BEGIN PGP SIGNATURE-----\\nx\\n-----END PGP SIGNATURE-----\\n'\n"
+    )
+    program.chmod(0o755)
+    ours, theirs = sides(repo, {}, {"a": b"1\n"}, {"b": b"2\n"})
+    git(repo, "config", "gpg.program", str(program))
+    git(repo, "config", "commit.gpgSign", "true")
+    own = integrate(repo)
+    made = run(own.join(ours, theirs, run(own.merge(ours, theirs)).tree, "Merge\n"))
+    assert "BEGIN PGP SIGNATURE" in git(repo, "cat-file", "commit", made)
+
+
+def test_a_merged_tree_that_gc_has_removed_is_made_again(repo: Path) -> None:
+    ours, theirs = sides(repo, {}, {"a/b": b"1\n"}, {"a/c": b"2\n"})
+    git(repo, "branch", RUN, ours)
+    git(repo, "tag", "lane", theirs)
+    own = integrate(repo)
+    tree = run(own.merge(ours, theirs)).tree
+    git(repo, "reflog", "expire", "--expire=now", "--all")
+    git(repo, "gc", "--quiet", "--prune=now")
+    assert subprocess.run(["git", "cat-file", "-e", tree], cwd=repo, check=False).returncode != 0
+    made = run(own.join(ours, theirs, tree, "Merge\n"))
+    assert run(own.advance(ours, made))
+    git(repo, "fsck", "--strict", "--connectivity-only")
+    assert show(repo, RUN, "a/c") == b"2\n"
+
+
+def test_the_head_is_found_loose_and_packed_and_after_gc(repo: Path) -> None:
+    git(repo, "branch", RUN)
+    own = integrate(repo)
+    assert run(own.head()) == git(repo, "rev-parse", RUN)
+    git(repo, "gc", "--quiet", "--prune=now")
+    assert not (repo / ".git" / "refs" / "heads" / RUN).exists()
+    assert run(own.head()) == git(repo, "rev-parse", RUN)
+    new = commit(repo, "HEAD", {"a": b"1\n"})
+    assert run(own.advance(run(own.head()), new))
+    assert run(own.head()) == new
+
+
+def test_a_missing_branch_is_an_error(repo: Path) -> None:
+    with pytest.raises(WorkspaceError, match="is missing"):
+        run(integrate(repo).head())
+
+
+def test_the_branch_moves_only_from_where_it_was(repo: Path) -> None:
+    git(repo, "branch", RUN)
+    own = integrate(repo)
+    start = run(own.head())
+    first, second = commit(repo, start, {"a": b"1\n"}), commit(repo, start, {"b": b"1\n"})
+    assert run(own.advance(start, first))
+    assert not run(own.advance(start, second)), "somebody has moved it"
+    assert run(own.advance(start, first)), "it is already there: a repetition after a kill"
+    assert run(own.head()) == first
+    assert "segue: merge" in git(repo, "reflog", "show", RUN)
+
+
+def test_a_commit_of_the_user_on_the_branch_is_merged_not_lost(repo: Path) -> None:
+    git(repo, "branch", RUN)
+    own = integrate(repo)
+    start = run(own.head())
+    work = commit(repo, start, {"a": b"1\n"})
+    user = commit(repo, start, {"b": b"user\n"})
+    git(repo, "update-ref", f"refs/heads/{RUN}", user)
+    assert not run(own.advance(start, work))
+    now = run(own.head())
+    made = run(own.join(now, work, run(own.merge(now, work)).tree, "Merge\n"))
+    assert run(own.advance(now, made))
+    assert show(repo, RUN, "a") == b"1\n"
+    assert show(repo, RUN, "b") == b"user\n"
+
+
+def test_a_commit_that_does_not_exist_is_never_the_head(repo: Path) -> None:
+    git(repo, "branch", RUN)
+    own = integrate(repo)
+    with pytest.raises(WorkspaceError):
+        run(own.advance(run(own.head()), "1" * 40))
+
+
+_RACE = """
+import asyncio, sys
+from itertools import count
+from pathlib import Path
+from segue.system.git.merging import Integration
+from segue.system.git.repository import Repository
+async def race(repo, old, new):
+    own = Integration(await Repository.open(Path(repo)), "segue/run")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(await own.advance(old, new))
+asyncio.run(race(*sys.argv[1:]))
+"""
+
+
+def test_of_two_processes_exactly_one_moves_the_branch(repo: Path) -> None:
+    git(repo, "branch", RUN)
+    start = git(repo, "rev-parse", RUN)
+    made = [commit(repo, start, {name: b"1\n"}) for name in "abc"]
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _RACE, str(repo), start, new],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for new in made
+    ]
+    for racer in racers:
+        assert racer.stdout
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        assert racer.stdin
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    said = [racer.communicate()[0].strip() for racer in racers]
+    assert sorted(said) == ["False", "False", "True"]
+    assert git(repo, "rev-parse", RUN) == made[said.index("True")]
+
+
+def test_a_stale_lock_of_a_killed_git_does_not_stop_the_branch(repo: Path) -> None:
+    git(repo, "branch", RUN)
+    own = integrate(repo, since=1.0)
+    start = run(own.head())
+    (repo / ".git" / "refs" / "heads" / f"{RUN}.lock").write_text("")
+    assert run(own.advance(start, commit(repo, start, {"a": b"1\n"})))
+
+
+def test_a_merge_is_found_by_its_mark_only_on_the_branch(repo: Path) -> None:
+    git(repo, "branch", RUN)
+    own = integrate(repo)
+    start = run(own.head())
+    new = commit(repo, start, {"a": b"1\n"}, "Merge\n\nSegue-Step: tok.en")
+    assert run(own.find(start, "Segue-Step: tok.en")) is None
+    assert run(own.advance(start, new))
+    assert run(own.find(start, "Segue-Step: tok.en")) == new
+    assert run(own.find("", "Segue-Step: tok.en")) == new
+    assert run(own.find(start, "Segue-Step: tok-en")) is None
+    assert run(own.find(new, "Segue-Step: tok.en")) is None, "only after the base"
+
+
+@pytest.fixture
+def tree(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run's own work tree, on its branch."""
+    folder = tmp_path_factory.mktemp("own") / "tree"
+    git(repo, "worktree", "add", "--quiet", "-b", RUN, str(folder))
+    return folder
+
+
+def sync(own: Integration, tree: Path) -> None:
+    async def work() -> None:
+        await own.sync(await Repository.open(tree))
+
+    run(work())
+
+
+def test_the_work_tree_follows_the_branch_and_keeps_what_is_uncommitted(repo: Path, tree: Path) -> None:
+    own = integrate(repo)
+    sync(own, tree)
+    assert git(tree, "branch", "--show-current") == ""
+    (tree / "note").write_text("mine")
+    start = run(own.head())
+    assert run(own.advance(start, commit(repo, start, {"a": b"1\n", "file": b"new\n"})))
+    sync(own, tree)
+    sync(own, tree)
+    assert git(tree, "rev-parse", "HEAD") == run(own.head())
+    assert git(tree, "status", "--porcelain") == "?? note"
+    assert (tree / "file").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("name", ["file", "new", "ignored"])
+def test_uncommitted_work_is_never_overwritten(repo: Path, tree: Path, name: str) -> None:
+    own = integrate(repo)
+    sync(own, tree)
+    (repo / ".git" / "info").mkdir(exist_ok=True)
+    (repo / ".git" / "info" / "exclude").write_text("ignored\n")
+    start = run(own.head())
+    made = commit(repo, start, dict.fromkeys(("file", "new", "ignored"), b"theirs\n"))
+    (tree / name).write_text("mine\n")
+    assert run(own.advance(start, made))
+    with pytest.raises(WorkspaceError):
+        sync(own, tree)
+    assert (tree / name).read_text() == "mine\n"
+    assert git(tree, "rev-parse", "HEAD") == start
+
+
+CONTENTS = st.lists(st.sampled_from("abcd"), max_size=6).map(
+    lambda lines: "".join(f"{x}\n" for x in lines).encode()
+)
+EDITS = st.dictionaries(st.sampled_from(["a", "b", "d/c", "d/e"]), st.none() | CONTENTS, max_size=3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.dictionaries(st.sampled_from(["a", "b", "d/c"]), CONTENTS, min_size=1), EDITS, EDITS)
+def test_it_agrees_with_git_merge(
+    start: dict[str, bytes], ours: dict[str, bytes | None], theirs: dict[str, bytes | None]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        repo = Path(folder)
+        git(repo, "init", "--quiet", "--initial-branch=main")
+        for name, value in (("user.name", "Test"), ("user.email", "test@localhost"), ("gc.auto", "0")):
+            git(repo, "config", name, value)
+        git(repo, "commit", "--quiet", "--allow-empty", "--message=Start")
+        base = commit(repo, "HEAD", start)
+        made = [
+            commit(repo, base, {n: c for n, c in side.items() if c is not None or n in start})
+            for side in (ours, theirs)
+        ]
+        merged = merge(repo, *made)
+        git(repo, "checkout", "--quiet", "--detach", made[0])
+        real = subprocess.run(
+            ["git", "merge", "--quiet", "--no-edit", made[1]], cwd=repo, check=False, capture_output=True
+        )
+        if real.returncode == 0:
+            assert merged.tree == git(repo, "rev-parse", "HEAD^{tree}")
+        else:
+            assert not merged.tree
+            assert list(merged.conflicts) == git(repo, "diff", "--name-only", "--diff-filter=U").split()
+        back = merge(repo, made[1], made[0])
+        if ours.keys().isdisjoint(theirs):
+            assert back.tree == merged.tree != "", "disjoint files are merged in any order"
+        assert back.conflicts == merged.conflicts
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_any_output_is_read(raw: bytes, clean: bool) -> None:
+    try:
+        parse_merge(raw, clean)
+    except UnicodeDecodeError:
+        assert not raw.partition(b"\0")[0].isascii()
