@@ -7,11 +7,12 @@ from pathlib import Path
 
 from segue.domain.errors import SegueError
 from segue.domain.events import TaskWaiting
-from segue.domain.graph import plan_waits
 from segue.domain.kinds.recognise import with_kind
 from segue.domain.results import EndOutput, SnapshotOutput, read_as
+from segue.domain.run import StepState
 from segue.domain.schedule import Schedule
-from segue.domain.task import Task, TaskKind, without_secrets
+from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
+from segue.domain.waits import plan_waits
 from segue.flow.context import RunContext
 from segue.flow.gates import Gates
 from segue.flow.lanes import Lanes, Seat
@@ -38,7 +39,7 @@ class SideBySide:
         self._tasks: dict[str, Task] = {}
         self._places: dict[str, int] = {}
         self._schedule = Schedule((), {})
-        self._held = _lanes_held(context)
+        self._held, self._begun = _find_lanes(context)
         self._at_work: dict[asyncio.Task[EndOutput], Task] = {}
         self._roots: dict[str, Path] = {}
         self._error: SegueError | None = None
@@ -67,11 +68,13 @@ class SideBySide:
         self._places = {task.key: place for place, task in enumerate(tasks)}
         waits = plan_waits(tasks, order=self._context.policy.order, touched=self._context.earlier)
         wanted = [task.key for task in tasks if self._pending.wants(task)]
-        self._schedule.update(wanted, waits)
+        over = {task.key for task in tasks if task.status is not TaskStatus.PENDING}.difference(wanted)
+        self._schedule.update(wanted, waits, over)
+        self._begun = [key for key in self._begun if key in wanted]
 
     async def _tell_waits(self) -> None:
         """Say of every task that cannot begin yet what it waits for."""
-        for key in self._schedule.unbegun():
+        for key in self._tasks:
             waits = self._schedule.waiting(key)
             if waits is not None:
                 await self._context.emit(TaskWaiting(key, waits.keys[:_SHOWN], waits.why))
@@ -97,10 +100,9 @@ class SideBySide:
         return self._lanes.seats.is_free and self._error is None and not self._tally.is_enough
 
     def _next(self) -> Task | None:
-        """Return the first task that may begin; one whose lane holds work already comes before others."""
-        ready = self._schedule.ready()
-        key = next((key for key in ready if key in self._held), next(iter(ready), None))
-        return None if key is None else self._tasks[key]
+        """Return the first task that may begin; those that another process has begun come before all others."""
+        ready = [self._begun.pop(0)] if self._begun else self._schedule.ready(1)
+        return self._tasks[ready[0]] if ready else None
 
     async def _work(self, task: Task, seat: Seat, waited: tuple[str, str]) -> EndOutput:
         context = self._context
@@ -149,14 +151,18 @@ class SideBySide:
         self._held.pop(task.key, None)
 
 
-def _lanes_held(context: RunContext) -> dict[str, int]:
-    """Return the lanes that hold work of tasks which did not end well."""
+def _find_lanes(context: RunContext) -> tuple[dict[str, int], list[str]]:
+    """Return the lanes that hold work of tasks which are not done, and the tasks that were cut off at work."""
     held: dict[str, int] = {}
+    cut_off: dict[str, None] = {}
     for step in context.journal.steps("task/"):
         if step.task is None:
             continue
         if step.phase == "base" and (lane := read_as(SnapshotOutput, step.output).lane):
             held[step.task] = lane
-        elif step.phase == "end" and read_as(EndOutput, step.output).done:
-            held.pop(step.task, None)
-    return held
+            cut_off[step.task] = None
+        elif step.phase == "end":
+            cut_off.pop(step.task, None)
+            if step.state is StepState.DONE:
+                held.pop(step.task, None)
+    return held, list(cut_off)
