@@ -112,7 +112,7 @@ def crash(
     and its supervisor count too, and with `STOP` `act` says what happens.
     """
     page = place.root / "crash-page"
-    page.write_bytes(_PAGE.pack(0, at, fault, 0, b"", str(place.root).encode()))
+    _write(page, at, fault, place.root)
     env = {**place.env, "LC_CRASH": str(page)}
     if fault is not Fault.KILL:
         env |= {"PATH": f"{shim().parent / 'bin'}:{env['PATH']}", "LD_PRELOAD": str(shim())}
@@ -127,6 +127,21 @@ def crash(
         time.sleep(0.002)
     calls, _, _, hit, what, _ = _read(page)
     return Crash(process.wait(), calls, hit, what.rstrip(b"\0").decode("utf-8", "replace"))
+
+
+def kill_gits(page: Path, at: int, root: Path) -> dict[str, str]:
+    """Return the variables with which the git that comes to the durable call number `at` is killed there."""
+    _write(page, at, Fault.KILL, root)
+    return {"PATH": f"{shim().parent / 'bin'}:{os.environ['PATH']}", "LC_CRASH": str(page)}
+
+
+def count_calls(page: Path) -> int:
+    """Return how many durable calls there were."""
+    return _read(page)[0]
+
+
+def _write(page: Path, at: int, fault: Fault, root: Path) -> None:
+    page.write_bytes(_PAGE.pack(0, at, fault, 0, b"", str(root).encode()))
 
 
 def _read(page: Path) -> tuple[int, int, int, int, bytes, bytes]:

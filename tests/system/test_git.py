@@ -63,6 +63,22 @@ def test_a_commit_whose_git_was_killed_right_after_it_is_found(repo: Path) -> No
     assert git(repo, "show", "HEAD:file") == "new"
 
 
+def test_a_tree_holds_what_was_changed_in_the_second_of_the_last_commit(repo: Path) -> None:
+    for name, value in (("core.checkStat", "minimal"), ("core.trustctime", "false")):
+        git(repo, "config", name, value)
+    os.utime(repo / "file", (1000, 1000))
+    git(repo, "update-index", "--really-refresh")
+    (repo / "file").write_text("new\n")  # of the same size
+    for path in (repo / "file", repo / ".git" / "index"):
+        os.utime(path, (1000, 1000))
+
+    async def work() -> str:
+        found = await Repository.open(repo)
+        return await found.tree(await found.snapshot())
+
+    assert git(repo, "show", f"{asyncio.run(work())}:file") == "new"
+
+
 def test_without_a_change_there_is_no_commit_and_no_hook_runs(repo: Path) -> None:
     hook = repo / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)

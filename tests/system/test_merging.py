@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.merge import Merged
-from segue.system.git.merging import Integration, parse_merge
+from segue.system.git.merging import Integration, catch_up, parse_merge
 from segue.system.git.repository import Repository
 from tests.system.test_git import git, repo
 
@@ -446,6 +446,75 @@ def test_uncommitted_work_is_never_overwritten(repo: Path, tree: Path, name: str
         sync(own, tree)
     assert (tree / name).read_text() == "mine\n"
     assert git(tree, "rev-parse", "HEAD") == start
+
+
+def test_a_checkout_that_was_killed_halfway_is_repeated(repo: Path, tree: Path) -> None:
+    own = integrate(repo, since=1.0)
+    sync(own, tree)
+    start = run(own.head())
+    assert run(own.advance(start, commit(repo, start, {"file": b"new and long\n", "a": b"1\n", "b": b"1\n"})))
+    (tree / "a").write_text("1\n")  # git has come as far as this
+    (tree / "file").write_text("new and")
+    (repo / ".git" / "worktrees" / "tree" / "index.lock").write_text("")
+    sync(own, tree)
+    assert git(tree, "rev-parse", "HEAD") == run(own.head())
+    assert git(tree, "status", "--porcelain") == ""
+
+
+def test_where_somebody_is_on_the_branch_the_files_follow_it(repo: Path) -> None:
+    git(repo, "switch", "--quiet", "--create", RUN)
+    (repo / "note").write_text("mine")
+    own = integrate(repo)
+    start = run(own.head())
+    new = commit(repo, start, {"a": b"1\n"})
+    assert run(own.advance(start, new))
+    assert git(repo, "status", "--porcelain", "--branch") == f"## {RUN}\n?? note"
+    assert run(own.head()) == new
+    assert not run(own.advance(start, commit(repo, start, {"b": b"1\n"})))
+
+
+def test_where_somebody_on_the_branch_has_edited_the_same_file_nothing_moves(repo: Path) -> None:
+    git(repo, "switch", "--quiet", "--create", RUN)
+    (repo / "file").write_text("mine")
+    own = integrate(repo)
+    start = run(own.head())
+    with pytest.raises(WorkspaceError, match="is checked out in"):
+        run(own.advance(start, commit(repo, start, {"file": b"1\n"})))
+    assert (repo / "file").read_text() == "mine"
+    assert run(own.head()) == start
+
+
+def test_a_run_catches_up_with_what_the_user_committed(repo: Path) -> None:
+    git(repo, "branch", RUN)
+    own = integrate(repo)
+    start = run(own.head())
+    assert run(own.advance(start, commit(repo, start, {"a": b"1\n"})))
+    assert run(catch_up(own.repo, own, "main")) is None
+    assert run(catch_up(own.repo, own, "")) is None, "the user was on no branch"
+    (repo / "b").write_text("user\n")
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "--message=User")
+    merged = run(catch_up(own.repo, own, "main"))
+    assert merged is not None
+    assert merged.theirs == git(repo, "rev-parse", "main")
+    assert run(
+        own.advance(merged.ours, run(own.join(merged.ours, merged.theirs, merged.tree, "Merge main\n")))
+    )
+    assert run(catch_up(own.repo, own, "main")) is None
+    git(repo, "merge", "--quiet", "--ff-only", RUN)
+    assert sorted(path.name for path in repo.iterdir()) == [".git", "a", "b", "file"]
+
+
+def test_a_run_that_does_not_fit_what_the_user_committed_says_so(repo: Path) -> None:
+    git(repo, "branch", RUN)
+    own = integrate(repo)
+    start = run(own.head())
+    assert run(own.advance(start, commit(repo, start, {"file": b"run\n"})))
+    (repo / "file").write_text("user\n")
+    git(repo, "commit", "--quiet", "--all", "--message=User")
+    merged = run(catch_up(own.repo, own, "main"))
+    assert merged is not None
+    assert (merged.tree, merged.conflicts) == ("", ("file",))
 
 
 CONTENTS = st.lists(st.sampled_from("abcd"), max_size=6).map(

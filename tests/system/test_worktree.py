@@ -84,8 +84,8 @@ def test_a_missing_branch_is_made_only_for_a_run_that_has_not_begun(
     assert asyncio.run(unmerged(tree.home, tree.branch))
 
 
-def finish(tree: Worktree, merge: bool = True) -> tuple[str, bool, bool]:
-    said = asyncio.run(tree.finish("main", merge, lambda: None))
+def finish(tree: Worktree, merge: bool = True, forward: bool = False) -> tuple[str, bool, bool]:
+    said = asyncio.run(tree.finish("main", merge, lambda: None, forward))
     return said.words, said.merged, said.removed
 
 
@@ -116,6 +116,27 @@ def test_commits_on_another_branch_keep_the_work_tree(
     assert (merged, removed) == (False, False)
     assert "no branch" in words
     assert tree.folder.is_dir()
+
+
+def test_the_branch_of_the_user_becomes_only_what_was_checked(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tree = worktree(repo, tmp_path_factory.mktemp("own"))
+    enter(tree, begun=False)
+    git(tree.folder, "commit", "--quiet", "--allow-empty", "-m", "work")
+    git(repo, "commit", "--quiet", "--allow-empty", "-m", "meanwhile")
+    head = git(repo, "rev-parse", "HEAD")
+    words, merged, _ = finish(tree, forward=True)
+    assert not merged
+    assert "main has commits that the run has not checked its work with" in words
+    assert git(repo, "rev-parse", "HEAD") == head
+    enter(tree)
+    git(tree.folder, "merge", "--quiet", "--no-edit", "main")
+    checked = git(tree.folder, "rev-parse", "HEAD")
+    git(tree.folder, "switch", "--quiet", "--detach")
+    _, merged, removed = finish(tree, forward=True)
+    assert (merged, removed) == (True, True)
+    assert git(repo, "rev-parse", "main") == checked
 
 
 def test_ignored_files_of_the_user_are_not_overwritten(

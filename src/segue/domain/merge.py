@@ -18,3 +18,7 @@ class Merged(Struct, frozen=True):
     """Where they collide: the tree with everything that fits, and conflict markers in the files that do not.
 
     Empty if the two have no history in common."""
+    ours: str = ""
+    """The commit of the branch that was merged into."""
+    theirs: str = ""
+    """The commit that was merged."""

@@ -6,13 +6,13 @@ import asyncio
 import os
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.merge import Merged
 from segue.system.files import read_start
 from segue.system.git.leftovers import wait_for_git, work_trees
-from segue.system.git.refs import is_detached, read_ref
+from segue.system.git.refs import find_holder, is_detached, read_ref
 from segue.system.git.repository import Repository, common_dir
 from segue.system.git.status import shown
 from segue.system.git.undo import undo_killed_switch
@@ -83,10 +83,11 @@ class Integration(Struct):
             attributes=self._attributes(),
         )
         if done.out and done.exit_code < 128:
-            return parse_merge(done.out, clean=done.exit_code == 0)
+            found = parse_merge(done.out, clean=done.exit_code == 0)
+            return structs.replace(found, ours=ours, theirs=theirs)
         said = done.err.decode("utf-8", "replace").strip()[-_LONGEST_SAYING:]
         if _ALIEN in said:
-            return Merged(said="The two have no history in common.")
+            return Merged(said="The two have no history in common.", ours=ours, theirs=theirs)
         if done.exit_code == 129:  # it does not know the option
             raise WorkspaceError(
                 "This git cannot merge without a work tree.",
@@ -112,10 +113,9 @@ class Integration(Struct):
 
     async def advance(self, old: str, new: str) -> bool:
         """Move the branch from one commit to another; False if it is not where it was any more."""
-        arguments = (*_NO_HOOKS, "update-ref", "-m", "segue: merge", self.ref, new, old)
         for pause in (*_PAUSES, None):
             try:
-                await self.repo.git(*arguments)
+                await self._advance(old, new)
                 return True
             except WorkspaceError:
                 # Two sessions may have come to the same merge; what git says is in the user's language.
@@ -129,6 +129,26 @@ class Integration(Struct):
             await asyncio.sleep(pause)
         return False
 
+    async def _advance(self, old: str, new: str) -> None:
+        where = find_holder(self._common, self.ref)
+        if where is None:
+            await self.repo.git(*_NO_HOOKS, "update-ref", "-m", "segue: merge", self.ref, new, old)
+            return
+        # Somebody has switched to the branch: the files there have to follow it, or they would undo the work.
+        holder = await Repository.open(where)
+        if await self.head() != old:
+            raise WorkspaceError(f"Branch {self.branch} has moved.")
+        try:
+            await self._move(
+                holder, new, *_NO_HOOKS, "merge", "--quiet", "--ff-only", "--no-overwrite-ignore"
+            )
+        except WorkspaceError as error:
+            raise WorkspaceError(
+                f"Branch {self.branch} is checked out in {where}, where it cannot move. {error.message}",
+                kept="Your files there are as you left them.",
+                hint="Commit what you changed there, or switch to another branch, then: segue resume",
+            ) from error
+
     async def find(self, base: str, mark: str) -> str | None:
         """Return the newest commit on the branch after `base` whose message contains the mark."""
         # What another process began may have outlived it.
@@ -138,23 +158,21 @@ class Integration(Struct):
         return next(iter(said.split()), None)
 
     async def sync(self, tree: Repository) -> None:
-        """Bring a work tree to the head of the branch, detached from it; what is uncommitted stays.
-
-        It has to be called before the branch advances for the first time: git does not move a work tree
-        whose branch is moved by others.
-        """
+        """Bring a work tree to the head of the branch, detached from it; what is uncommitted stays."""
         head = await self.head()
-        if is_detached(tree.git_dir) and await tree.head() == head:
-            return
-        arguments = ("checkout", "--quiet", "--no-overwrite-ignore", "--detach", head)
+        if not is_detached(tree.git_dir) or await tree.head() != head:
+            await self._move(tree, head, "checkout", "--quiet", "--no-overwrite-ignore", "--detach")
+
+    async def _move(self, tree: Repository, target: str, *arguments: str) -> None:
+        """Let git bring a work tree to a commit; what a git that was killed on its way has left is undone."""
         try:
-            await tree.git(*arguments)
+            await tree.git(*arguments, target)
         except WorkspaceError:
             await tree.recover(self.since)
             now = await tree.snapshot()
-            if now.dirty and not await undo_killed_switch(tree, now, head):
+            if now.dirty and not await undo_killed_switch(tree, now, target):
                 raise
-            await tree.git(*arguments)
+            await tree.git(*arguments, target)
 
     @property
     def _common(self) -> Path:
@@ -169,6 +187,19 @@ class Integration(Struct):
         if self._settings is None:
             self._settings = await self.repo.settings(_SETTINGS)
         return self._settings
+
+
+async def catch_up(home: Repository, own: Integration, onto: str) -> Merged | None:
+    """Merge what was committed to the user's branch since the run began; None if there is nothing.
+
+    When that is on the branch of the run too, the user's branch can be forwarded to it, to exactly what was
+    checked there.
+    """
+    theirs = await home.branch_head(onto) if onto else ""
+    ours = await own.head()
+    if not theirs or await home.objects().is_ancestor(theirs, ours):
+        return None
+    return await own.merge(ours, theirs)
 
 
 def parse_merge(raw: bytes, clean: bool) -> Merged:

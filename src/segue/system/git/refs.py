@@ -34,6 +34,18 @@ def is_detached(git_dir: Path) -> bool:
     return _COMMIT.fullmatch(_read_text(os.path.join(git_dir, "HEAD"))) is not None
 
 
+def find_holder(common: Path, ref: str) -> Path | None:
+    """Return the folder of the work tree that is on a branch, by its full name; None if none is."""
+    for git_dir in (common, *(common / "worktrees").glob("*")):
+        if _read_text(os.path.join(git_dir, "HEAD")) != f"ref: {ref}":
+            continue
+        link = read_start(os.path.join(git_dir, "gitdir")).rstrip(b"\n")
+        folder = Path(os.fsdecode(link)).parent if git_dir != common else common.parent
+        if (folder / ".git").exists():
+            return folder
+    return None
+
+
 def read_branch(git_dir: Path, refs: dict[str, str]) -> tuple[str, str]:
     """Return the branch of HEAD (empty when detached) and its commit, with the refs already known."""
     said = _read_text(os.path.join(git_dir, "HEAD"))

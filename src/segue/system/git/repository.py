@@ -111,7 +111,8 @@ class Repository(Struct):
         index, staged = self.git_dir / "index", self.git_dir / "segue-index"
         staged.unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            shutil.copyfile(index, staged)
+            # With its time: git looks again at files that were changed in the second when the index was.
+            shutil.copy2(index, staged)
         extra = {"GIT_INDEX_FILE": str(staged)}
         await self._run("add", "--all", *self.without_own(), extra=extra)
         tree = (await self._run("write-tree", extra=extra)).out.decode().strip()

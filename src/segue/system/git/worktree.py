@@ -103,13 +103,16 @@ class Worktree(Struct, frozen=True):
         here = found.root == Path(os.path.realpath(self.folder))
         return found if here and common_dir(found.git_dir) == common_dir(self.home.git_dir) else None
 
-    async def finish(self, onto: str, merge: bool, release: Callable[[], None]) -> WorktreeResult:
+    async def finish(
+        self, onto: str, merge: bool, release: Callable[[], None], forward: bool = False
+    ) -> WorktreeResult:
         """Finish a run: merge its branch if wanted and possible, then remove the work tree.
 
+        With `forward`, the user's branch becomes exactly what the run has checked, or stays as it is.
         Raises NeedsHuman if the merge could not be tried: a run is not done before.
         """
         try:
-            return await self._finish(onto, merge, release)
+            return await self._finish(onto, merge, release, forward)
         except WorkspaceError as error:
             words = f"The work is on branch {self.branch}, in {self.folder}. {error.message}"
             if merge and await unmerged(self.home, self.branch):
@@ -137,12 +140,14 @@ class Worktree(Struct, frozen=True):
             if not await unmerged(self.home, self.branch):
                 await self.home.git("branch", "--quiet", "--delete", "--force", self.branch)
 
-    async def _finish(self, onto: str, merge: bool, release: Callable[[], None]) -> WorktreeResult:
+    async def _finish(
+        self, onto: str, merge: bool, release: Callable[[], None], forward: bool
+    ) -> WorktreeResult:
         left = await self._unfinished()
         if left:
             words = f"The work is in {self.folder}: {left}. The rest is on branch {self.branch}."
             return WorktreeResult(words, merged=False, removed=False)
-        refused = await self._merge(onto) if merge else ""
+        refused = await self.deliver(onto, forward) if merge else ""
         release()
         await self.remove()
         if merge and not refused:
@@ -174,26 +179,26 @@ class Worktree(Struct, frozen=True):
         links = [path for path in ignored if (self.folder / path / ".git").exists()]
         return list(dict.fromkeys([*links, *lost]))
 
-    async def _merge(self, onto: str) -> str:
+    async def deliver(self, onto: str, forward: bool = False) -> str:
         """Merge into the branch the user is on; return why that failed, or an empty text."""
         lock = await self._lock_home()
         if lock is None:
             return "another run works in your work tree"
         try:
-            return await self._try_to_merge(onto)
+            return await self._try_to_merge(onto, forward)
         finally:
             lock.release()
 
-    async def _try_to_merge(self, onto: str) -> str:
+    async def _try_to_merge(self, onto: str, forward: bool) -> str:
         """Merge, and once more if that fails: git may have been killed. A failure leaves nothing behind."""
-        said = ""
+        said, how = "", ["--ff-only"] if forward else ["--no-edit"]
         for _ in range(2):
             await self._undo_merge()
-            refused = await self._why_not_mergeable(onto)
+            refused = await self._why_not_mergeable(onto, forward)
             if refused:
                 return refused
             try:
-                await self.home.git("merge", "--quiet", "--no-edit", "--no-overwrite-ignore", self.branch)
+                await self.home.git("merge", "--quiet", *how, "--no-overwrite-ignore", self.branch)
                 return ""
             except WorkspaceError as error:
                 said = error.message.rstrip(".")
@@ -208,7 +213,7 @@ class Worktree(Struct, frozen=True):
         await self.home.recover(self.since)
         await undo_killed_merge(self.home, self.branch)
 
-    async def _why_not_mergeable(self, onto: str) -> str:
+    async def _why_not_mergeable(self, onto: str, forward: bool) -> str:
         """Return why nothing can be merged into the user's work tree now."""
         if not onto:
             return "you were on no branch when the run began"
@@ -217,7 +222,12 @@ class Worktree(Struct, frozen=True):
             return f"you were on {onto} and are on {now.branch or 'no branch'} now"
         if (self.home.git_dir / "MERGE_HEAD").exists():
             return "you are in the middle of a merge"
-        return f"your work tree has uncommitted changes ({_list_files(now.files)})" if now.dirty else ""
+        if now.dirty:
+            return f"your work tree has uncommitted changes ({_list_files(now.files)})"
+        tip = await self.home.branch_head(self.branch) if forward else ""
+        if tip and not await self.home.objects().is_ancestor(now.head, tip):
+            return f"{onto} has commits that the run has not checked its work with"
+        return ""
 
     async def _lock_home(self) -> RepoLock | None:
         for _ in range(_LOCK_TRIES):
