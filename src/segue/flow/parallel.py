@@ -100,7 +100,7 @@ class SideBySide:
         return self._lanes.seats.is_free and self._error is None and not self._tally.is_enough
 
     def _next(self) -> Task | None:
-        """Return the first task that may begin; those that another process has begun come before all others."""
+        """Return the first task that may begin; those that another process has begun come first."""
         ready = [self._begun.pop(0)] if self._begun else self._schedule.ready(1)
         return self._tasks[ready[0]] if ready else None
 
@@ -152,7 +152,7 @@ class SideBySide:
 
 
 def _find_lanes(context: RunContext) -> tuple[dict[str, int], list[str]]:
-    """Return the lanes that hold work of tasks which are not done, and the tasks that were cut off at work."""
+    """Return the lanes that hold work of tasks which are not done, and the tasks that were cut off."""
     held: dict[str, int] = {}
     cut_off: dict[str, None] = {}
     for step in context.journal.steps("task/"):

@@ -7,16 +7,15 @@ from msgspec.structs import replace
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import NoticeGiven
 from segue.domain.task import TaskKind
-from segue.domain.workspace import Snapshot
 from segue.flow.context import RunContext
 from segue.flow.lanes import Lane, Seat, Seats
 from segue.ports import Journal
 from segue.runtime.guarding import make_guard
 from segue.runtime.open import OpenRun, merges_at_end
 from segue.runtime.wiring import make_checking
+from segue.system.git.lane_tree import LaneTree
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration
-from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 
 
@@ -41,7 +40,7 @@ class RunLanes:
         """Return the context in which a lane works; its work tree is made if need be."""
         opened = self._opened
         made = await self._trees.open(number, await self._branch.head())
-        tree = _LaneTree(made.root, made.git_dir, self._home.own, trees=self._trees, journal=self._journal)
+        tree = LaneTree(made.root, made.git_dir, self._home.own, trees=self._trees, tell=self._tell)
         guard = make_guard(opened, tree, number)
         folder = opened.app.run_folder(opened.run.id) / "checks" / f"lane-{number}"
         return replace(
@@ -62,7 +61,10 @@ class RunLanes:
     async def close(self) -> None:
         """Remove the lanes; what no commit holds is kept and named."""
         for said in await self._trees.close():
-            await self._journal.emit(NoticeGiven(said))
+            await self._tell(said)
+
+    async def _tell(self, said: str) -> None:
+        await self._journal.emit(NoticeGiven(said))
 
     async def _catch_up(self, context: RunContext) -> None:
         """Merge the user's new commits into the branch of the run: theirs only ever gets what was checked."""
@@ -86,29 +88,3 @@ class RunLanes:
             message = f"Merge {onto} into {branch.branch}\n\nSegue-Run: {self._opened.run.id}\n"
             if await branch.advance(before, await branch.join(before, theirs, merged.tree, message)):
                 return
-
-
-class _LaneTree(Repository, kw_only=True):
-    """The work tree of a lane."""
-
-    trees: LaneTrees
-    journal: Journal
-
-    async def start(self, commit: str) -> Snapshot:
-        """Begin at a commit; what is still there of another attempt is kept elsewhere."""
-        said = await self.trees.prepare(self, commit)
-        if said:
-            await self.journal.emit(NoticeGiven(said))
-        return await self.begin("", None)
-
-    async def lay(self, tree: str) -> None:
-        """Put the files of a tree there, uncommitted."""
-        await self.git("restore", "--quiet", f"--source={tree}", "--worktree", "--", ":/")
-
-    async def keep(self, name: str) -> None:
-        """See to it that git does not forget the commit it is at, which no branch contains."""
-        await self.trees.keep(self, name)
-
-    async def set_aside(self, message: str) -> str:  # noqa: ARG002 - a stash would be one for all lanes
-        """Move all uncommitted changes out of the work tree and return where they are kept."""
-        return await self.trees.prepare(self, await self.head())

@@ -1,0 +1,36 @@
+"""The work tree of a lane, as the flow works in it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from segue.domain.workspace import Snapshot
+from segue.system.git.lanes import LaneTrees
+from segue.system.git.repository import Repository
+
+
+class LaneTree(Repository, kw_only=True):
+    """The work tree of one lane."""
+
+    trees: LaneTrees
+    tell: Callable[[str], Awaitable[None]]
+    """Is told what was found there and where it is kept."""
+
+    async def start(self, commit: str) -> Snapshot:
+        """Begin at a commit; what is still there of another attempt is kept elsewhere."""
+        said = await self.trees.prepare(self, commit)
+        if said:
+            await self.tell(said)
+        return await self.begin("", None)
+
+    async def lay(self, tree: str) -> None:
+        """Put the files of a tree there, uncommitted."""
+        await self.git("restore", "--quiet", f"--source={tree}", "--worktree", "--", ":/")
+
+    async def keep(self, name: str) -> None:
+        """See to it that git does not forget the commit it is at, which no branch contains."""
+        await self.trees.keep(self, name)
+
+    async def set_aside(self, message: str) -> str:  # noqa: ARG002 - a stash would be one for all lanes
+        """Move all uncommitted changes out of the work tree and return where they are kept."""
+        return await self.trees.prepare(self, await self.head())
