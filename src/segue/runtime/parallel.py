@@ -15,7 +15,7 @@ from segue.runtime.open import OpenRun, merges_at_end
 from segue.runtime.wiring import make_checking
 from segue.system.git.lane_tree import LaneTree
 from segue.system.git.lanes import LaneTrees
-from segue.system.git.merging import Integration
+from segue.system.git.merging import Integration, catch_up
 from segue.system.git.worktree import branch_of
 
 
@@ -69,15 +69,9 @@ class RunLanes:
     async def _catch_up(self, context: RunContext) -> None:
         """Merge the user's new commits into the branch of the run: theirs only ever gets what was checked."""
         onto, branch = self._opened.spec.onto, self._branch
-        while onto and (theirs := await self._home.branch_head(onto)):
-            before = await branch.head()
-            if await branch.contains(theirs):
-                return
-            merged = await branch.merge(before, theirs)
-            if not merged.tree:
-                return  # a person merges it: they are told how
+        while (merged := await catch_up(self._home, branch, onto)) is not None and merged.tree:
             for argv in context.checking.commands:
-                result = await context.checking.run(argv, theirs, merged.tree, kind=TaskKind.BUILD)
+                result = await context.checking.run(argv, merged.theirs, merged.tree, kind=TaskKind.BUILD)
                 if not result.ok:
                     raise NeedsHuman(
                         f"You committed to {onto} meanwhile, and together with that a check fails: "
@@ -86,5 +80,6 @@ class RunLanes:
                         hint=f"Fix it on either branch, then: segue resume {self._opened.run.id}",
                     )
             message = f"Merge {onto} into {branch.branch}\n\nSegue-Run: {self._opened.run.id}\n"
-            if await branch.advance(before, await branch.join(before, theirs, merged.tree, message)):
+            joined = await branch.join(merged.ours, merged.theirs, merged.tree, message)
+            if await branch.advance(merged.ours, joined):
                 return
