@@ -42,7 +42,8 @@ from segue.ports import (
 )
 from segue.system.services import Services
 from segue.view.load import load_view
-from segue.view.run import RunView, TaskView
+from segue.view.run import RunView
+from segue.view.task import TaskView
 
 # fmt: off
 __all__ = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segue.cli.terminal.reports import lane_text
-from segue.reports.timeline import Bar, Lane
+from segue.reports.timeline import Bar, TimelineRow
 from tests.cli.place import Place
 from tests.reports.dataset import Written
 
@@ -128,7 +128,7 @@ def test_the_timeline_of_a_run(place: Place) -> None:
 
 def line(width: int, *steps: tuple[str, str, float, float]) -> str:
     bars = [Bar(phase, 1, begin, end, state, "", "", "", "") for phase, state, begin, end in steps]
-    return lane_text(Lane("1", "t", "", tuple(bars), "done"), 100.0, width)
+    return lane_text(TimelineRow("1", "t", "", tuple(bars), "done"), 100.0, width)
 
 
 def test_every_step_of_a_lane_is_seen() -> None:

@@ -18,7 +18,7 @@ from segue.reports.html_page import render_html
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.selection import Selection
 from segue.reports.statistics import Difference, Mean, Proportion
-from segue.reports.timeline import Bar, Lane, Timeline
+from segue.reports.timeline import Bar, Timeline, TimelineRow
 from segue.reports.timeline_svg import draw_timeline
 from segue.store import connect
 from tests.reports.dataset import Written
@@ -153,7 +153,7 @@ def test_nothing_is_drawn_of_nothing() -> None:
 
 
 def line_of(*bars: Bar, seconds: float = 100.0) -> Timeline:
-    return Timeline("r", "t", "done", seconds, (Lane("1", "Tables", "schema", bars, "done"),))
+    return Timeline("r", "t", "done", seconds, (TimelineRow("1", "Tables", "schema", bars, "done"),))
 
 
 def step(begin: float, end: float, phase: str = "execute", state: str = "done", result: str = "") -> Bar:

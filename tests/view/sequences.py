@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hypothesis import strategies as st
 
 from segue.domain.events import (
@@ -23,9 +25,12 @@ from segue.domain.events import (
     StepEnded,
     StepStarted,
     Tampered,
+    TaskCollided,
     TaskEnded,
     TaskMarked,
+    TaskMerged,
     TaskStarted,
+    TaskWaiting,
     VerdictGiven,
 )
 from segue.domain.failure import Failure, FailureKind
@@ -58,9 +63,13 @@ class _History:
         self.now += self.draw(st.integers(0, 10_000_000))
         last = self.events[-1].ts if self.events else None
         self.add(RunStarted(*FACTS) if first else RunResumed(*FACTS, last_seen=last))
-        for key in self.draw(st.lists(st.sampled_from(KEYS), max_size=3)):
-            if self.task(key) and self.draw(st.booleans()):
+        if self.draw(st.booleans()):
+            if self.lanes():
                 return  # killed
+        else:
+            for key in self.draw(st.lists(st.sampled_from(KEYS), max_size=3)):
+                if any(self.task(key)) and self.draw(st.booleans()):
+                    return  # killed
         self.add(RunEnded(self.draw(st.sampled_from(["done", "stopped", "needs_human"]))))
 
     def decision(self) -> None:
@@ -72,13 +81,40 @@ class _History:
         self.add(TaskMarked(key, True, "Ada", "because", self.draw(st.booleans())), end)
         self.add(StepEnded(2, True), end)
 
-    def task(self, key: str) -> bool:
-        """One task, perhaps cut off in the middle; returns whether it was."""
-        self.add(TaskStarted(key, TITLES[key], self.draw(st.sampled_from(TaskKind))))
-        for number in range(1, self.draw(st.integers(1, 3)) + 1):
-            if self.launch(key, number):
+    def lanes(self) -> bool:
+        """Several tasks at once, each in a lane; returns whether the process was killed meanwhile."""
+        keys = self.draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=3))
+        for key in keys[1:]:
+            if self.draw(st.booleans()):
+                self.add(TaskWaiting(key, (keys[0],), "both name a.py"))
+        at_work = [self.task(key, lane) for lane, key in enumerate(keys, 1)]
+        while at_work:
+            task = self.draw(st.sampled_from(at_work))
+            cut_off = next(task, None)
+            if cut_off:
                 return True
+            if cut_off is None:
+                at_work.remove(task)
+        return False
+
+    def task(self, key: str, lane: int = 0) -> Iterator[bool]:
+        """One task, perhaps cut off in the middle: yields now and then whether it was."""
+        started = TaskStarted(key, TITLES[key], self.draw(st.sampled_from(TaskKind)), lane)
+        self.add(started)
+        for number in range(1, self.draw(st.integers(1, 3)) + 1):
+            for cut_off in self.launch(key, number):
+                yield cut_off
+                if cut_off:
+                    return
+            if lane and self.draw(st.integers(0, 3)) == 0:
+                self.add(TaskCollided(key, ("1",), ("a.py",), "both changed it", "again"))
+                yield False
+                if self.draw(st.booleans()):
+                    self.add(started)
         self.add(Committed(key, "c" * 40), f"task/{key}/commit/task")
+        yield False
+        if lane:
+            self.add(TaskMerged(key, "d" * 40, "c" * 40, self.draw(st.integers(0, 3))))
         done, skipped = self.draw(st.booleans()), self.draw(st.integers(0, 4)) == 0
         replanned = not done and not skipped and self.draw(st.integers(0, 3)) == 0
         remaining = self.draw(st.integers(0, 2))
@@ -93,10 +129,9 @@ class _History:
             proof=proof,
         )
         self.add(ended)
-        return False
 
-    def launch(self, key: str, number: int) -> bool:
-        """One launch; returns whether it was cut off."""
+    def launch(self, key: str, number: int) -> Iterator[bool]:
+        """One launch: yields now and then whether it was cut off."""
         phase = self.draw(st.sampled_from(["plan", "execute", "resolve", "verify"]))
         step = f"task/{key}/{phase}/{number}"
         self.add(StepStarted(len(self.events), "t", key, phase, number, "scripted"), step)
@@ -107,12 +142,12 @@ class _History:
         self.add(AgentStarted("scripted"), step)
         for _ in range(self.draw(st.integers(0, 3))):
             self.add(self.draw(st.sampled_from([AgentText("x"), AgentTool("Bash"), NoticeGiven("n")])), step)
-        if self.draw(st.integers(0, 9)) == 0:
-            return True
+        yield self.draw(st.integers(0, 9)) == 0
         for _ in range(self.draw(st.integers(1, 2))):  # an adopted launch reports its end again
             self.add(AgentEnded(True, usage=self.draw(_USAGE), failure=self.draw(_FAILURE)), step)
         self.add(VerdictGiven(key, Result.PASS, Action.PROCEED, "fine"), step)
         self.add(StepEnded(1, True, 5), step)
+        yield False
         for findings in self.draw(st.lists(st.integers(1, 3), max_size=1)):
             self.add(Tampered(key, (Tampering("ticks", "They were taken back."),) * findings), step)
         if self.draw(st.integers(0, 5)) == 0:
@@ -120,10 +155,10 @@ class _History:
         if self.draw(st.integers(0, 5)) == 0:
             park = f"task/{key}/park/{phase}/{number}"
             self.add(RunParked(key, self.now / 1000 + 60))
-            self.add(StepStarted(1, "t", key, "sleep"), park)
-            self.now += 60_000
+            self.add(StepStarted(1, "t", phase="sleep"), park)
+            yield False
+            self.now += self.draw(st.sampled_from([0, 60_000]))
             self.add(StepEnded(1, True), park)
-        return False
 
 
 _USAGE = st.none() | st.builds(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from segue.domain.criterion import CriterionVerdict
 from segue.domain.events import (
     AgentEnded,
+    Committed,
     Event,
     PlanRevised,
     PromptSent,
@@ -24,9 +25,12 @@ from segue.domain.events import (
     StepEnded,
     StepStarted,
     Tampered,
+    TaskCollided,
     TaskEnded,
     TaskMarked,
+    TaskMerged,
     TaskStarted,
+    TaskWaiting,
     VerdictGiven,
 )
 from segue.domain.outcome import Usage
@@ -63,9 +67,22 @@ def test_the_parts_add_up(events: list[Recorded]) -> None:
     tasks = view.tasks.values()
     assert sum(task.attempts for task in tasks) == view.launches == sum(view.phases.values())
     assert sum(task.usage.tokens for task in tasks) == view.usage.tokens
-    assert sum(task.work_ms for task in tasks) <= view.work_ms <= events[-1].ts - events[0].ts
+    most = 3 if any(isinstance(event.event, TaskStarted) and event.event.lane for event in events) else 1
+    assert max(task.work_ms for task in tasks) <= view.work_ms <= events[-1].ts - events[0].ts
+    assert sum(task.work_ms for task in tasks) <= most * view.work_ms
     launched = {event.step for event in events if isinstance(event.event, PromptSent)}
     assert view.launches >= len(launched)
+
+
+@given(histories())
+@settings(max_examples=200, deadline=None)
+def test_the_stretches_of_a_task_are_its_work_time(events: list[Recorded]) -> None:
+    view = RunView.of(TITLES, events).close(RunState.STOPPED)
+    worked = dict.fromkeys(view.tasks, 0)
+    for stretch in view.work.stretches:
+        assert stretch.end is not None
+        worked[stretch.task] += stretch.end - stretch.start
+    assert worked == {task.key: task.work_ms for task in view.tasks.values()}
 
 
 @given(histories())
@@ -118,6 +135,85 @@ def test_waiting_for_a_usage_limit_is_not_work() -> None:
     view = RunView.of(TITLES, events)
     assert view.tasks["1"].seconds == 2 + 3
     assert view.tasks["1"].state == "done"
+
+
+def test_tasks_in_lanes_are_worked_on_at_the_same_time() -> None:
+    events = at(
+        (0, RunStarted(*FACTS)),
+        (0, TaskWaiting("3", ("1",), "both name a.py")),
+        (0, TaskStarted("1", "One", lane=1)),
+        (1, TaskStarted("2", "Two", lane=2)),
+        (4, RunParked("2", 600.0)),
+        (4, StepStarted(1, "t", phase="sleep"), "task/2/park/execute/1"),
+        (6, TaskMerged("1", "d" * 40, "c" * 40, 0.5)),
+        (6, TaskEnded("1", True)),
+        (6, TaskStarted("3", "Three", lane=1, after="1", why="both name a.py")),
+        (8, TaskEnded("3", True)),
+        (600, StepEnded(1, True), "task/2/park/execute/1"),
+        (603, TaskEnded("2", True)),
+    )
+    begun = RunView.of(TITLES, events[:6])
+    assert {lane: task.key for lane, task in begun.lanes.items()} == {1: "1", 2: "2"}
+    assert (begun.lanes[2].state, begun.lane_count) == ("parked", 2)
+    assert (begun.tasks["3"].waits, list(begun.waiting)) == ("waits for 1: both name a.py", ["3"])
+    assert [begun.task_seconds(task, 9) for task in begun.tasks.values()] == [9, 3, None]
+    assert begun.seconds(9) == 9, "task 2 is parked, but task 1 is worked on"
+    rests = RunView.of(TITLES, events[:10])
+    assert rests.seconds(500) == 8, "all that is under way is parked"
+    view = RunView.of(TITLES, events)
+    assert [task.seconds for task in view.tasks.values()] == [6, 3 + 3, 2]
+    assert (view.work_ms, view.lanes, view.waiting, view.done) == (8_000 + 3_000, {}, {}, 3)
+    assert (view.tasks["1"].merged, view.tasks["1"].merge_seconds) == ("d" * 40, 0.5)
+    stretches = [(one.task, one.lane, one.start, one.end, one.after) for one in view.work.stretches]
+    assert stretches == [
+        ("1", 1, 0, 6_000, ""),
+        ("2", 2, 1_000, 4_000, ""),
+        ("3", 1, 6_000, 8_000, "1"),
+        ("2", 2, 600_000, 603_000, ""),
+    ]
+    assert view.work.stretches[0].merging == 5_500
+
+
+def test_a_task_that_collides_is_worked_on_again() -> None:
+    collided = TaskCollided("2", ("1",), ("a.py",), "both changed a.py", "again")
+    view = RunView.of(
+        TITLES,
+        at(
+            (0, RunStarted(*FACTS)),
+            (0, TaskStarted("1", "One", lane=1)),
+            (0, TaskStarted("2", "Two", lane=2)),
+            (5, Committed("2", "c" * 40), "task/2/commit/task"),
+            (6, collided),
+            (6, TaskStarted("2", "Two", lane=2, after="1", why="both changed a.py")),
+            (9, TaskEnded("2", True)),
+        ),
+    )
+    assert (view.collisions, view.tasks["2"].collisions, view.tasks["2"].phase) == (1, 1, "merge")
+    assert (view.tasks["1"].seconds, view.tasks["2"].seconds) == (9, 9)
+    assert [(one.start, one.collided) for one in view.work.stretches if one.task == "2"] == [
+        (0, 6000),
+        (6000, None),
+    ]
+
+
+def test_all_lanes_of_a_killed_session_wait_for_the_next_one() -> None:
+    events = at(
+        (0, RunStarted(*FACTS)),
+        (0, TaskStarted("1", "One", lane=1)),
+        (1, TaskStarted("2", "Two", lane=2)),
+        (1, TaskWaiting("3", ("2",), "both name a.py")),
+        (100, RunResumed(*FACTS, last_seen=4000)),
+    )
+    view = RunView.of(TITLES, events)
+    assert [(task.state, task.seconds) for task in view.tasks.values()] == [
+        ("pending", 4),
+        ("pending", 3),
+        ("pending", None),
+    ]
+    assert (view.lanes, view.waiting, view.tasks["3"].waits) == ({}, {}, "")
+    assert [one.end for one in view.work.stretches] == [4000, 4000]
+    ended = RunView.of(TITLES, [*events[:4], *at((9, RunEnded("stopped")))])
+    assert [task.state for task in ended.tasks.values()] == ["stopped", "stopped", "pending"]
 
 
 def test_an_adopted_launch_counts_once_with_its_last_report() -> None:

@@ -52,6 +52,15 @@ def _describe_task_end(event: e.TaskEnded) -> str:
     return f"task {event.task} needs a human: {event.reason}"
 
 
+def _describe_collision(event: e.TaskCollided) -> str:
+    others = ", ".join(event.tasks) or "new commits"
+    return f"task {event.task} collides with {others}: {event.reason}: {_THEN[event.then]}"
+
+
+_THEN = {"again": "it is run again", "resolve": "an agent resolves it", "human": "it needs a human"}
+"""What follows a collision."""
+
+
 def _describe_agent_end(event: e.AgentEnded) -> str:
     ending = "finished" if event.exit_code is None else f"exit code {event.exit_code}"
     adopted = " (adopted)" if event.facts.get("adopted") else ""
@@ -119,9 +128,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     ),
     e.TaskWaiting: lambda v: f"task {v.task} waits for {', '.join(v.by)}: {v.why}",
     e.TaskMerged: lambda v: f"task {v.task} is merged: {v.commit[:10]}",
-    e.TaskCollided: lambda v: (
-        f"task {v.task} collides with {', '.join(v.tasks) or 'new commits'}: {v.reason}"
-    ),
+    e.TaskCollided: _describe_collision,
     e.GateReached: lambda v: f"waits for a person after task {v.task}: {v.text}",
     e.GatePassed: lambda v: f"a person let it go on after task {v.task}",
     e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",

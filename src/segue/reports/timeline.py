@@ -11,7 +11,8 @@ from segue.domain.run import Run
 from segue.ports import Store
 from segue.reports.selection import Dataset, Rows, Selection
 from segue.view.load import load_view
-from segue.view.run import RunView, TaskView
+from segue.view.run import RunView
+from segue.view.task import TaskView
 
 HIDDEN = ("base", "end", "commit")
 """Steps too short to show."""
@@ -38,7 +39,7 @@ class Bar(Struct, frozen=True):
         return self.end - self.begin
 
 
-class Lane(Struct, frozen=True):
+class TimelineRow(Struct, frozen=True):
     """The steps of one task, or those of the run as a whole."""
 
     task: str
@@ -56,7 +57,7 @@ class Timeline(Struct, frozen=True):
     title: str
     state: str
     seconds: float
-    lanes: tuple[Lane, ...]
+    lanes: tuple[TimelineRow, ...]
 
 
 def read_timeline(store: Store, run_id: str) -> Timeline | None:
@@ -93,9 +94,9 @@ def read_titles(rows: Rows) -> dict[str, dict[str, str]]:
     return found
 
 
-def _build_lane(task: TaskView | None, steps: Rows, start: int, last: int) -> Lane:
+def _build_lane(task: TaskView | None, steps: Rows, start: int, last: int) -> TimelineRow:
     shown = [step for step in steps if step["phase"] not in HIDDEN]
-    return Lane(
+    return TimelineRow(
         task.key if task else "",
         task.title if task else "Whole run",
         next((str(step["build_phase"]) for step in steps if step["build_phase"]), ""),

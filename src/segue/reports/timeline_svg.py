@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.flow.phases import PHASES
 from segue.flow.phases.verify import VERIFY
 from segue.reports.charts import escape_text, wrap_svg
-from segue.reports.timeline import Bar, Lane, Timeline
+from segue.reports.timeline import Bar, Timeline, TimelineRow
 from segue.view.amounts import format_duration
 
 _LABELS = {"sleep": "Waiting for usage limit"}
@@ -67,7 +67,7 @@ def _draw_axis(length: float, height: float) -> str:
     return "".join(parts)
 
 
-def _draw_lane(lane: Lane, top: float, length: float, link: str) -> str:
+def _draw_lane(lane: TimelineRow, top: float, length: float, link: str) -> str:
     sign = {"done": "✓ ", "needs_human": "✗ "}.get(lane.state, "")
     name = f"{lane.task}  {lane.title}" if lane.task else lane.title
     tag = f" · {lane.build_phase}" if lane.build_phase else ""

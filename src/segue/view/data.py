@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from segue.view.run import RunView, TaskView
+from segue.view.run import RunView
+from segue.view.task import TaskView
 
 
 def task_data(view: RunView, task: TaskView) -> dict[str, Any]:

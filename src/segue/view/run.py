@@ -8,90 +8,16 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from segue.domain.events import (
-    AgentEnded,
-    AgentReplaced,
-    Committed,
-    DiagnosticRun,
-    Event,
-    GatePassed,
-    GateReached,
-    PlanRevised,
-    PromptSent,
-    Recorded,
-    RunEnded,
-    RunParked,
-    RunResumed,
-    RunStarted,
-    SearchDone,
-    StateImported,
-    StepEnded,
-    StepStarted,
-    Tampered,
-    TaskBlocked,
-    TaskEnded,
-    TaskMarked,
-    TaskStarted,
-    VerdictGiven,
-    WaitBegan,
-    WaitEnded,
-)
+from segue.domain import events as e
 from segue.domain.outcome import Usage
 from segue.domain.proof import Level, Proof
 from segue.domain.run import RunState
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
-from segue.view.levels import describe_proof, is_pass
+from segue.view.task import TaskView, end_state, end_verdict
+from segue.view.work import Work
 
 _UNDER_WAY = ("running", "parked", "stopped")
-
-
-class TaskView(Struct):
-    """One task of a run, or with an empty key the planning before the first one."""
-
-    key: str
-    title: str
-    state: str = "pending"
-    """pending, running, parked, blocked, done, skipped, replanned, needs_human or stopped."""
-    phase: str = ""
-    attempts: int = 0
-    """Launches of agents for this task, in every phase."""
-    kind: TaskKind | None = None
-    """What it asks for; None before it began."""
-    verdict: str | None = None
-    """FAIL or PARTIAL as last concluded; PASS only when it is done and proven."""
-    proof: Proof | None = None
-    """The evidence that it is done; None: it is not, or an older version did not record any."""
-    tampering: int = 0
-    """How many things an agent changed that decide whether its work counts."""
-    blocked_by: tuple[str, ...] = ()
-    """The tasks that must be done before it can begin."""
-    reason: str = ""
-    branch: str | None = None
-    commit: str | None = None
-    remaining: int = 0
-    """Review findings that are still open."""
-    started: int | None = None
-    ended: int | None = None
-    wake: float | None = None
-    """When it continues, while it is parked."""
-    usage: Usage = field(default_factory=Usage)
-    work_ms: int = 0
-    """Time spent working on it: not between sessions, not while waiting for a usage limit."""
-
-    @property
-    def seconds(self) -> float | None:
-        """How long it was worked on; None before it began."""
-        return None if self.started is None else self.work_ms / 1000
-
-    @property
-    def conclusion(self) -> str:
-        """What is known about its work, in words that follow the level of proof; empty: nothing yet."""
-        if self.proof is None:
-            return self.verdict or ""
-        if self.verdict == Result.PARTIAL:
-            return f"{self.verdict} ({self.proof.words})"
-        return describe_proof(self.proof)
 
 
 class RunView(Struct):
@@ -102,7 +28,8 @@ class RunView(Struct):
     """The steps before the first task, in runs whose tasks an agent plans."""
     launches: int = 0
     usage: Usage = field(default_factory=Usage)
-    work_ms: int = 0
+    work: Work = field(default_factory=Work)
+    """Who works when."""
     fallbacks: int = 0
     searches: int = 0
     plans: int = 0
@@ -116,26 +43,30 @@ class RunView(Struct):
     """The branch of the last task that was done: the next one builds on it."""
     repeatable: set[str] = field(default_factory=set)
     """Tasks that are done and have something of their own to run again: scenarios, or commands to verify."""
-    waits: dict[str, tuple[int, WaitBegan]] = field(default_factory=dict)
+    waits: dict[str, tuple[int, e.WaitBegan]] = field(default_factory=dict)
     """The services that are waited for now, and since when in milliseconds since the epoch."""
     gate: str | None = None
     """The task after which the run waits for a person."""
     passed: set[str] = field(default_factory=set)
     """The tasks after which a person has let the run go on."""
-    active: TaskView | None = None
-    _clock: int | None = None
+    waiting: dict[str, TaskView] = field(default_factory=dict)
+    """The tasks that wait for others that are worked on, by key."""
+    lane_count: int = 0
+    """How many lanes this session has used so far; 0: it works on one task at a time."""
+    collisions: int = 0
+    """How often work did not fit what others had merged meanwhile."""
     _steps: dict[str, _StepView] = field(default_factory=dict)
     _reports: list[tuple[TaskView | None, _StepView]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, titles: Mapping[str, str], events: Iterable[Recorded] = ()) -> RunView:
+    def of(cls, titles: Mapping[str, str], events: Iterable[e.Recorded] = ()) -> RunView:
         """Return the view of a run that was to do these tasks, after some events."""
         view = cls({key: TaskView(key, title) for key, title in titles.items()})
         for event in events:
             view.apply(event)
         return view
 
-    def apply(self, recorded: Recorded) -> None:
+    def apply(self, recorded: e.Recorded) -> None:
         """Take the next event into account."""
         fold = _FOLDS.get(type(recorded.event))
         if fold is not None:
@@ -146,10 +77,21 @@ class RunView(Struct):
         """How many tasks are done or skipped."""
         return sum(task.state in ("done", "skipped") for task in self.tasks.values())
 
+    @property
+    def work_ms(self) -> int:
+        """How long the run was worked on, however many tasks at once."""
+        return self.work.ms
+
+    @property
+    def lanes(self) -> dict[int, TaskView]:
+        """The tasks that are at work or parked, by their lanes; empty: one task at a time is worked on."""
+        tasks = (task for task in self.work.under_way.values() if task.state in ("running", "parked"))
+        return {task.lane: task for task in sorted(tasks, key=lambda task: task.lane) if task.lane}
+
     def close(self, state: RunState) -> RunView:
         """Show what was under way as stopped, and stop the clock, when nobody works on the run."""
         if state not in (RunState.RUNNING, RunState.PARKED):
-            self._clock = None
+            self.work.end_session(self.work.clock or 0)
             for task in self.tasks.values():
                 if task.state in ("running", "parked"):
                     task.state = "stopped"
@@ -157,25 +99,15 @@ class RunView(Struct):
 
     def seconds(self, now: float) -> float:
         """Return how long the run has worked, with the time since the last event while it works."""
-        since = max(0.0, now * 1000 - self._clock) if self._clock is not None else 0.0
+        since = max(0.0, now * 1000 - self.work.clock) if self.work.clock is not None else 0.0
         return (self.work_ms + since) / 1000
 
     def task_seconds(self, task: TaskView, now: float) -> float | None:
         """Return how long a task was worked on until now."""
         if task.started is None:
             return None
-        since = self._clock if task is self.active else None
+        since = self.work.since(task)
         return (task.work_ms + (max(0.0, now * 1000 - since) if since is not None else 0.0)) / 1000
-
-    def _tick(self, ts: int) -> None:
-        """Count the time since the last event as work, while the clock runs."""
-        if self._clock is None:
-            self._clock = ts
-        passed = max(0, ts - self._clock)
-        self.work_ms += passed
-        if self.active is not None:
-            self.active.work_ms += passed
-        self._clock = ts
 
     def _task(self, key: str, title: str = "") -> TaskView:
         task = self.tasks.get(key)
@@ -194,68 +126,102 @@ class RunView(Struct):
             return self.planning
         return None
 
-    def _session(self, event: RunStarted | RunResumed, at: Recorded) -> None:
-        if isinstance(event, RunResumed) and self._clock is not None and event.last_seen is not None:
-            self._tick(min(event.last_seen, at.ts))
-        if self.active is not None and self.active.state in _UNDER_WAY:
-            self.active.state = "pending"
-        self.active = None
-        self._clock = at.ts
+    def _session(self, event: e.RunStarted | e.RunResumed, at: e.Recorded) -> None:
+        if isinstance(event, e.RunResumed) and self.work.clock is not None and event.last_seen is not None:
+            self.work.tick(min(event.last_seen, at.ts))
+        for task in self.work.under_way.values():
+            if task.state in _UNDER_WAY:
+                task.state = "pending"
+        for task in self.waiting.values():
+            task.waits_for, task.waits_why = (), ""
+        self.waiting.clear()
+        self.lane_count = 0
+        self.work.begin_session(at.ts)
         self.isolation = event.isolation
 
-    def _ended(self, event: RunEnded, at: Recorded) -> None:
-        self._tick(at.ts)
-        if self.active is not None and self.active.state in _UNDER_WAY:
-            self.active.state = "parked" if event.state == RunState.PARKED else "stopped"
+    def _ended(self, event: e.RunEnded, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
+        for task in self.work.under_way.values():
+            if task.state in _UNDER_WAY:
+                task.state = "parked" if event.state == RunState.PARKED else "stopped"
         self.waits.clear()
-        self._clock = None
+        self.work.end_session(at.ts)
 
-    def _wait_began(self, event: WaitBegan, at: Recorded) -> None:
+    def _wait_began(self, event: e.WaitBegan, at: e.Recorded) -> None:
         self.waits[event.service] = (at.ts, event)
 
-    def _wait_ended(self, event: WaitEnded, _at: Recorded) -> None:
+    def _wait_ended(self, event: e.WaitEnded, _at: e.Recorded) -> None:
         self.waits.pop(event.service, None)
 
-    def _parked(self, event: RunParked, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _parked(self, event: e.RunParked, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         if event.task in self.tasks:
             task = self.tasks[event.task]
             task.state, task.wake = "parked", event.until
-        self._clock = None
+        self.work.park(event.task, at.ts)
 
-    def _task_started(self, event: TaskStarted, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _task_started(self, event: e.TaskStarted, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         task = self._task(event.task, event.title)
         task.started = task.started or at.ts
         task.ended = task.proof = None
         task.blocked_by = ()
-        task.kind, task.state, task.reason = event.kind, "running", ""
-        self.active = task
+        self._wait_no_more(task)
+        task.kind, task.state, task.reason, task.lane = event.kind, "running", "", event.lane
+        self.lane_count = max(self.lane_count, event.lane)
+        self.work.begin(task, at.ts, event.after, event.why)
 
-    def _gate_reached(self, event: GateReached, _at: Recorded) -> None:
+    def _task_waiting(self, event: e.TaskWaiting, _at: e.Recorded) -> None:
+        task = self._task(event.task)
+        if event.by:
+            task.waits_for, task.waits_why = event.by, event.why
+            self.waiting[task.key] = task
+        else:
+            self._wait_no_more(task)
+
+    def _wait_no_more(self, task: TaskView) -> None:
+        task.waits_for, task.waits_why = (), ""
+        self.waiting.pop(task.key, None)
+
+    def _task_merged(self, event: e.TaskMerged, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
+        task = self._task(event.task)
+        task.merged, task.merge_seconds = event.commit, event.seconds
+        self.work.merge(task, at.ts, event.seconds)
+
+    def _task_collided(self, event: e.TaskCollided, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
+        task = self._task(event.task)
+        task.collisions += 1
+        self.collisions += 1
+        self.work.collide(task, at.ts)
+
+    def _gate_reached(self, event: e.GateReached, _at: e.Recorded) -> None:
         self.gate = event.task
 
-    def _gate_passed(self, event: GatePassed, _at: Recorded) -> None:
+    def _gate_passed(self, event: e.GatePassed, _at: e.Recorded) -> None:
         self.gate = None
         self.passed.add(event.task)
 
-    def _task_blocked(self, event: TaskBlocked, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _task_blocked(self, event: e.TaskBlocked, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         task = self._task(event.task, event.title)
+        self._wait_no_more(task)
         task.state, task.blocked_by = "blocked", event.by
         task.reason = f"waits for {', '.join(event.by)}: {event.why}"
 
-    def _task_marked(self, event: TaskMarked, _at: Recorded) -> None:
+    def _task_marked(self, event: e.TaskMarked, _at: e.Recorded) -> None:
         if event.by is None:
             return
         task = self._task(event.task)
         task.blocked_by = ()
+        self._wait_no_more(task)
         task.state, task.reason = ("skipped" if event.skipped else "done"), event.reason
         task.proof = None if event.skipped else Proof(level=Level.ACCEPTED, by=event.by)
         if task.verdict == Result.PASS:
             task.verdict = None  # what proved it no longer counts
 
-    def _imported(self, event: StateImported, _at: Recorded) -> None:
+    def _imported(self, event: e.StateImported, _at: e.Recorded) -> None:
         """Show tasks as pending that no longer count as done."""
         for key, task in self.tasks.items():
             taken_back = event.done is not None and key not in event.done and key not in event.skipped
@@ -263,19 +229,20 @@ class RunView(Struct):
                 task.state, task.reason = "pending", ""
                 task.proof = task.commit = task.verdict = None
 
-    def _task_ended(self, event: TaskEnded, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _task_ended(self, event: e.TaskEnded, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         task = self._task(event.task)
         task.ended, task.reason, task.remaining = at.ts, event.reason, event.remaining
         task.commit = event.commit or task.commit
         task.branch = event.branch or task.branch
-        task.state = _end_state(event)
+        task.state = end_state(event)
         task.proof = event.proof if task.state == "done" else None
         self._repeat_later(task)
         if event.done:
             self.branch = event.branch
-            task.verdict = _end_verdict(event, task.verdict)
-        self.active = None
+            task.verdict = end_verdict(event, task.verdict)
+        self._wait_no_more(task)
+        self.work.end(task, at.ts)
 
     def _repeat_later(self, task: TaskView) -> None:
         shown = task.proof is not None and any(check.scenario and not check.of for check in task.proof.checks)
@@ -284,32 +251,34 @@ class RunView(Struct):
         else:
             self.repeatable.discard(task.key)
 
-    def _step_started(self, event: StepStarted, at: Recorded) -> None:
+    def _step_started(self, event: e.StepStarted, at: e.Recorded) -> None:
         if event.phase == "sleep" or _is_decision(at):  # nobody works
             return
-        self._tick(at.ts)
+        self.work.tick(at.ts)
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
         self._steps[at.step or ""] = _StepView(event.phase or "", name)
         task = self._owner(at.step)
         if task is None or event.phase in (None, "commit", "revise"):
             return
         task.phase = event.phase or task.phase
+        task.agent = name or task.agent
         if task is self.planning and task.started is None:
             task.started, task.state = at.ts, "running"
-            self.active = task
+            self.work.begin(task, at.ts)
 
-    def _step_ended(self, event: StepEnded, at: Recorded) -> None:
+    def _step_ended(self, event: e.StepEnded, at: e.Recorded) -> None:
         if _is_decision(at):
             return
-        self._tick(at.ts)
+        self.work.tick(at.ts)
         task = self._owner(at.step)
         if task is not None and task.state == "parked":
             task.state, task.wake = "running", None
-        if task is self.planning and task is not None and self.active is task:
+            self.work.wake(task, at.ts)
+        if task is self.planning and task is not None and task.key in self.work.under_way:
             task.state, task.ended = ("done" if event.ok else "needs_human"), at.ts
 
-    def _prompted(self, _event: PromptSent, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _prompted(self, _event: e.PromptSent, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         step = self._steps.get(at.step or "")
         if step is None or step.launched:  # an adopted launch is the same launch
             return
@@ -321,8 +290,8 @@ class RunView(Struct):
             task.attempts += 1
             task.verdict = None
 
-    def _agent_ended(self, event: AgentEnded, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _agent_ended(self, event: e.AgentEnded, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         step = self._steps.setdefault(at.step or "", _StepView("", ""))
         if event.failure is not None and event.failure.until is not None:
             self.limits[step.agent] = event.failure.until
@@ -338,22 +307,25 @@ class RunView(Struct):
             if task is not None:
                 task.usage = _total(report for report in self._reports if report[0] is task)
 
-    def _verdict(self, event: VerdictGiven, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _verdict(self, event: e.VerdictGiven, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         task = self._owner(at.step)
         if task is not None:
             task.reason = event.reason
             task.verdict = None if event.result is Result.PASS else event.result.value
 
-    def _tampered(self, event: Tampered, _at: Recorded) -> None:
+    def _tampered(self, event: e.Tampered, _at: e.Recorded) -> None:
         self._task(event.task).tampering += len(event.findings)
 
-    def _committed(self, event: Committed, at: Recorded) -> None:
-        self._tick(at.ts)
-        self._task(event.task).commit = event.commit
+    def _committed(self, event: e.Committed, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
+        task = self._task(event.task)
+        task.commit = event.commit
+        if task.lane:
+            task.phase = "merge"  # unless another phase follows
 
-    def _plan_revised(self, event: PlanRevised, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _plan_revised(self, event: e.PlanRevised, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         self.plans += 1
         begun = {key: task for key, task in self.tasks.items() if task.started or key in event.titles}
         new = {key: TaskView(key, title) for key, title in event.titles.items() if key not in begun}
@@ -361,16 +333,16 @@ class RunView(Struct):
         for key, title in event.titles.items():
             self.tasks[key].title = title
 
-    def _replaced(self, _event: AgentReplaced, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _replaced(self, _event: e.AgentReplaced, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         self.fallbacks += 1
 
-    def _searched(self, _event: SearchDone, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _searched(self, _event: e.SearchDone, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
         self.searches += 1
 
-    def _diagnosed(self, _event: DiagnosticRun, at: Recorded) -> None:
-        self._tick(at.ts)
+    def _diagnosed(self, _event: e.DiagnosticRun, at: e.Recorded) -> None:
+        self.work.tick(at.ts)
 
 
 class _StepView(Struct):
@@ -381,7 +353,7 @@ class _StepView(Struct):
     """What it used, as last reported."""
 
 
-def _is_decision(at: Recorded) -> bool:
+def _is_decision(at: e.Recorded) -> bool:
     """Return whether a step is a person's decision about a task: nobody works on the run at that time."""
     return (at.step or "").endswith("/end")
 
@@ -390,47 +362,34 @@ def _total(reports: Iterable[tuple[TaskView | None, _StepView]]) -> Usage:
     return sum((step.usage for _, step in reports if step.usage is not None), Usage())
 
 
-def _end_state(event: TaskEnded) -> str:
-    if event.skipped:
-        return "skipped"
-    if event.done:
-        return "done"
-    return "replanned" if event.replanned else "needs_human"
-
-
-def _end_verdict(event: TaskEnded, last: str | None) -> str | None:
-    """Return the verdict on a task that is done: PASS is said only of what is proven."""
-    if event.remaining:
-        return Result.PARTIAL.value
-    passed = event.proof is not None and is_pass(event.proof) and not event.skipped
-    return Result.PASS.value if passed else last
-
-
-_FOLDS: dict[type[Event], Callable[[RunView, Any, Recorded], None]] = {
-    RunStarted: RunView._session,
-    RunResumed: RunView._session,
-    RunEnded: RunView._ended,
-    RunParked: RunView._parked,
-    WaitBegan: RunView._wait_began,
-    WaitEnded: RunView._wait_ended,
-    TaskStarted: RunView._task_started,
-    GateReached: RunView._gate_reached,
-    GatePassed: RunView._gate_passed,
-    TaskBlocked: RunView._task_blocked,
-    TaskMarked: RunView._task_marked,
-    StateImported: RunView._imported,
-    TaskEnded: RunView._task_ended,
-    StepStarted: RunView._step_started,
-    StepEnded: RunView._step_ended,
-    PromptSent: RunView._prompted,
-    AgentEnded: RunView._agent_ended,
-    VerdictGiven: RunView._verdict,
-    Tampered: RunView._tampered,
-    Committed: RunView._committed,
-    PlanRevised: RunView._plan_revised,
-    AgentReplaced: RunView._replaced,
-    SearchDone: RunView._searched,
-    DiagnosticRun: RunView._diagnosed,
+_FOLDS: dict[type[e.Event], Callable[[RunView, Any, e.Recorded], None]] = {
+    e.RunStarted: RunView._session,
+    e.RunResumed: RunView._session,
+    e.RunEnded: RunView._ended,
+    e.RunParked: RunView._parked,
+    e.WaitBegan: RunView._wait_began,
+    e.WaitEnded: RunView._wait_ended,
+    e.TaskStarted: RunView._task_started,
+    e.TaskWaiting: RunView._task_waiting,
+    e.TaskMerged: RunView._task_merged,
+    e.TaskCollided: RunView._task_collided,
+    e.GateReached: RunView._gate_reached,
+    e.GatePassed: RunView._gate_passed,
+    e.TaskBlocked: RunView._task_blocked,
+    e.TaskMarked: RunView._task_marked,
+    e.StateImported: RunView._imported,
+    e.TaskEnded: RunView._task_ended,
+    e.StepStarted: RunView._step_started,
+    e.StepEnded: RunView._step_ended,
+    e.PromptSent: RunView._prompted,
+    e.AgentEnded: RunView._agent_ended,
+    e.VerdictGiven: RunView._verdict,
+    e.Tampered: RunView._tampered,
+    e.Committed: RunView._committed,
+    e.PlanRevised: RunView._plan_revised,
+    e.AgentReplaced: RunView._replaced,
+    e.SearchDone: RunView._searched,
+    e.DiagnosticRun: RunView._diagnosed,
 }
-FOLDED: tuple[type[Event], ...] = tuple(_FOLDS)
+FOLDED: tuple[type[e.Event], ...] = tuple(_FOLDS)
 """The kinds of events a view is computed from. All others change nothing in it."""

@@ -16,7 +16,8 @@ from segue.runtime.stored import load_run_app
 from segue.store.rows import CHATTY
 from segue.view.data import task_data
 from segue.view.load import load_view, state_of
-from segue.view.run import RunView, TaskView
+from segue.view.run import RunView
+from segue.view.task import TaskView
 from segue.web.shared import VersionedCache
 
 

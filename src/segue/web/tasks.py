@@ -10,7 +10,8 @@ from segue.ports import Store
 from segue.reports.selection import select_kinds
 from segue.runtime.stored import read_source
 from segue.view.load import state_of
-from segue.view.run import RunView, TaskView
+from segue.view.run import RunView
+from segue.view.task import TaskView
 from segue.web import queries
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 from segue.web.runs import name_source

@@ -1,10 +1,11 @@
-"""The live table: a row per task on a terminal, redrawn in place while the run works."""
+"""The live table: a row per task, or per lane, on a terminal, redrawn in place while the run works."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -15,7 +16,7 @@ from segue.cli.terminal.table import GAP, STYLES, fit_columns
 from segue.cli.terminal.task_table import format_cost
 from segue.domain.events import Recorded
 from segue.view.amounts import format_duration, format_quantity
-from segue.view.run import TaskView
+from segue.view.task import TaskView
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -23,23 +24,29 @@ if TYPE_CHECKING:
 
 _ROWS = 20
 """How many tasks are shown at once, if the terminal is high enough; the caption counts the rest."""
+_WAITING = 3
+"""How many of the tasks that wait are shown with the reason."""
 _FRAME = 9
 """Lines beside the rows: head, rule, captions, news, and one for the cursor."""
 
 _CELLS: dict[str, Callable[[Progress, TaskView], str]] = {
-    "task": lambda _, task: task.key or "plan",
+    "lane": lambda _, task: str(task.lane),
+    "task": lambda _, task: task.key or ("" if task.lane else "plan"),
     "title": lambda _, task: task.title,
     "state": lambda _, task: _state(task),
     "phase": lambda _, task: f"{task.phase} {task.attempts}" if task.attempts else task.phase,
+    "agent": lambda _, task: task.agent,
     "time": lambda progress, task: _elapsed(progress.view.task_seconds(task, time.time())),
     "tokens": lambda _, task: _count(task.usage.tokens) if task.usage.tokens else "",
     "cost": lambda _, task: format_cost(task.usage.cost_usd),
-    "last activity": lambda progress, task: progress.last.get(task.key, ""),
+    "last activity": lambda progress, task: progress.last.get(task.key, "") if task.started else "",
 }
+_OF_LANES = ("lane", "agent")
+"""The columns that are shown only where several tasks are worked on at once."""
 _RIGHT = ("time", "tokens", "cost")
 _LEAST = {"title": 12, "last activity": 18}
 """The columns whose text is cut, and what must be left of it."""
-_DROPPED = ("tokens", "cost", "title", "phase", "last activity")
+_DROPPED = ("tokens", "cost", "agent", "title", "phase", "last activity")
 """Which columns a narrow terminal loses first; the totals stay in the caption."""
 
 
@@ -76,16 +83,18 @@ class LiveTable(Struct):
     def _table(self, width: int, height: int) -> Iterator[Text]:
         from rich.text import Text
 
-        shown = self._window(min(_ROWS, max(3, height - _FRAME)))
+        shown = self._window(min(_ROWS, max(3, height - _FRAME - len(self._waiting()))))
         widths = self._fit(shown, width)
         yield _line([(_aligned(name, name, size), "bold") for name, size in widths.items()])
         yield Text("─" * min(width, sum(widths.values()) + len(GAP) * (len(widths) - 1)), style="dim")
         for row in shown:
             yield _line([self._cell(row, name, size) for name, size in widths.items()])
+        if (more := self.progress.view.lane_count - len(shown)) > 0:
+            yield Text(f"… {more} more lanes", style="dim")
 
     def _cell(self, row: TaskView, name: str, size: int) -> tuple[str, str]:
         styles = {"state": STYLES.get(row.state, ""), "last activity": "dim"}
-        styles["task"] = "bold" if row is self.progress.view.active else ""
+        styles["task"] = "bold" if row.state == "running" else ""
         return _aligned(name, one_line(_CELLS[name](self.progress, row), size), size), styles.get(name, "")
 
     def _fit(self, rows: list[TaskView], width: int) -> dict[str, int]:
@@ -106,14 +115,18 @@ class LiveTable(Struct):
         return sizes
 
     def _used(self, name: str) -> bool:
+        if name in _OF_LANES:
+            return bool(self.progress.view.lane_count)
         if name == "tokens":
             return bool(self.progress.view.usage.tokens)
         return self.progress.view.usage.cost_usd is not None if name == "cost" else True
 
     def _window(self, most: int) -> list[TaskView]:
-        """Return the rows around the current task."""
+        """Return the lanes, or the rows around the current task."""
+        if lanes := self.progress.lanes():
+            return lanes[:most]
         rows = self.progress.rows()
-        current = next((i for i, row in enumerate(rows) if row is self.progress.view.active), 0)
+        current = next((i for i, row in enumerate(rows) if row.key in self.progress.view.work.under_way), 0)
         first = max(0, min(current - most // 2, len(rows) - most))
         return rows[first : first + most]
 
@@ -121,6 +134,7 @@ class LiveTable(Struct):
         from rich.text import Text
 
         lines = [Text("")]
+        lines += [Text(one_line(words, width), style="dim") for words in self._waiting()]
         for at, text in self.progress.news:
             stamp = time.strftime("%H:%M:%S", time.localtime(at))
             lines.append(Text(one_line(f"{stamp} {text}", width), style="dim"))
@@ -129,6 +143,13 @@ class LiveTable(Struct):
         lines.append(Text(one_line(f"run {self.run} · {self._states()} · Ctrl-C stops and saves", width)))
         lines.append(Text(one_line(self._used_so_far(), width)))
         return lines
+
+    def _waiting(self) -> list[str]:
+        """Say how many tasks wait for others, and what the first of them wait for."""
+        waiting = self.progress.view.waiting
+        first = islice(waiting.values(), _WAITING)
+        count = f"{len(waiting)} task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
+        return [f"{count} for others:", *(f"{task.key} {task.waits}" for task in first)] if waiting else []
 
     def _states(self) -> str:
         tasks = self.progress.view.tasks.values()

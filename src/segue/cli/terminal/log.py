@@ -26,12 +26,15 @@ from segue.domain.events import (
     Recorded,
     RunParked,
     StateImported,
+    TaskCollided,
+    TaskStarted,
+    TaskWaiting,
     WaitBegan,
     WaitEnded,
 )
 from segue.ports import Observer
 
-_WARNINGS = (StateImported, NoticeGiven, RunParked, WaitBegan, WaitEnded)
+_WARNINGS = (StateImported, NoticeGiven, RunParked, WaitBegan, WaitEnded, TaskCollided)
 _SILENT = (AgentOutput, AgentRaw, AgentText, AgentTool)
 _FIELDS = (
     *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted"),
@@ -40,6 +43,12 @@ _FIELDS = (
     *("command", "bytes", "service", "seconds"),
 )
 """The fields a record may contain; all others are left out of the log."""
+_OF_LANES: dict[type[Event], tuple[str, ...]] = {
+    TaskStarted: ("lane", "after", "why"),
+    TaskWaiting: ("by", "why"),
+    TaskCollided: ("tasks", "files", "then"),
+}
+"""What else is logged where several tasks are worked on at once."""
 
 
 @contextmanager
@@ -96,6 +105,7 @@ def _fields(event: Event) -> dict[str, Any]:
     """Return what is logged of an event, with the facts that only some agents report."""
     facts = event.facts if isinstance(event, AgentEnded) else {}
     values = {name: facts.get(name, getattr(event, name, None)) for name in _FIELDS}
+    values |= {name: getattr(event, name) or None for name in _OF_LANES.get(type(event), ())}
     return {name: msgspec.to_builtins(value) for name, value in values.items() if value not in (None, "")}
 
 

@@ -18,11 +18,13 @@ from segue.domain.events import (
     RunParked,
     SearchDone,
     StateImported,
+    TaskCollided,
     WaitEnded,
 )
 from segue.reports.event_text import describe_event, format_instant
 from segue.view.amounts import format_duration
-from segue.view.run import RunView, TaskView
+from segue.view.run import RunView
+from segue.view.task import TaskView
 
 _NEWS: tuple[type[Event], ...] = (
     RunParked,
@@ -33,6 +35,7 @@ _NEWS: tuple[type[Event], ...] = (
     PlanRevised,
     StateImported,
     NoticeGiven,
+    TaskCollided,
 )
 """What a person should not miss, although the next event comes soon."""
 _LAST_NEWS = 3
@@ -64,6 +67,12 @@ class Progress(Struct):
         planning = self.view.planning
         return [*([planning] if planning else []), *self.view.tasks.values()]
 
+    def lanes(self) -> list[TaskView]:
+        """Return what each lane works on; empty where one task at a time is worked on."""
+        at_work = self.view.lanes
+        numbers = range(1, self.view.lane_count + 1)
+        return [at_work.get(number) or TaskView("", "", "free", lane=number) for number in numbers]
+
     def counts(self) -> str:
         """Return the fallbacks, searches and plans so far, in words."""
         return " · ".join(_counts(self.view))
@@ -82,6 +91,7 @@ def _counts(view: RunView) -> Iterator[str]:
         (view.fallbacks, "fallback", "fallbacks"),
         (view.searches, "search", "searches"),
         (view.plans, "plan made", "plans made"),
+        (view.collisions, "collision", "collisions"),
     )
     for count, one, many in counted:
         if count:

@@ -12,7 +12,7 @@ from segue.cli.terminal.output import Printer, clean, one_line
 from segue.reports.formatting import format_cell, format_heading
 from segue.reports.report import Cell, DatasetReport, ReportTable, RunIds
 from segue.reports.statistics import Proportion
-from segue.reports.timeline import Bar, Lane, Timeline
+from segue.reports.timeline import Bar, Timeline, TimelineRow
 from segue.view.amounts import format_duration
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def timeline_lines(timeline: Timeline, width: int) -> Iterable[str]:
         yield f"{name} {lane_text(lane, timeline.seconds, width - left - _TIME)} {sign} {spent}"
 
 
-def lane_text(lane: Lane, seconds: float, width: int) -> str:
+def lane_text(lane: TimelineRow, seconds: float, width: int) -> str:
     """Return the steps of a task as one line; even the shortest step gets a letter if there is room."""
     line = ["·"] * width
     free = 0

@@ -11,7 +11,8 @@ from segue.cli.terminal.output import Printer, clean, one_line, terminal_width
 from segue.cli.terminal.table import draw, fit_columns
 from segue.domain.outcome import Usage
 from segue.view.amounts import format_duration, format_quantity
-from segue.view.run import RunView, TaskView
+from segue.view.run import RunView
+from segue.view.task import TaskView
 
 _COLUMNS = ("task", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
 _RIGHT = {"tries", "time", "tokens", "cost"}

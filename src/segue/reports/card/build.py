@@ -31,7 +31,7 @@ from segue.prompts.judge import criteria_of
 from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
 from segue.view.levels import MEANINGS
 from segue.view.load import load_view
-from segue.view.run import TaskView
+from segue.view.task import TaskView
 
 _KINDS: tuple[type[Event], ...] = (
     *(StepStarted, VerdictGiven, CheckRun, Tampered, Reviewed, TaskEnded, PlanRevised),
