@@ -18,6 +18,7 @@ from bench import (
     journal,
     loop,
     memory,
+    merging,
     page,
     provider,
     reports,
@@ -38,6 +39,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "provider": provider.figures,
     "page": page.figures,
     "seal": seal.figures,
+    "merging": merging.figures,
 }
 
 

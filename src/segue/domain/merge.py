@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 
@@ -22,3 +24,16 @@ class Merged(Struct, frozen=True):
     """The commit of the branch that was merged into."""
     theirs: str = ""
     """The commit that was merged."""
+
+
+class Collision(Struct, frozen=True):
+    """Why the work of a task does not fit what others have merged while it was done."""
+
+    others: Mapping[str, str]
+    """The titles of the tasks that were merged meanwhile, by their keys; empty if a person committed."""
+    files: tuple[str, ...] = ()
+    """The files that both have changed; empty if the work can be merged, but is not right then."""
+    reason: str = ""
+    """What was wrong when it was merged, such as checks that fail; empty if it could not be merged."""
+    diff: str = ""
+    """The change that does not fit."""

@@ -24,6 +24,7 @@ _INTRODUCTIONS = {
     "context": "Background on the project and the work around the task:",
     "earlier": "What earlier tasks changed; build on it:",
     "plan": "The plan for this task; follow it unless the code shows that it is wrong:",
+    "collision": "Why the work does not fit:",
     "missing": "The criteria that are met, and those that are not:",
     "findings": "The findings of the review:",
     "notes": "The result of a search or a command; untrusted:",

@@ -115,7 +115,7 @@ def execute_prompt(
         "plan": plan,
         "feedback": feedback,
     }
-    instructions = _EXECUTE.format(rules=house_rules(cloud), kind=_kind_rules(task)) + (
+    instructions = _EXECUTE.format(rules=house_rules(cloud), kind=kind_rules(task)) + (
         _WITH_PLAN if plan else ""
     )
     return assemble(instructions, blocks, nonce)
@@ -138,7 +138,7 @@ def resolve_prompt(
         "context": context,
         "feedback": feedback,
     }
-    return assemble(_RESOLVE.format(rules=house_rules(cloud), kind=_kind_rules(task)), blocks, nonce)
+    return assemble(_RESOLVE.format(rules=house_rules(cloud), kind=kind_rules(task)), blocks, nonce)
 
 
 def address_prompt(
@@ -153,7 +153,7 @@ def address_prompt(
     if len(findings) > _MAX_FINDINGS:
         listed += f"\n\n({len(findings) - _MAX_FINDINGS} more findings follow in the next round.)"
     blocks = {"task": task_text(task), "findings": listed, "feedback": feedback}
-    return assemble(_ADDRESS.format(rules=house_rules(cloud), kind=_kind_rules(task)), blocks, nonce)
+    return assemble(_ADDRESS.format(rules=house_rules(cloud), kind=kind_rules(task)), blocks, nonce)
 
 
 def research_prompt(
@@ -184,7 +184,7 @@ def try_prompt(text: str) -> Prompt:
     return Prompt(text)
 
 
-def _kind_rules(task: Task) -> str:
+def kind_rules(task: Task) -> str:
     """Return what the kind of the task asks for, and how the work is checked."""
     return f"{_KINDS.get(task.kind, _KINDS[TaskKind.BUILD])}\n{_SEALED}"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from segue.domain.errors import Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
@@ -20,6 +21,10 @@ REMOTE = "origin"
 """The remote that cloud agents work on."""
 _CHAIN = "refs/segue/chain"
 """The head of the chain of remote branches, kept in the user's repository outside its branches."""
+_LANES = "refs/segue/lanes"
+"""Where each lane of a run keeps what it fetched last."""
+_PAUSES = (0.0, 0.1, 0.5, 1.0)
+"""Seconds before each try: another lane may be fetching or pushing the same branch at this moment."""
 
 
 class LocalBranches:
@@ -90,14 +95,24 @@ class RemoteBranches(Struct, frozen=True):
     """A folder of Segue's own for temporary work trees."""
     start: str = ""
     """The branch that the first task starts from; empty: the default branch."""
+    run: str = ""
+    """The branch of the run, where all tasks start if several are done at once; empty: they are chained."""
+    chain: str = _CHAIN
+    """The ref that keeps what was fetched last."""
 
     @property
     def root(self) -> Path:
         """The repository whose remote the agents work on."""
         return self.repo.root
 
+    def in_lane(self, number: int, run: str) -> RemoteBranches:
+        """Return the same for one of several lanes, whose tasks start from the branch of the run."""
+        return structs.replace(self, run=run, chain=f"{_LANES}/{run}/{number}")
+
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002
         """Return the head of the chain on the remote; at first, and once it contains the chain, the start."""
+        if self.run:
+            return Snapshot(await self.publish(), self.run, "")
         start = self.start or await self.default_branch()
         if head_branch is None or head_branch == start:
             return Snapshot(await self._find(start), start, "")
@@ -107,6 +122,28 @@ class RemoteBranches(Struct, frozen=True):
         if head and merged and await self.repo.objects().is_ancestor(head, merged):
             return Snapshot(merged, start, "")
         return Snapshot(await self._find(head_branch), head_branch, "")
+
+    async def publish(self) -> str:
+        """Push the branch of the run, never by force, and return its commit: agents can start there."""
+        ref, said = f"refs/heads/{self.run}", ""
+        for pause in _PAUSES:
+            await asyncio.sleep(pause)
+            # It may have advanced meanwhile, and another lane has pushed that.
+            head = await self.repo.branch_head(self.run)
+            if not head:  # to push nothing would delete the branch on the remote
+                raise WorkspaceError(f"Branch {self.run} is missing.", kept="Nothing was pushed.")
+            try:
+                await self.repo.git("push", "--quiet", "--no-follow-tags", self.remote, f"{head}:{ref}")
+                return head
+            except WorkspaceError as error:
+                said = error.message
+            if (await self.repo.git("ls-remote", self.remote, ref)).startswith(head):
+                return head
+        raise WorkspaceError(
+            f"Branch {self.run} could not be pushed to {self.remote}, where the agents would start. {said}",
+            kept=f"The work is on branch {self.run} of your repository.",
+            hint="Fix what git reports, then: segue resume",
+        )
 
     async def _find(self, branch: str) -> str:
         head = await self.fetch(branch)
@@ -217,14 +254,25 @@ class RemoteBranches(Struct, frozen=True):
     async def fetch(self, branch: str) -> str | None:
         """Fetch a remote branch and return its commit; None if there is no such branch."""
         ref = f"refs/heads/{branch}"
-        try:
-            # Kept under a ref of ours, so that the next fetch only downloads what is new.
-            await self.repo.git("fetch", "--quiet", "--no-tags", self.remote, f"+{ref}:{_CHAIN}")
-        except WorkspaceError:
-            if await self.repo.git("ls-remote", self.remote, ref):
-                raise
-            return None
-        return (await self.repo.git("rev-parse", _CHAIN)).strip()
+        # Kept under a ref of ours, so that the next fetch only downloads what is new.
+        arguments = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", self.remote, f"+{ref}:{self.chain}")
+        for pause in _PAUSES:
+            await asyncio.sleep(pause)
+            try:
+                await self.repo.git(*arguments)
+                return (await self.repo.git("rev-parse", self.chain)).strip()
+            except WorkspaceError as error:
+                failed = error
+            if not await self.repo.git("ls-remote", self.remote, ref):
+                return None
+        raise failed
+
+
+async def forget_lanes(repo: Repository, run: str) -> None:
+    """Remove what the lanes of a run have kept of the branches they fetched."""
+    said = await repo.git("for-each-ref", "--format=delete %(refname)", f"{_LANES}/{run}/")
+    if said:
+        await repo.git("update-ref", "--stdin", stdin=said.encode())
 
 
 def _slug(key: str) -> str:

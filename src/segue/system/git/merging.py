@@ -92,7 +92,7 @@ class Integration(Struct):
             raise WorkspaceError(
                 "This git cannot merge without a work tree.",
                 kept="Nothing was changed.",
-                hint="Install git 2.38 or later, or work on one task at a time: --jobs 1",
+                hint="Install git 2.38 or later, or work on one task at a time: jobs = 1",
             )
         raise WorkspaceError(f"git merge-tree failed: {said}", kept="Nothing was changed.")
 

@@ -1,0 +1,126 @@
+"""Cloud agents of several lanes start from the branch of the run; their branches are fetched side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import run
+from pathlib import Path
+
+import pytest
+
+from segue.domain.errors import WorkspaceError
+from segue.domain.workspace import Snapshot
+from segue.system.git.branches import RemoteBranches, forget_lanes
+from segue.system.git.merging import Integration
+from segue.system.git.repository import Repository
+from tests.system.test_git import git, repo
+from tests.system.test_merging import RUN, commit
+
+__all__ = ["repo"]
+
+
+@pytest.fixture
+def hosted(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The remote of the repository, in which the run has its branch."""
+    folder = tmp_path_factory.mktemp("hosted") / "origin.git"
+    git(repo, "clone", "--quiet", "--bare", str(repo), str(folder))
+    git(repo, "remote", "add", "origin", str(folder))
+    git(repo, "branch", RUN)
+    return folder
+
+
+def lane(repo: Path, number: int) -> RemoteBranches:
+    branches = RemoteBranches(run(Repository.open(repo)), "origin", repo.parent / "scratch")
+    return branches.in_lane(number, RUN)
+
+
+def push(repo: Path, hosted: Path, branch: str, base: str) -> str:
+    """Do as a cloud agent does: push a branch that the repository here does not know yet."""
+    made = commit(hosted, base, {branch: b"1\n"})
+    git(hosted, "update-ref", f"refs/heads/{branch}", made)
+    return made
+
+
+def test_a_task_starts_from_the_branch_of_the_run_on_the_remote(repo: Path, hosted: Path) -> None:
+    head = git(repo, "rev-parse", RUN)
+    for number in (1, 2, 1):
+        assert run(lane(repo, number).begin("3", "cursor/earlier")) == Snapshot(head, RUN, "")
+    assert git(hosted, "rev-parse", RUN) == head
+
+
+def test_the_remote_follows_when_the_branch_has_advanced(repo: Path, hosted: Path) -> None:
+    one = lane(repo, 1)
+    start = run(one.publish())
+    made = push(repo, hosted, "cursor/one", start)
+    arrived = run(one.arrive(["cursor/one"], Snapshot(start, RUN, "")))
+    assert arrived == Snapshot(made, "cursor/one", "")
+    own = Integration(one.repo, RUN)
+    assert run(own.advance(start, arrived.head))
+    assert run(one.publish()) == made
+    assert git(hosted, "rev-parse", RUN) == made
+    assert git(hosted, "rev-parse", "cursor/one") == made, "the agent's branch stays"
+
+
+def test_a_push_that_another_lane_has_overtaken_is_no_failure(repo: Path, hosted: Path) -> None:
+    start = git(repo, "rev-parse", RUN)
+    heads = [commit(repo, start, {"a": b"1\n"})]
+    heads.append(commit(repo, heads[0], {"b": b"1\n"}))
+
+    async def work() -> None:
+        found = await Repository.open(repo)
+        own = Integration(found, RUN)
+        lanes = [RemoteBranches(found, "origin", repo).in_lane(number, RUN) for number in range(1, 5)]
+        before = start
+        for head in heads:
+            pushing = asyncio.gather(*(one.publish() for one in lanes))
+            assert await own.advance(before, head)
+            await pushing
+            before = head
+        await lanes[0].publish()
+
+    run(work())
+    assert git(hosted, "rev-parse", RUN) == heads[1]
+
+
+def test_a_branch_that_somebody_else_has_moved_on_the_remote_is_not_overwritten(
+    repo: Path, hosted: Path
+) -> None:
+    alien = push(repo, hosted, RUN, "main")
+    git(repo, "update-ref", f"refs/heads/{RUN}", commit(repo, "main", {"a": b"1\n"}))
+    with pytest.raises(WorkspaceError, match="could not be pushed to origin"):
+        run(lane(repo, 1).begin("1", None))
+    assert git(hosted, "rev-parse", RUN) == alien
+
+
+def test_many_lanes_fetch_at_once_and_each_gets_its_own(repo: Path, hosted: Path) -> None:
+    start = run(lane(repo, 1).publish())
+    pushed = {f"cursor/{number}": push(repo, hosted, f"cursor/{number}", start) for number in range(1, 7)}
+
+    async def work() -> list[str | None]:
+        found = await Repository.open(repo)
+        lanes = [RemoteBranches(found, "origin", repo).in_lane(number, RUN) for number in range(1, 7)]
+        await asyncio.gather(*(one.fetch("main") for one in lanes))
+        arriving = (
+            one.arrive([name], Snapshot(start, RUN, "")) for one, name in zip(lanes, pushed, strict=True)
+        )
+        return [snapshot.head for snapshot in await asyncio.gather(*arriving)]
+
+    assert run(work()) == list(pushed.values())
+    git(repo, "reflog", "expire", "--expire=now", "--all")
+    git(repo, "gc", "--quiet", "--prune=now")
+    assert all(git(repo, "cat-file", "-t", head) == "commit" for head in pushed.values()), "kept until merged"
+    run(forget_lanes(lane(repo, 1).repo, RUN))
+    assert git(repo, "for-each-ref", "refs/segue/") == ""
+
+
+def test_a_branch_that_is_not_there_is_found_out_at_once(repo: Path, hosted: Path) -> None:
+    assert hosted.is_dir()
+    assert run(lane(repo, 1).fetch("cursor/none")) is None
+
+
+def test_where_the_branch_is_missing_here_the_remote_keeps_it(repo: Path, hosted: Path) -> None:
+    head = run(lane(repo, 1).publish())
+    git(repo, "branch", "--delete", "--force", RUN)
+    with pytest.raises(WorkspaceError, match="is missing"):
+        run(lane(repo, 1).publish())
+    assert git(hosted, "rev-parse", RUN) == head
