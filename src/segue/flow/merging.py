@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from segue.domain.events import TaskCollided, TaskMerged
+from segue.domain.merge import Collision
 from segue.domain.results import MergeOutput, SnapshotOutput, StepResult
 from segue.domain.task import Task
 from segue.domain.workspace import Snapshot
@@ -16,13 +17,11 @@ from segue.flow.phase import Phase
 from segue.flow.phases.check import check_tree
 from segue.flow.state import TaskState
 from segue.ports import StepFacts
-from segue.prompts.merge import collision_text
 
 MERGE = Phase("merge", "Merge")
 
 _AGAIN = 2
 """How often a task is begun again on what it did not fit; once more an agent resolves what collides."""
-_KEPT_DIFF = 64 * 1024
 
 
 async def merge_task(context: RunContext, lane: Lane, state: TaskState) -> MergeOutput:
@@ -48,7 +47,7 @@ async def begin_again(context: RunContext, lane: Lane, state: TaskState, found: 
     if state.round > _AGAIN and not resolves:
         await _report(context, state, found, "human")
         return False
-    words = await _explain(context, state, found, resolves)
+    collision = await _describe(context, state, found)
     await lane.seat.take()
 
     async def work(_token: str) -> StepResult[SnapshotOutput]:
@@ -62,7 +61,7 @@ async def begin_again(context: RunContext, lane: Lane, state: TaskState, found: 
     key = f"{state.folder}/base/{state.round + 1}"
     step = await context.journal.step(key, SnapshotOutput, work, facts=StepFacts(state.task.key, "base"))
     base = step.output
-    state.begin_again(Snapshot(base.head, base.branch, base.dirty), base.seen, words)
+    state.begin_again(Snapshot(base.head, base.branch, base.dirty), base.seen, collision, resolves)
     return True
 
 
@@ -118,8 +117,9 @@ async def _report(
     return (await context.journal.emit(event)).ts
 
 
-async def _explain(context: RunContext, state: TaskState, found: MergeOutput, resolves: bool) -> str:
+async def _describe(context: RunContext, state: TaskState, found: MergeOutput) -> Collision:
     """Return what the agent is told: whose work came first, what collides, and what it had done itself."""
-    titles = {key: context.view.tasks[key].title for key in found.tasks if key in context.view.tasks}
-    diff = (await context.workspace.diff(state.base.head, state.head))[:_KEPT_DIFF]
-    return context.redact(collision_text(titles, found.files, found.reason, diff, resolves=resolves))
+    tasks = context.view.tasks
+    others = {key: context.redact(tasks[key].title) for key in found.tasks if key in tasks}
+    diff = context.redact(await context.workspace.diff(state.base.head, state.head))
+    return Collision(others, found.files, context.redact(found.reason), diff)

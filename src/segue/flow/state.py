@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from segue.domain.merge import Collision
 from segue.domain.proof import CheckResult, IndependentTests, Proof
 from segue.domain.results import LaunchOutput
 from segue.domain.task import Task
@@ -61,8 +62,10 @@ class TaskState(Struct):
     """In a lane: what tasks have done that ended before this instant is part of the base; 0: all of it is."""
     round: int = 1
     """How often the work was begun: again when it did not fit what others had merged meanwhile."""
-    collision: str = ""
-    """What the agent is told when the work is begun again."""
+    collision: Collision | None = None
+    """What the work did not fit, when it was begun again."""
+    merges: bool = False
+    """Whether the agent is asked to merge two versions that are both in the work tree."""
 
     @property
     def head(self) -> str:
@@ -83,11 +86,11 @@ class TaskState(Struct):
         own = by.agent.name == self.agent and by.agent.can.follow_up
         return self.session if own else None
 
-    def begin_again(self, base: Snapshot, seen: int, collision: str) -> None:
+    def begin_again(self, base: Snapshot, seen: int, collision: Collision, merges: bool) -> None:
         """Begin the work once more, on top of what it did not fit."""
         self.base = self.now = base
         self.seen = seen
-        self.collision = collision
+        self.collision, self.merges = collision, merges
         self.round += 1
         self.verdict = self.commit = self.mutants = self.proof = None
         self.checks, self.checked, self.judged = (), False, False

@@ -13,7 +13,8 @@ from segue.ports import Journal
 from segue.runtime.guarding import make_guard
 from segue.runtime.open import OpenRun, merges_at_end
 from segue.runtime.wiring import make_checking
-from segue.system.git.lane_tree import LaneTree
+from segue.system.git.branches import REMOTE, RemoteBranches, forget_lanes
+from segue.system.git.lane_tree import LaneTree, RemoteLane
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration, catch_up
 from segue.system.git.worktree import branch_of
@@ -30,14 +31,21 @@ class RunLanes:
         folder = opened.app.state_dir.absolute() / "worktrees"
         self._trees = LaneTrees(self._home, folder, run.id, since)
         self._branch = Integration(opened.repo, branch_of(run.id), settings.merge_union, since)
+        self._remote = RemoteBranches(opened.repo, REMOTE, folder, opened.spec.base, self._branch.branch)
         self.seats = Seats(settings.jobs)
 
-    async def begin(self) -> None:
+    async def begin(self, context: RunContext) -> None:
         """Detach the run's own work tree from its branch, which is moved from elsewhere now."""
-        await self._branch.sync(self._opened.repo)
+        if not context.cloud:
+            await self._branch.sync(self._opened.repo)
+        elif not await self._home.has_branch(self._branch.branch):
+            start = await context.workspace.begin("", context.source.head_branch())
+            await self._home.git("branch", "--no-track", self._branch.branch, start.head)
 
     async def open(self, context: RunContext, number: int, seat: Seat) -> RunContext:
         """Return the context in which a lane works; its work tree is made if need be."""
+        if context.cloud:
+            return self._open_remote(context, number, seat)
         opened = self._opened
         made = await self._trees.open(number, await self._branch.head())
         tree = LaneTree(made.root, made.git_dir, self._home.own, trees=self._trees, tell=self._tell)
@@ -51,8 +59,22 @@ class RunLanes:
             lane=Lane(number, tree, self._branch, seat, context.checking),
         )
 
+    def _open_remote(self, context: RunContext, number: int, seat: Seat) -> RunContext:
+        """Return the context of a lane whose agents work elsewhere."""
+        remote = self._remote.in_lane(number, self._branch.branch)
+        return replace(
+            context,
+            workspace=remote,
+            launcher=replace(context.launcher, seat=seat, lane=number),
+            lane=Lane(number, RemoteLane(remote), self._branch, seat, context.checking),
+        )
+
     async def finish(self, context: RunContext) -> None:
         """Bring the run's own work tree to what all lanes have done, with what the user committed since."""
+        if context.cloud:
+            await self._remote.publish(self._branch.branch)
+            await self._tell(f"The work of all tasks is on branch {self._branch.branch} of {REMOTE}.")
+            return
         if merges_at_end(self._opened.app, self._opened.spec):
             await self._catch_up(context)
         await self._branch.sync(self._opened.repo)
@@ -60,6 +82,7 @@ class RunLanes:
 
     async def close(self) -> None:
         """Remove the lanes; what no commit holds is kept and named."""
+        await forget_lanes(self._home, self._branch.branch)
         for said in await self._trees.close():
             await self._tell(said)
 

@@ -182,7 +182,7 @@ class _Session:
                 await context.checking.prepare()
             await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
-            lanes = await self._begin_lanes()
+            lanes = await self._begin_lanes(context)
             try:
                 with opened.source.batch():
                     await run_tasks(context, opened.spec.tasks, lanes)
@@ -200,13 +200,13 @@ class _Session:
         commands = _final_commands(final)
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
 
-    async def _begin_lanes(self) -> RunLanes | None:
+    async def _begin_lanes(self, context: RunContext) -> RunLanes | None:
         if not self._opened.spec.lanes:
             return None
         from segue.runtime.parallel import RunLanes  # runs with one task at a time start sooner
 
         lanes = RunLanes(self._opened, self._journal)
-        await lanes.begin()
+        await lanes.begin(context)
         return lanes
 
     async def _run_hooks(self, when: HookTime) -> None:
@@ -320,7 +320,9 @@ class _Session:
         if opened.tree is None:
             return None
         merge = merges_at_end(opened.app, opened.spec)
-        result = await opened.tree.finish(opened.spec.onto, merge, opened.lock.release)
+        result = await opened.tree.finish(
+            opened.spec.onto, merge, opened.lock.release, forward=opened.spec.lanes
+        )
         await self._journal.emit(NoticeGiven(result.words))
         return result
 
