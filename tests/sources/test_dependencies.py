@@ -66,6 +66,21 @@ def test_phases_stories_labels_and_words() -> None:
     assert [task.checkpoint for task in parse(TEXT.encode()).tasks][2] == "It starts"
 
 
+def test_the_order_of_a_file_without_any_p_says_nothing() -> None:
+    assert waits("## Phase 1\n- [ ] T001 One\n- [ ] T002 Two\n") == {"T001": [], "T002": []}
+
+
+def test_whoever_waits_for_the_same_tasks_shares_their_keys() -> None:
+    text = "## Phase 1\n- [ ] T001 A\n- [ ] T002 B\n## Phase 2\n- [ ] T003 [P] C\n- [ ] T004 [P] D\n"
+    text += (
+        "- [ ] T005 E\n- [ ] T006 [P] F\n- [ ] T007 [P] G\n## Dependencies\n- T001, T002 before T006, T007\n"
+    )
+    found = find_waits(parse(text.encode()).tasks, read_lines(text))
+    assert len({id(wait.keys) for key in ("T003", "T004", "T005") for wait in found[key][:1]}) == 1
+    assert [wait.kind for wait in found["T006"]] == [WaitKind.STATED, WaitKind.PHASE, WaitKind.ORDER]
+    assert all(one.keys is two.keys for one, two in zip(found["T006"][:2], found["T007"][:2], strict=True))
+
+
 def test_a_story_waits_for_another_where_it_is_said() -> None:
     text = TEXT.replace("Can start after Foundational, may integrate with US1", "depends on US1")
     assert ("phase", "T006,T007", "story US2 waits for US1: line 20 says so") in waits(text)["T008"]
@@ -129,7 +144,7 @@ def test_plans_say_it_by_number() -> None:
     steps = parse_plan("## Step 1\na\n## Step 2\nAfter step 1.").tasks
     assert steps[1].depends_on[0].kind is WaitKind.STATED
     inner = parse_plan("## Task 1\na\n## Task 2\nAfter step 1.").tasks
-    assert inner[1].depends_on[0].kind is WaitKind.ORDER
+    assert inner[1].depends_on == ()
 
 
 def test_cycles_and_forward_references_are_notices(tmp_path: Path) -> None:

@@ -59,6 +59,8 @@ class Task(Struct, frozen=True):
     """The headings and notes above it, where they help to understand it."""
     depends_on: tuple[Dependency, ...] = ()
     """What must be done before it."""
+    parallel: bool = False
+    """Whether its author says that it can be done beside its neighbours: `[P]`."""
     phase: str = ""
     """The heading of the phase it belongs to."""
     checkpoint: str = ""

@@ -10,7 +10,6 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.graph import Dependency, WaitKind
 from segue.domain.task import Notice, Task, TaskStatus
 from segue.sources.markdown.ids import named_in_heading, numbered
 from segue.sources.markdown.lines import hidden_by, plain, split_heading, split_lines
@@ -59,7 +58,7 @@ def parse(text: str, strict: bool = False) -> ParsedPlan:
 
 
 def _with_waits(plan: ParsedPlan) -> tuple[Task, ...]:
-    """Return the tasks with what they wait for: what they say themselves, else the task before them."""
+    """Return the tasks with what they say that they wait for; a plan does not tell which go side by side."""
     names = {}
     for task in plan.tasks:
         known = named_in_heading(task.title)
@@ -68,11 +67,8 @@ def _with_waits(plan: ParsedPlan) -> tuple[Task, ...]:
     found: list[Task] = []
     for task in plan.tasks:
         text = _STEP.sub("Task", task.text) if "'Step N" in plan.read_as else task.text
-        waits = [*wait_by_text(f"{task.title}\n{text}", task.key, called)]
-        if found:
-            before = found[-1].key
-            waits.append(Dependency((before,), WaitKind.ORDER, f"it comes after {before}"))
-        found.append(replace(task, depends_on=tuple(waits)))
+        waits = tuple(wait_by_text(f"{task.title}\n{text}", task.key, called))
+        found.append(replace(task, depends_on=waits))
     return tuple(found)
 
 

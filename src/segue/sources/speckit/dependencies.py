@@ -31,23 +31,37 @@ def find_waits(tasks: Sequence[BoxTask], lines: Sequence[Line]) -> dict[str, tup
     }
     own = {task.line + n for task in tasks for n in range(task.text.count("\n") + 1)}
     for line in _lines_about_order(lines):
-        if line.number in own:
-            continue
-        why = f"line {line.number} says so"
-        for after, before in read_relations(line.text, names):
-            for key in after:
-                others = tuple(other for other in before if other != key)
-                if others:
-                    waits[key].append(Dependency(others, WaitKind.STATED, why))
-        for story, first in _STORY_WAITS.findall(line.text):
-            _wait_for_story(tasks, waits, stories_in(story)[0], stories_in(first)[0], line.number)
+        if line.number not in own:
+            _wait_by_line(line, tasks, waits, names)
     for key, dependency in _phases(tasks):
         waits[key].append(dependency)
     for key, dependency in _order(tasks):
-        known = {other for wait in waits[key] for other in wait.keys}
+        known = {other for wait in waits[key] if wait.kind is WaitKind.STATED for other in wait.keys}
         if not known.issuperset(dependency.keys):
             waits[key].append(dependency)
-    return {key: tuple(dict.fromkeys(found)) for key, found in waits.items()}
+    return {key: tuple(found) for key, found in waits.items()}
+
+
+def _wait_by_line(
+    line: Line, tasks: Sequence[BoxTask], waits: dict[str, list[Dependency]], names: TaskNames
+) -> None:
+    """Add what a line about the order of tasks says; all who wait for the same tasks share their keys."""
+    why = f"line {line.number} says so"
+    for after, before in dict.fromkeys(_relations(line.text, names)):
+        stated, known = Dependency(before, WaitKind.STATED, why), frozenset(before)
+        for key in after:
+            if key not in known:
+                waits[key].append(stated)
+            elif others := tuple(other for other in before if other != key):
+                waits[key].append(Dependency(others, WaitKind.STATED, why))
+    for story, first in dict.fromkeys(_STORY_WAITS.findall(line.text)):
+        _wait_for_story(tasks, waits, stories_in(story)[0], stories_in(first)[0], line.number)
+
+
+def _relations(line: str, names: TaskNames) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    for after, before in read_relations(line, names):
+        if after and before:
+            yield tuple(after), tuple(before)
 
 
 def _lines_about_order(lines: Sequence[Line]) -> Iterator[Line]:
@@ -99,7 +113,12 @@ def _call(phase: str) -> str:
 
 
 def _order(tasks: Sequence[BoxTask]) -> Iterator[tuple[str, Dependency]]:
-    """Tasks labelled [P] wait only for those without the label that precede them in their phase."""
+    """Tasks labelled [P] wait only for those without the label that precede them in their phase.
+
+    A file without any [P] does not tell which tasks go side by side, so its order says nothing.
+    """
+    if not any("P" in task.labels for task in tasks):
+        return
     group: list[str] = []
     before: tuple[str, ...] = ()
     parallel, phase = False, None

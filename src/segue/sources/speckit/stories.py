@@ -78,6 +78,7 @@ def list_tasks(
                 story_tasks=tuple(sorted(keys, key=order.__getitem__)),
                 independent_test="\n\n".join(filter(None, tests)),
                 depends_on=tuple(waits.get(box.key, ())),
+                parallel="P" in box.labels,
                 phase=box.phase,
                 checkpoint=box.checkpoint,
             )

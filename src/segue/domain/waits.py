@@ -1,0 +1,175 @@
+"""What every task of a source waits for, when several are worked on at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from segue.domain.collisions import Claims
+from segue.domain.footprint import Footprint, find_footprint
+from segue.domain.graph import Dependency, WaitKind, Waits, sort_tasks
+from segue.domain.task import Task, TaskKind, TaskStatus
+
+_MOST_NAMED = 3
+_NOTHING: Mapping[str, Sequence[str]] = {}
+
+
+def plan_waits(
+    tasks: Sequence[Task], *, order: bool = False, touched: Mapping[str, Sequence[str]] = _NOTHING
+) -> Waits:
+    """Return what each task waits for and why, in the order of the tasks, which must have their kinds.
+
+    `order` lets each wait for the one before it; otherwise those wait that would change the same paths: those
+    a task names, and those it has `touched` before, by its key.
+    """
+    by_key = {task.key: task for task in tasks}
+    stated = {task.key: [one for one in task.depends_on if one.kind.blocks] for task in tasks}
+    sequence = [by_key[key] for key in sort_tasks(stated)]
+    more = _one_by_one(sequence) if order else _side_by_side(sequence, touched)
+    for key, dependency in more:
+        stated[key].append(dependency)
+    return {key: tuple(dependencies) for key, dependencies in stated.items()}
+
+
+def _one_by_one(sequence: Sequence[Task]) -> Iterator[tuple[str, Dependency]]:
+    before = ""
+    for task in sequence:
+        if before:
+            yield task.key, Dependency((before,), WaitKind.ORDER, f"it comes after {before}")
+        before = task.key
+
+
+def _side_by_side(
+    sequence: Sequence[Task], touched: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, Dependency]]:
+    """Yield what follows from the marks of the source, from what tasks look at, and from footprints."""
+    known = _Known()
+    for task in sequence:
+        known.add(task.key, (one for one in task.depends_on if one.kind.blocks))
+    for found in (_order(sequence), _looking_back(sequence)):
+        for key, dependency in found:
+            known.add(key, (dependency,))
+            yield key, dependency
+    claims, before = Claims(), dict[str, tuple[Task, Footprint]]()
+    for task in sequence:
+        if not _is_open(task):
+            continue
+        footprint = find_footprint(task, touched.get(task.key, ()))
+        for other, places in claims.collide(footprint).items():
+            if not known.has(task.key, other):
+                why = _explain(task, footprint, *before[other], places)
+                yield task.key, Dependency((other,), WaitKind.PATHS, why)
+        claims.claim(task.key, footprint)
+        before[task.key] = task, footprint
+
+
+class _Known:
+    """Whom tasks wait for already; tuples that tasks share are looked through once."""
+
+    def __init__(self) -> None:
+        self._waits: dict[str, list[tuple[str, ...]]] = {}
+        self._sets: dict[int, frozenset[str]] = {}
+
+    def add(self, key: str, dependencies: Iterable[Dependency]) -> None:
+        self._waits.setdefault(key, []).extend(one.keys for one in dependencies)
+
+    def has(self, key: str, other: str) -> bool:
+        return any(other in self._set(keys) for keys in self._waits.get(key, ()))
+
+    def _set(self, keys: tuple[str, ...]) -> frozenset[str]:
+        found = self._sets.get(id(keys))
+        if found is None:
+            found = self._sets[id(keys)] = frozenset(keys)
+        return found
+
+
+def _order(sequence: Sequence[Task]) -> Iterator[tuple[str, Dependency]]:
+    """Yield the order that the source knows; where a task needs a later one, it is the other way round."""
+    place = {task.key: number for number, task in enumerate(sequence)}
+    last: dict[int, int] = {}
+    for task in sequence:
+        for one in task.depends_on:
+            if one.kind.blocks:
+                continue
+            if id(one.keys) not in last:
+                last[id(one.keys)] = max(place.get(key, -1) for key in one.keys)
+            if last[id(one.keys)] < place[task.key]:
+                yield task.key, one
+            elif earlier := tuple(key for key in one.keys if place.get(key, -1) < place[task.key]):
+                yield task.key, Dependency(earlier, one.kind, one.why)
+
+
+def _looking_back(sequence: Sequence[Task]) -> Iterator[tuple[str, Dependency]]:
+    """Yield what tasks wait for that look at the work of others: at a result, a whole story, a checkpoint."""
+    open_tasks = [task for task in sequence if _is_open(task)]
+    last = {story: task.key for task in open_tasks for story in _stories(task)}
+    looked_at, ended = _Since(), _Since()
+    for task in open_tasks:
+        stories = _stories(task)
+        ending = [story for story in stories if last[story] == task.key]
+        if task.kind is TaskKind.VERIFY_ONLY:
+            for scope in stories or [task.phase]:
+                yield from _wait(task, WaitKind.PHASE, looked_at.take(scope), f"it looks at {_work(scope)}")
+        else:
+            for story in ending:
+                yield from _wait(task, WaitKind.ORDER, ended.take(story), f"it is the last task of {story}")
+        if task.checkpoint:
+            yield from _wait(task, WaitKind.ORDER, ended.take(task.phase), "a checkpoint follows it")
+        for since in (looked_at, ended):
+            since.add(task.key, dict.fromkeys(("", task.phase, *stories)))
+
+
+class _Since:
+    """The tasks of each story and phase, and of the whole plan (""), since somebody has waited for them."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, list[str]] = {}
+
+    def take(self, scope: str) -> tuple[str, ...]:
+        """Return them; who comes next waits only for those after."""
+        return tuple(self._keys.pop(scope, ()))
+
+    def add(self, key: str, scopes: Iterable[str]) -> None:
+        for scope in scopes:
+            self._keys.setdefault(scope, []).append(key)
+
+
+def _wait(task: Task, kind: WaitKind, keys: tuple[str, ...], why: str) -> Iterator[tuple[str, Dependency]]:
+    if keys:
+        yield task.key, Dependency(keys, kind, why)
+
+
+def _work(scope: str) -> str:
+    return f"what comes before it in {scope}" if scope else "everything before it"
+
+
+def _is_open(task: Task) -> bool:
+    """Return whether an agent will work on it; what a person does holds up only those that say so."""
+    return task.status is TaskStatus.PENDING and task.kind is not TaskKind.HUMAN
+
+
+def _stories(task: Task) -> list[str]:
+    return task.story.split("+") if task.story else []
+
+
+def _explain(
+    task: Task, own: Footprint, other: Task, theirs: Footprint, places: Sequence[tuple[str, str]]
+) -> str:
+    """Say which paths two tasks share; a path that both name says most."""
+    shared = [
+        path for path, claimed in places if path == claimed and path in own.names and path in theirs.names
+    ]
+    if shared:
+        marked = ", although both are marked [P]" if task.parallel and other.parallel else ""
+        return f"both name {_list(shared)}{marked}"
+    path, claimed = places[0]
+    before = f"{other.key} {'names' if claimed in theirs.names else 'touched'} {claimed}"
+    verb = "names" if path in own.names else "touched" if path in own.touched else "refers to"
+    more = f" ({len(places) - 1} more in common)" if len(places) > 1 else ""
+    return f"{before} and it {verb} {'it' if path == claimed else path}{more}"
+
+
+def _list(paths: Sequence[str]) -> str:
+    shown = list(dict.fromkeys(paths))
+    if len(shown) > _MOST_NAMED:
+        return f"{', '.join(shown[:_MOST_NAMED])} and {len(shown) - _MOST_NAMED} more"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

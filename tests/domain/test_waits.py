@@ -1,0 +1,237 @@
+"""What every task waits for when several are worked on at once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from segue.domain.errors import UsageError
+from segue.domain.footprint import find_footprint
+from segue.domain.graph import Dependency, WaitKind, Waits, find_cycles, refuse_cycles
+from segue.domain.schedule import Schedule
+from segue.domain.task import Task, TaskKind, TaskStatus
+from segue.domain.waits import plan_waits
+
+STATED, PHASE, ORDER = WaitKind.STATED, WaitKind.PHASE, WaitKind.ORDER
+
+
+def tasks(*titles: str) -> list[Task]:
+    return [Task(f"T{number}", title, title) for number, title in enumerate(titles, 1)]
+
+
+def shown(waits: Waits) -> dict[str, list[str]]:
+    return {
+        key: [f"{one.kind} {','.join(one.keys)}: {one.why}" for one in ways] for key, ways in waits.items()
+    }
+
+
+def test_tasks_that_name_the_same_path_wait_in_a_chain() -> None:
+    found = plan_waits(
+        tasks("Write src/a.py", "Write src/b.py", "Fix src/a.py", "Extend src/a.py and src/b.py")
+    )
+    assert shown(found) == {
+        "T1": [],
+        "T2": [],
+        "T3": ["paths T1: both name src/a.py"],
+        "T4": ["paths T3: both name src/a.py", "paths T2: both name src/b.py"],
+    }
+
+
+def test_a_folder_collides_with_what_is_in_it() -> None:
+    found = plan_waits(
+        tasks("src/x/a.py", "src/y.py", "Clean src/x/", "src/x/b.py", "src/x/a.py", "all of src/")
+    )
+    assert shown(found) == {
+        "T1": [],
+        "T2": [],
+        "T3": ["paths T1: T1 names src/x/a.py and it names src/x/"],
+        "T4": ["paths T3: T3 names src/x/ and it names src/x/b.py"],
+        "T5": ["paths T3: T3 names src/x/ and it names src/x/a.py"],
+        "T6": [
+            "paths T2: T2 names src/y.py and it names src/",
+            "paths T5: T5 names src/x/a.py and it names src/",
+            "paths T4: T4 names src/x/b.py and it names src/",
+        ],
+    }
+
+
+def test_what_was_touched_before_counts() -> None:
+    touched = {"T1": ["src/a.py"], "T3": ["src/b.py"]}
+    found = plan_waits(
+        tasks("Log in", "Fix src/a.py and src/b.py", "Log out", "Nothing known"), touched=touched
+    )
+    assert shown(found) == {
+        "T1": [],
+        "T2": ["paths T1: T1 touched src/a.py and it names it"],
+        "T3": ["paths T2: T2 names src/b.py and it touched it"],
+        "T4": [],
+    }
+
+
+def test_reading_waits_for_writing_but_not_for_reading() -> None:
+    found = plan_waits(tasks("Write docs/api.md", "src/a.py per docs/api.md", "src/b.py per docs/api.md"))
+    assert shown(found)["T3"] == ["paths T1: T1 names docs/api.md and it refers to it"]
+    assert shown(found)["T2"] == ["paths T1: T1 names docs/api.md and it refers to it"]
+
+
+def test_p_does_not_free_from_a_collision() -> None:
+    both = [replace(task, parallel=True) for task in tasks("src/a.py", "src/a.py")]
+    assert shown(plan_waits(both))["T2"] == ["paths T1: both name src/a.py, although both are marked [P]"]
+
+
+def test_a_collision_is_left_out_where_the_task_waits_anyway() -> None:
+    one, two = tasks("src/a.py", "src/a.py")
+    stated = Dependency(("T1",), STATED, "it says so")
+    assert plan_waits([one, replace(two, depends_on=(stated,))])["T2"] == (stated,)
+
+
+def test_done_tasks_and_those_for_a_person_collide_with_nothing() -> None:
+    one, two, three, four = tasks("src/a.py", "src/a.py", "src/a.py", "src/a.py")
+    two = replace(two, status=TaskStatus.DONE)
+    three = replace(three, kind=TaskKind.HUMAN)
+    assert shown(plan_waits([one, two, three, four])) == {
+        "T1": [],
+        "T2": [],
+        "T3": [],
+        "T4": ["paths T1: both name src/a.py"],
+    }
+
+
+def test_strict_order() -> None:
+    found = plan_waits(tasks("src/a.py", "b", "src/a.py"), order=True)
+    assert shown(found) == {
+        "T1": [],
+        "T2": ["order T1: it comes after T1"],
+        "T3": ["order T2: it comes after T2"],
+    }
+
+
+def test_a_task_that_needs_a_later_one_comes_after_it_whatever_else_would_hold() -> None:
+    one, two, three = tasks("src/a.py", "src/a.py", "src/a.py")
+    one = replace(one, depends_on=(Dependency(("T2",), STATED, "it says so"),))
+    two = replace(two, depends_on=(Dependency(("T1",), ORDER, "it comes after T1"),))
+    for order in (False, True):
+        schedule = Schedule(["T1", "T2", "T3"], plan_waits([one, two, three], order=order))
+        begun = []
+        while not schedule.is_over:
+            begun += schedule.ready()
+            (key,) = schedule.ready()
+            schedule.begin(key)
+            schedule.end(key, "done")
+        assert begun == ["T2", "T1", "T3"]
+
+
+def verify(key: str, **more: str) -> Task:
+    return Task(key, "Run all tests", "", kind=TaskKind.VERIFY_ONLY, **more)  # type: ignore[arg-type]
+
+
+def test_who_looks_at_results_waits_for_everything_before() -> None:
+    one, two, three = tasks("a", "b", "c")
+    found = plan_waits([one, two, verify("V1"), three, verify("V2")])
+    assert shown(found) == {
+        "T1": [],
+        "T2": [],
+        "V1": ["phase T1,T2: it looks at everything before it"],
+        "T3": [],
+        "V2": ["phase V1,T3: it looks at everything before it"],
+    }
+
+
+def test_who_looks_at_a_story_or_a_phase_waits_for_that() -> None:
+    one, two, three = tasks("a", "b", "c")
+    one, two = replace(one, story="US1", phase="Phase 1"), replace(two, story="US2", phase="Phase 1")
+    three = replace(three, story="US1+US2", phase="Phase 2")
+    found = plan_waits(
+        [one, two, verify("V1", story="US1", phase="Phase 1"), verify("V2", phase="Phase 1"), three]
+    )
+    assert shown(found)["V1"] == ["phase T1: it looks at what comes before it in US1"]
+    assert shown(found)["V2"] == ["phase T1,T2,V1: it looks at what comes before it in Phase 1"]
+    assert shown(found)["T3"] == [
+        "order T1,V1: it is the last task of US1",
+        "order T2: it is the last task of US2",
+    ]
+
+
+def test_a_checkpoint_comes_last_in_its_phase() -> None:
+    one, two, three = (replace(task, phase="Phase 1") for task in tasks("a", "b", "c"))
+    found = plan_waits([one, two, replace(three, checkpoint="It starts")])
+    assert shown(found)["T3"] == ["order T1,T2: a checkpoint follows it"]
+
+
+def test_cycles_are_refused_with_the_cycle() -> None:
+    one, two, three = tasks("a", "b", "c")
+    one = replace(one, depends_on=(Dependency(("T3",), STATED, "it says so"),))
+    three = replace(three, depends_on=(Dependency(("T1", "T2"), PHASE, "phase 2 waits for phase 1"),))
+    waits = plan_waits([one, two, three])
+    with pytest.raises(UsageError) as refused:
+        refuse_cycles(waits, ["T1", "T2", "T3"])
+    assert refused.value.message == (
+        "T1 → T3 → T1 wait for each other.\n"
+        "  T1 waits for T3: it says so\n  T3 waits for T1: phase 2 waits for phase 1"
+    )
+    assert "--jobs 1" in refused.value.hint
+    refuse_cycles(waits, ["T2", "T3"])  # T1 is done: nobody waits for it any more
+
+
+PLANS = st.lists(
+    st.tuples(
+        st.sampled_from(["src/a.py", "src/b.py", "src/", "docs/x.md", "nothing", "per src/a.py"]),
+        st.booleans(),
+    ),
+    max_size=9,
+)
+
+
+@given(PLANS, st.booleans())
+def test_any_two_tasks_that_collide_are_ordered_and_nothing_hangs(
+    plan: list[tuple[str, bool]], order: bool
+) -> None:
+    listed = [
+        Task(f"T{n}", words, words, status=TaskStatus.DONE if done else TaskStatus.PENDING)
+        for n, (words, done) in enumerate(plan)
+    ]
+    waits = plan_waits(listed, order=order)
+    assert list(waits) == [task.key for task in listed]
+    assert find_cycles(waits) == []
+    still = [task for task in listed if task.status is TaskStatus.PENDING]
+    reach: dict[str, set[str]] = {}
+    for task in listed:
+        direct = {key for one in waits[task.key] for key in one.keys}
+        reach[task.key] = direct.union(*(reach[key] for key in direct))
+    for place, task in enumerate(still):
+        for before in still[:place]:
+            if _collide(before, task):
+                assert before.key in reach[task.key]
+
+
+def _collide(one: Task, two: Task) -> bool:
+    first, second = find_footprint(one), find_footprint(two)
+    return any(
+        mine == theirs
+        or (mine.startswith(theirs) and theirs.endswith("/"))
+        or (theirs.startswith(mine) and mine.endswith("/"))
+        for mine in first.changes
+        for theirs in (*second.changes, *(path for path in second.refers if not path.endswith("/")))
+    )
+
+
+def test_ten_thousand_tasks_have_few_edges() -> None:
+    """Chains, phases, stories and looks back are counted with shared keys once."""
+    listed = [
+        Task(
+            f"T{n}",
+            f"Edit src/{n % 7}.py and src/",
+            "",
+            story=f"US{n % 5}+US{n % 3}",
+            phase=f"Phase {n // 1000}",
+            kind=TaskKind.VERIFY_ONLY if n % 4 == 0 else TaskKind.BUILD,
+            checkpoint="now" if n % 5 == 0 else "",
+        )
+        for n in range(10_000)
+    ]
+    waits = plan_waits(listed)
+    keys = {id(one.keys): len(one.keys) for ways in waits.values() for one in ways}
+    assert sum(keys.values()) <= 12 * len(listed)
+    assert sum(map(len, waits.values())) <= 6 * len(listed)
