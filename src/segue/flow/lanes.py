@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from segue.domain.collisions import Claims
+from segue.domain.footprint import Footprint
 from segue.domain.merge import Merged
 from segue.domain.workspace import Snapshot
 
@@ -51,12 +53,13 @@ class Branch(Protocol):
 class Seats:
     """How many tasks are worked on at once, and in which order finished ones are merged.
 
-    A later task waits with its merge for earlier ones at work, so that it is the later one that has to fit.
+    A later task waits with its merge for earlier ones at work, so that it is the later one that has to fit;
+    not for those that name their files, if it has changed none of them.
     """
 
     def __init__(self, number: int) -> None:
         self._free = asyncio.Semaphore(number)
-        self._places: dict[str, int] = {}
+        self._line: dict[str, Seat] = {}
         self._left = asyncio.Event()
         self.freed = asyncio.Event()
         """Set when a seat is free again."""
@@ -68,9 +71,9 @@ class Seats:
         """Whether another task may begin now."""
         return not self._free.locked()
 
-    async def take(self, task: str, place: int) -> Seat:
+    async def take(self, task: str, place: int, footprint: Footprint) -> Seat:
         """Wait for a seat; `place` is where the task stands in the plan."""
-        seat = Seat(self, task, place)
+        seat = Seat(self, task, place, footprint)
         await seat.take()
         return seat
 
@@ -81,24 +84,25 @@ class Seats:
         self._free.release()
         self.freed.set()
 
-    def _line_up(self, task: str, place: int) -> None:
-        self._places[task] = place
+    def _line_up(self, seat: Seat) -> None:
+        self._line[seat.task] = seat
 
-    def _step_aside(self, task: str) -> None:
-        if self._places.pop(task, None) is not None:
+    def _step_aside(self, seat: Seat) -> None:
+        if self._line.pop(seat.task, None) is not None:
             self._left.set()
             self._left = asyncio.Event()
 
-    async def _wait(self, place: int, may_overtake: Callable[[str], bool]) -> None:
-        while any(other < place and not may_overtake(task) for task, other in self._places.items()):
+    async def _wait(self, seat: Seat, changed: Sequence[str]) -> None:
+        while any(other.place < seat.place and other.holds_up(changed) for other in self._line.values()):
             await self._left.wait()
 
 
 class Seat:
     """What a task at work holds. While it waits for a usage limit or for its turn, others may work."""
 
-    def __init__(self, seats: Seats, task: str, place: int) -> None:
-        self._seats, self._task, self._place = seats, task, place
+    def __init__(self, seats: Seats, task: str, place: int, footprint: Footprint) -> None:
+        self.task, self.place = task, place
+        self._seats, self._footprint = seats, footprint
         self._held = False
 
     async def take(self) -> None:
@@ -106,7 +110,7 @@ class Seat:
         if not self._held:
             await self._seats._sit()
             self._held = True
-        self._seats._line_up(self._task, self._place)
+        self._seats._line_up(self)
 
     def give(self) -> None:
         """Let others work in its stead."""
@@ -117,7 +121,7 @@ class Seat:
     def leave(self) -> None:
         """Let others work, and hold nobody up any more."""
         self.give()
-        self._seats._step_aside(self._task)
+        self._seats._step_aside(self)
 
     @asynccontextmanager
     async def rest(self) -> AsyncIterator[None]:
@@ -127,12 +131,20 @@ class Seat:
         await self.take()
 
     @asynccontextmanager
-    async def turn(self, may_overtake: Callable[[str], bool]) -> AsyncIterator[None]:
-        """Wait for the task's turn, then hold the branch."""
+    async def turn(self, changed: Sequence[str]) -> AsyncIterator[None]:
+        """Wait for the turn of a task that has changed these files, then hold the branch."""
         self.give()
-        await self._seats._wait(self._place, may_overtake)
+        await self._seats._wait(self, changed)
         async with self._seats.merging:
             yield
+
+    def holds_up(self, changed: Sequence[str]) -> bool:
+        """Return whether a later task has to wait for this one that has changed these files."""
+        if not (changed and self._footprint.changes):
+            return True
+        claims = Claims()
+        claims.claim(self.task, self._footprint)
+        return bool(claims.collide(Footprint(touched=tuple(changed))))
 
 
 class Lane(Struct, frozen=True):

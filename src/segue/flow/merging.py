@@ -37,7 +37,7 @@ async def merge_task(context: RunContext, lane: Lane, state: TaskState) -> Merge
         return StepResult(bool(output.commit), output)
 
     facts = StepFacts(state.task.key, MERGE.name, number, build_phase=state.task.build_phase)
-    async with lane.seat.turn(lambda _task: False):
+    async with lane.seat.turn(state.files):
         return (await context.journal.step(key, MergeOutput, work, facts=facts)).output
 
 

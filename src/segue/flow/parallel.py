@@ -7,6 +7,7 @@ from pathlib import Path
 
 from segue.domain.errors import SegueError
 from segue.domain.events import TaskWaiting
+from segue.domain.footprint import find_footprint
 from segue.domain.kinds.recognise import with_kind
 from segue.domain.results import EndOutput, SnapshotOutput, read_as
 from segue.domain.run import StepState
@@ -92,7 +93,8 @@ class SideBySide:
                 self._error = self._error or gate
                 return
             waited = self._schedule.begin(task.key)
-            seat = await self._lanes.seats.take(task.key, self._places[task.key])
+            footprint = find_footprint(task, self._context.earlier.get(task.key, ()))
+            seat = await self._lanes.seats.take(task.key, self._places[task.key], footprint)
             self._at_work[asyncio.create_task(self._work(task, seat, waited))] = task
 
     @property

@@ -54,6 +54,8 @@ class TaskState(Struct):
     """What the task's story began with, for the task that ends it."""
     remaining: int = 0
     """Findings that a reviewer still reports."""
+    files: tuple[str, ...] = ()
+    """What the work has changed, as the last launch has shown."""
     launched: dict[str, int] = field(default_factory=dict)
     """The number of the last attempt, by phase."""
     resolutions: int = 0
@@ -104,6 +106,7 @@ class TaskState(Struct):
         self.session = output.session
         self.agent = output.agent
         self.summary = output.text
+        self.files = output.files
 
 
 class PhaseEnd(Struct, frozen=True):

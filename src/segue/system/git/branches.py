@@ -108,7 +108,7 @@ class RemoteBranches(Struct, frozen=True):
         return self.repo.root
 
     def in_lane(self, number: int, run: str) -> RemoteBranches:
-        """Return the same for one of several lanes, whose tasks start from what the branch of the run is at."""
+        """Return the same for one of several lanes, whose tasks start from the branch of the run."""
         return structs.replace(self, run=run, lane=number, chain=f"{_LANES}/{run}/{number}")
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002
@@ -127,7 +127,7 @@ class RemoteBranches(Struct, frozen=True):
         return Snapshot(await self._find(head_branch), head_branch, "")
 
     async def publish(self, name: str = "") -> str:
-        """Push the branch of the run, as `name`, never by force; return its commit: agents can start there."""
+        """Push the branch of the run, as `name`, never by force; return its commit."""
         ref, said = f"refs/heads/{name or self.run}", ""
         for pause in _PAUSES:
             await asyncio.sleep(pause)
