@@ -58,6 +58,7 @@ class Seats:
     """
 
     def __init__(self, number: int) -> None:
+        self.number = number
         self._free = asyncio.Semaphore(number)
         self._line: dict[str, Seat] = {}
         self._left = asyncio.Event()

@@ -20,6 +20,8 @@ from segue.flow.lanes import Lanes, Seat
 from segue.flow.scheduler import PendingTasks, Tally
 from segue.flow.task import run_task
 
+_MOST_LANES = 2
+"""How many lanes there may be for each seat: a task that waits for its turn or a limit keeps its lane."""
 _SHOWN = 6
 """How many of the tasks that one waits for are named."""
 
@@ -99,7 +101,9 @@ class SideBySide:
 
     @property
     def _may_begin(self) -> bool:
-        return self._lanes.seats.is_free and self._error is None and not self._tally.is_enough
+        seats = self._lanes.seats
+        is_room = seats.is_free and len(self._at_work) < _MOST_LANES * seats.number
+        return is_room and self._error is None and not self._tally.is_enough
 
     def _next(self) -> Task | None:
         """Return the first task that may begin; those that another process has begun come first."""
