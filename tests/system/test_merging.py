@@ -225,6 +225,32 @@ def test_the_attributes_and_settings_of_the_repository_count(repo: Path) -> None
     assert b"||||||| " in show(repo, merged.marked, "other")
 
 
+@pytest.mark.parametrize("kind", ["sha256", "--depth=1", "--filter=blob:none", "--shared", "--bare"])
+def test_every_kind_of_repository_can_be_merged_in(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory, kind: str
+) -> None:
+    folder = tmp_path_factory.mktemp("kinds")
+    place = folder / "place"
+    if kind == "sha256":
+        git(folder, "init", "--quiet", "--object-format=sha256", "place")
+        git(place, "commit", "--quiet", "--allow-empty", "--message=Start")
+    else:
+        git(repo, "config", "uploadpack.allowFilter", "true")
+        (repo / "file").write_text("newer\n")
+        git(repo, "commit", "--quiet", "--all", "--message=More")
+        git(folder, "clone", "--quiet", kind, str(repo) if kind == "--shared" else f"file://{repo}", "place")
+    if kind == "--bare":
+        git(place, "worktree", "add", "--quiet", "--detach", str(folder / "tree"))
+        place = folder / "tree"
+    git(place, "branch", RUN)
+    start = git(place, "rev-parse", RUN)
+    ours, theirs = commit(place, start, {"file": b"1\n"}), commit(place, start, {"b": b"2\n"})
+    own = integrate(place)
+    made = run(own.join(ours, theirs, run(own.merge(ours, theirs)).tree, "Merge\n"))
+    assert run(own.advance(start, made))
+    assert git(place, "ls-tree", "--name-only", RUN).split() == ["b", "file"]
+
+
 def test_work_without_common_history_collides(repo: Path) -> None:
     head = git(repo, "rev-parse", "HEAD")
     alien = git(repo, "commit-tree", "-m", "alien", f"{head}^{{tree}}")

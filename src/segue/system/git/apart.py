@@ -13,7 +13,8 @@ from segue.system.files import private_folder
 from segue.system.git.objects import EMPTY_TREE
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
 
-_QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false")
+QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false")
+"""Options for what git does in folders of our own: it runs nothing and asks for nothing."""
 
 
 async def export(repo: Repository, commit: str, folder: Path) -> None:
@@ -28,9 +29,9 @@ async def export(repo: Repository, commit: str, folder: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
     async with _index(repo) as extra:
-        await repo.git(*_QUIET, "read-tree", commit or EMPTY_TREE, extra=extra)
-        await repo.git(*_QUIET, "checkout-index", "--all", f"--prefix={draft}/", extra=extra)
-    inside = ("-C", str(draft), *_QUIET, *FALLBACK_IDENTITY)
+        await repo.git(*QUIET, "read-tree", commit or EMPTY_TREE, extra=extra)
+        await repo.git(*QUIET, "checkout-index", "--all", f"--prefix={draft}/", extra=extra)
+    inside = ("-C", str(draft), *QUIET, *FALLBACK_IDENTITY)
     await repo.git(*inside, "init", "--quiet", "--template=")
     await repo.git(*inside, "add", "--all")
     await repo.git(*inside, "commit", "--quiet", "--allow-empty", "-m", "Start")
@@ -43,21 +44,21 @@ async def keep_files(repo: Repository, files: Mapping[str, Path], ref: str, mess
     found = await repo.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
     lines = "".join(f"100644 {blob} 0\t{path}\0" for path, blob in zip(files, found.split(), strict=True))
     async with _index(repo) as extra:
-        await repo.git(*_QUIET, "update-index", "-z", "--index-info", stdin=lines.encode(), extra=extra)
-        tree = (await repo.git(*_QUIET, "write-tree", extra=extra)).strip()
-    commit = (await repo.git(*_QUIET, *FALLBACK_IDENTITY, "commit-tree", tree, "-m", message)).strip()
-    await repo.git(*_QUIET, "update-ref", ref, commit)
+        await repo.git(*QUIET, "update-index", "-z", "--index-info", stdin=lines.encode(), extra=extra)
+        tree = (await repo.git(*QUIET, "write-tree", extra=extra)).strip()
+    commit = (await repo.git(*QUIET, *FALLBACK_IDENTITY, "commit-tree", tree, "-m", message)).strip()
+    await repo.git(*QUIET, "update-ref", ref, commit)
     return commit
 
 
 async def lay_over(repo: Repository, tree: str, commits: Sequence[str]) -> str:
     """Return the tree that has the files of some commits over those of a tree."""
     async with _index(repo) as extra:
-        await repo.git(*_QUIET, "read-tree", tree or EMPTY_TREE, extra=extra)
+        await repo.git(*QUIET, "read-tree", tree or EMPTY_TREE, extra=extra)
         for commit in commits:
             entries = await repo.git("ls-tree", "-r", "-z", "--full-tree", commit)
-            await repo.git(*_QUIET, "update-index", "-z", "--index-info", stdin=entries.encode(), extra=extra)
-        return (await repo.git(*_QUIET, "write-tree", extra=extra)).strip()
+            await repo.git(*QUIET, "update-index", "-z", "--index-info", stdin=entries.encode(), extra=extra)
+        return (await repo.git(*QUIET, "write-tree", extra=extra)).strip()
 
 
 @asynccontextmanager

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import re
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,23 +12,14 @@ from msgspec import Struct
 from segue.domain.errors import Locked, NeedsHuman, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder
-from segue.system.git.leftovers import is_half_made, wait_for_git
-from segue.system.git.repository import Repository, common_dir
+from segue.system.git.linked import LinkedTree
+from segue.system.git.repository import Repository
 from segue.system.git.undo import undo_killed_merge
 from segue.system.lock import RepoLock
 
-_PATIENCE = 300.0
 _LOCK_TRIES = 50
 _LOCK_PAUSE = 0.1
 """Another run may be merging at this moment; a run that works there for hours is not waited for."""
-
-
-_MADE_AGAIN = re.compile(
-    r"(^|/)(node_modules|__pycache__|\.?venv|env|target|dist|build|out|coverage|htmlcov|vendor|\.[\w.-]*cache"
-    r"|\.(next|nuxt|tox|nox|gradle|eggs|coverage|parcel-cache|turbo|svelte-kit|idea|vscode|DS_Store)"
-    r"|[\w.-]+\.egg-info)(/|$)|\.(pyc|pyo|o|so|class|log|tmp)$"
-)
-"""Ignored files that a tool makes again."""
 
 
 class WorktreeResult(Struct, frozen=True):
@@ -70,16 +58,16 @@ class Worktree(Struct, frozen=True):
             return await self._enter(begun, starts)
 
     async def _enter(self, begun: bool, starts: Sequence[str | None]) -> tuple[Repository, str]:
-        await self._clear()
+        await self.tree.clear()
         await self.home.recover(self.since)
         found = await self.opened()
         if found is not None:
             return found, ""
         if await self.home.has_branch(self.branch):
             # Forced, because git still lists a work tree that was deleted by hand.
-            await self._add("--force", "--force", str(self.folder), self.branch)
+            made = await self.tree.add("--force", "--force", str(self.folder), self.branch)
             said = f"The work tree {self.folder} was missing; it was created again from branch {self.branch}."
-            return await self._open_new(), said if begun else self._announce("")
+            return made, said if begun else self._announce("")
         if begun:
             raise WorkspaceError(
                 f"Branch {self.branch}, on which run {self.run} works, is missing.",
@@ -88,20 +76,16 @@ class Worktree(Struct, frozen=True):
                 f"then: segue resume {self.run}",
             )
         start = await self._start(starts)
-        await self._add("-b", self.branch, str(self.folder), start)
-        return await self._open_new(), self._announce(start)
+        return await self.tree.add("-b", self.branch, str(self.folder), start), self._announce(start)
+
+    @property
+    def tree(self) -> LinkedTree:
+        """The folder, as one of the work trees of the user's repository."""
+        return LinkedTree(self.home, self.folder)
 
     async def opened(self) -> Repository | None:
         """Return the work tree, if it exists and is this one."""
-        if not self.folder.is_dir():
-            return None
-        try:
-            found = await Repository.open(self.folder)
-        except WorkspaceError:
-            return None
-        # Without a .git of its own, git would find a repository further up: perhaps the user's.
-        here = found.root == Path(os.path.realpath(self.folder))
-        return found if here and common_dir(found.git_dir) == common_dir(self.home.git_dir) else None
+        return await self.tree.opened()
 
     async def finish(
         self, onto: str, merge: bool, release: Callable[[], None], forward: bool = False
@@ -122,17 +106,7 @@ class Worktree(Struct, frozen=True):
 
     async def remove(self) -> None:
         """Remove the work tree, or what is left of it; its branch is kept."""
-        if (self._known / "locked").exists():
-            raise WorkspaceError(f"Somebody has locked the work tree {self.folder}.")
-        if self.folder.exists():
-            # First it is out of the way as a whole: half a work tree could be neither used nor made again.
-            shutil.rmtree(self._trash, ignore_errors=True)
-            self.folder.rename(self._trash)
-        try:
-            await self.home.git("worktree", "prune")
-        except WorkspaceError:  # somebody killed it, half-way perhaps
-            await self.home.git("worktree", "prune")
-        shutil.rmtree(self._trash, ignore_errors=True)
+        await self.tree.remove()
 
     async def forget(self) -> None:
         """Delete the branch, if it was merged."""
@@ -164,20 +138,12 @@ class Worktree(Struct, frozen=True):
         found.own = self.home.own
         now = await found.snapshot()
         if now.dirty:
-            return f"it has uncommitted changes ({_list_files(now.files)})"
-        if kept := await self._uncommittable(found):
-            return f"no commit holds {_list_files(kept)}"
+            return f"it has uncommitted changes ({list_files(now.files)})"
+        if kept := await self.tree.uncommittable(found):
+            return f"no commit holds {list_files(kept)}"
         if now.head != (await self.home.git("rev-parse", f"refs/heads/{self.branch}")).strip():
             return f"it is on {now.branch or 'no branch'}, not on its own branch"
         return ""
-
-    async def _uncommittable(self, tree: Repository) -> list[str]:
-        """Return ignored files that nobody could make again: all but caches, builds and dependencies."""
-        said = await tree.git("status", "--porcelain", "-z", "--ignored=matching", "--untracked-files=all")
-        ignored = [entry[3:] for entry in said.split("\0") if entry.startswith("!! ")]
-        lost = [path for path in ignored if not _MADE_AGAIN.search(path)]
-        links = [path for path in ignored if (self.folder / path / ".git").exists()]
-        return list(dict.fromkeys([*links, *lost]))
 
     async def deliver(self, onto: str, forward: bool = False) -> str:
         """Merge into the branch the user is on; return why that failed, or an empty text."""
@@ -223,7 +189,7 @@ class Worktree(Struct, frozen=True):
         if (self.home.git_dir / "MERGE_HEAD").exists():
             return "you are in the middle of a merge"
         if now.dirty:
-            return f"your work tree has uncommitted changes ({_list_files(now.files)})"
+            return f"your work tree has uncommitted changes ({list_files(now.files)})"
         tip = await self.home.branch_head(self.branch) if forward else ""
         if tip and not await self.home.objects().is_ancestor(now.head, tip):
             return f"{onto} has commits that the run has not checked its work with"
@@ -243,33 +209,6 @@ class Worktree(Struct, frozen=True):
             if await unmerged(self.home, name):
                 return name
         return "HEAD"
-
-    async def _add(self, *arguments: str) -> None:
-        await self.home.git("worktree", "add", "--quiet", *arguments)
-
-    @property
-    def _known(self) -> Path:
-        """Where git keeps what it knows of the work tree."""
-        return common_dir(self.home.git_dir) / "worktrees" / self.folder.name
-
-    @property
-    def _trash(self) -> Path:
-        return self.folder.with_name(f".{self.folder.name}.removed")
-
-    async def _clear(self) -> None:
-        """Remove what is left of a `git worktree` that was killed before it was finished."""
-        shutil.rmtree(self._trash, ignore_errors=True)
-        if self._known.is_dir() and is_half_made(self._known):
-            await wait_for_git([self.home.root], _PATIENCE, "worktree")
-            if is_half_made(self._known):
-                shutil.rmtree(self.folder, ignore_errors=True)
-                shutil.rmtree(self._known, ignore_errors=True)
-
-    async def _open_new(self) -> Repository:
-        found = await self.opened()
-        if found is None:
-            raise WorkspaceError(f"git created the work tree {self.folder}, but it cannot be used.")
-        return found
 
     def _announce(self, start: str) -> str:
         said = f"The run works in {self.folder} on branch {self.branch}."
@@ -307,5 +246,6 @@ def no_commit(home: Repository) -> WorkspaceError:
     )
 
 
-def _list_files(files: Sequence[str]) -> str:
+def list_files(files: Sequence[str]) -> str:
+    """Return the first few of these files, for a sentence."""
     return ", ".join(files[:5]) + (" …" if len(files) > 5 else "")
