@@ -18,7 +18,7 @@ from segue.flow.phases.check import check_tree
 from segue.flow.state import TaskState
 from segue.ports import StepFacts
 
-MERGE = Phase("merge", "Merge")
+MERGE = Phase("merge", "Merge", after=("execute",))
 
 _AGAIN = 2
 """How often a task is begun again on what it did not fit; once more an agent resolves what collides."""
