@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from segue.flow.context import Checking, RunContext
 
 
-class LaneTree(Protocol):
+class LanePlace(Protocol):
     """Where one lane works: a work tree of its own, or a branch on the remote for cloud agents."""
 
     async def start(self, commit: str) -> Snapshot:
@@ -152,7 +152,7 @@ class Lane(Struct, frozen=True):
     """One of the lanes of a run, while a task is worked on in it."""
 
     number: int
-    tree: LaneTree
+    tree: LanePlace
     branch: Branch
     seat: Seat
     checking: Checking
