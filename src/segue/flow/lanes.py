@@ -31,7 +31,7 @@ class LanePlace(Protocol):
         """See to it that git does not forget the commit it is at, which no branch contains."""
 
 
-class Branch(Protocol):
+class RunBranch(Protocol):
     """The branch on which the work of all lanes comes together."""
 
     async def head(self) -> str:
@@ -153,7 +153,7 @@ class Lane(Struct, frozen=True):
 
     number: int
     tree: LanePlace
-    branch: Branch
+    branch: RunBranch
     seat: Seat
     checking: Checking
     """Checks what several tasks have made together."""
