@@ -21,7 +21,7 @@ REMOTE = "origin"
 """The remote that cloud agents work on."""
 _CHAIN = "refs/segue/chain"
 """The head of the chain of remote branches, kept in the user's repository outside its branches."""
-LANES = "refs/segue/lanes"
+_LANES = "refs/segue/lanes"
 """Where the lanes of a run keep what no branch contains yet."""
 _PAUSES = (0.0, 0.1, 0.5, 1.0)
 """Seconds before each try: another lane may be fetching or pushing the same branch at this moment."""
@@ -109,7 +109,7 @@ class RemoteBranches(Struct, frozen=True):
 
     def in_lane(self, number: int, run: str) -> RemoteBranches:
         """Return the same for one of several lanes, whose tasks start from the branch of the run."""
-        return structs.replace(self, run=run, lane=number, chain=f"{LANES}/{run}/{number}")
+        return structs.replace(self, run=run, lane=number, chain=f"{_LANES}/{run}/{number}")
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002
         """Return the head of the chain on the remote; at first, and once it contains the chain, the start."""
@@ -271,9 +271,14 @@ class RemoteBranches(Struct, frozen=True):
         raise failed
 
 
+def joined_ref(run: str) -> str:
+    """Return the ref that keeps the last merge of a run until its branch contains it."""
+    return f"{_LANES}/{run}/joined"
+
+
 async def forget_lanes(repo: Repository, run: str) -> None:
     """Remove the refs under which the lanes of a run have kept what no branch contained."""
-    said = await repo.git("for-each-ref", "--format=delete %(refname)", f"{LANES}/{run}/")
+    said = await repo.git("for-each-ref", "--format=delete %(refname)", f"{_LANES}/{run}/")
     if said:
         await repo.git("update-ref", "--stdin", stdin=said.encode())
 
