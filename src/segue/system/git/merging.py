@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from segue.domain.errors import WorkspaceError
 from segue.domain.merge import Merged
 from segue.system.files import read_start
-from segue.system.git.branches import LANES
+from segue.system.git.branches import joined_ref
 from segue.system.git.collecting import no_gc
 from segue.system.git.leftovers import wait_for_git, work_trees
 from segue.system.git.refs import find_holder, is_detached, read_ref
@@ -59,6 +59,10 @@ class Integration(Struct):
                 hint=f"Restore it: git -C {self.repo.root} branch {self.branch} COMMIT   then: segue resume",
             )
         return found
+
+    async def contains(self, commit: str) -> bool:
+        """Return whether the branch has a commit already."""
+        return await self.repo.objects().is_ancestor(commit, await self.head())
 
     async def merge(self, ours: str, theirs: str) -> Merged:
         """Put two commits together; nothing but new objects is written, and nothing of theirs is run."""
@@ -118,8 +122,7 @@ class Integration(Struct):
                 if (await self.merge(ours, theirs)).tree != tree:
                     raise
                 made = await self.repo.git(*identity, *arguments, stdin=message.encode())
-            # Kept under a ref of ours until the branch contains it.
-            await self.repo.git(*_NO_HOOKS, "update-ref", f"{LANES}/{self.branch}/joined", made.strip())
+            await self.repo.git(*_NO_HOOKS, "update-ref", joined_ref(self.branch), made.strip())
         return made.strip()
 
     async def advance(self, old: str, new: str) -> bool:
