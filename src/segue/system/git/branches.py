@@ -22,7 +22,7 @@ REMOTE = "origin"
 _CHAIN = "refs/segue/chain"
 """The head of the chain of remote branches, kept in the user's repository outside its branches."""
 _LANES = "refs/segue/lanes"
-"""Where each lane of a run keeps what it fetched last."""
+"""Where the lanes of a run keep what no branch contains yet."""
 _PAUSES = (0.0, 0.1, 0.5, 1.0)
 """Seconds before each try: another lane may be fetching or pushing the same branch at this moment."""
 
@@ -268,8 +268,13 @@ class RemoteBranches(Struct, frozen=True):
         raise failed
 
 
+def joined_ref(run: str) -> str:
+    """Return the ref that keeps the last merge of a run until its branch contains it."""
+    return f"{_LANES}/{run}/joined"
+
+
 async def forget_lanes(repo: Repository, run: str) -> None:
-    """Remove what the lanes of a run have kept of the branches they fetched."""
+    """Remove the refs under which the lanes of a run have kept what no branch contained."""
     said = await repo.git("for-each-ref", "--format=delete %(refname)", f"{_LANES}/{run}/")
     if said:
         await repo.git("update-ref", "--stdin", stdin=said.encode())
