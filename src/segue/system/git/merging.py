@@ -60,6 +60,10 @@ class Integration(Struct):
             )
         return found
 
+    async def contains(self, commit: str) -> bool:
+        """Return whether the branch has a commit already."""
+        return await self.repo.objects().is_ancestor(commit, await self.head())
+
     async def merge(self, ours: str, theirs: str) -> Merged:
         """Put two commits together; nothing but new objects is written, and nothing of theirs is run."""
         for _ in range(2):
