@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, Run, RunState
@@ -17,6 +17,8 @@ from segue.view.lanes import lanes_data
 from segue.view.load import is_lost
 from segue.view.load import state_of as state_of
 from segue.view.run import RunView
+
+T = TypeVar("T")
 
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
@@ -37,9 +39,7 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
     return run
 
 
-def read_past(
-    app: App, source: Source, read: Callable[[Store, str], dict[str, tuple[str, ...]]]
-) -> dict[str, tuple[str, ...]]:
+def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T]]) -> dict[str, T]:
     """Return what the database knows about the tasks of a source; without a database it is nothing."""
     database = app.database()
     if "://" not in database and not Path(database).exists():
