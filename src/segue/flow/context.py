@@ -44,6 +44,8 @@ class Policy(Struct, frozen=True):
     """How many mutants of the changed lines to try per task."""
     order: bool = False
     """Whether tasks begin strictly in their order, also where several are worked on at once."""
+    union: tuple[str, ...] = ()
+    """Files that are merged line by line, so that no task waits because of them."""
     gates: tuple[str, ...] = ()
     """Where the run waits for a person: after a `checkpoint`, after each `task`."""
     resolutions: int = 2

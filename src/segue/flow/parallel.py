@@ -69,7 +69,8 @@ class SideBySide:
         tasks = [with_kind(task, kinds) for task in self._pending.read()]
         self._tasks = {task.key: task for task in tasks}
         self._places = {task.key: place for place, task in enumerate(tasks)}
-        waits = plan_waits(tasks, order=self._context.policy.order, touched=self._context.earlier)
+        policy, touched = self._context.policy, self._context.earlier
+        waits = plan_waits(tasks, order=policy.order, touched=touched, union=policy.union)
         wanted = [task.key for task in tasks if self._pending.wants(task)]
         over = {task.key for task in tasks if task.status is not TaskStatus.PENDING}.difference(wanted)
         self._schedule.update(wanted, waits, over)
