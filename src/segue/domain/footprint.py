@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
@@ -88,6 +89,14 @@ class Footprint(Struct, frozen=True):
     touched: tuple[str, ...] = ()
     """What it has changed before, in an earlier attempt or run."""
 
+    def without(self, patterns: Sequence[str]) -> Footprint:
+        """Return it without the files that it would change and that the patterns mean."""
+        if not patterns:
+            return self
+        names = tuple(path for path in self.names if not is_listed(path, patterns))
+        touched = tuple(path for path in self.touched if not is_listed(path, patterns))
+        return Footprint(names, self.refers, touched)
+
     @property
     def changes(self) -> tuple[str, ...]:
         """What it will probably change."""
@@ -97,8 +106,8 @@ class Footprint(Struct, frozen=True):
 def find_footprint(task: Task, touched: Sequence[str] = ()) -> Footprint:
     """Return the paths of a task; one that only looks changes nothing, so all it names is referred to."""
     named: dict[str, bool] = {}
-    title = "" if task.title in task.text else task.title
-    for text in (title, task.text, *(criterion.text for criterion in task.criteria)):
+    more = (task.title, *(criterion.text for criterion in task.criteria))
+    for text in (task.text, *(one for one in more if one not in task.text)):
         for path, refers in find_paths(text):
             named[path] = named.get(path, True) and refers
     looks = task.kind is TaskKind.VERIFY_ONLY
@@ -107,6 +116,27 @@ def find_footprint(task: Task, touched: Sequence[str] = ()) -> Footprint:
         tuple(path for path, refers in named.items() if refers or looks)[:_MOST_PATHS],
         tuple(dict.fromkeys(touched)),
     )
+
+
+def is_listed(path: str, patterns: Sequence[str]) -> bool:
+    """Return whether one of the patterns, which are like those of `.gitattributes`, means the path."""
+    return any(_means(pattern, path) for pattern in patterns)
+
+
+def _means(pattern: str, path: str) -> bool:
+    if pattern.endswith("/"):
+        pattern += "**"
+    if "/" not in pattern:
+        return fnmatchcase(path.rpartition("/")[2], pattern)
+    return _fits(pattern.lstrip("/").split("/"), path.split("/"))
+
+
+def _fits(wanted: Sequence[str], parts: Sequence[str]) -> bool:
+    if wanted[:1] == ["**"]:
+        return not wanted[1:] or any(_fits(wanted[1:], parts[skipped:]) for skipped in range(len(parts) + 1))
+    if not wanted or not parts:
+        return not wanted and not parts
+    return fnmatchcase(parts[0], wanted[0]) and _fits(wanted[1:], parts[1:])
 
 
 def find_paths(text: str) -> Iterator[tuple[str, bool]]:
