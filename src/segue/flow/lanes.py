@@ -34,6 +34,10 @@ class LanePlace(Protocol):
 class RunBranch(Protocol):
     """The branch on which the work of all lanes comes together."""
 
+    @property
+    def branch(self) -> str:
+        """Its name."""
+
     async def head(self) -> str:
         """Return the commit it is at."""
 
