@@ -82,7 +82,9 @@ def test_a_row_per_lane_on_every_terminal(width: int) -> None:
 
 def test_what_each_lane_does_and_what_the_others_wait_for() -> None:
     lines = draw(EVENTS, 140)
-    assert re.match(r"1 +T001 +Write part 1 +running +execute 1 +claude +[\dhms]+ +Edit src/T001.py", lines[2])
+    assert re.match(
+        r"1 +T001 +Write part 1 +running +execute 1 +claude +[\dhms]+ +Edit src/T001.py", lines[2]
+    )
     text = "\n".join(lines)
     assert "T004 waits for T001: both name src/auth.py" in text
     assert "296 tasks wait for others:" in text
