@@ -6,8 +6,8 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo test every-test check lint types unit browser tools e2e real-agents torture bench proof mutants docs screenshots lock licences \
-	binary clean
+.PHONY: setup demo test check lint types unit browser tools system-packages e2e real-agents thorough torture bench \
+	proof mutants docs screenshots lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -69,22 +69,30 @@ tools:
 		echo "*** NO $${tool##*:}: THE TESTS THAT NEED IT ARE SKIPPED ***" >&2; \
 	done
 
-# Check types while the tests run; what the type checker prints follows the tests.
-test: setup browser tools lint
+# What the tests need is fetched side by side. Types are checked while the tests run; what the type checker prints
+# follows the tests.
+test:
+	@$(MAKE) --no-print-directory -j4 setup system-packages real-agents lint
 	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
-	$(MAKE) --no-print-directory every-test; tests=$$?; \
+	$(PYTEST) -m "not thorough"; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests || types))
 
-every-test: setup browser tools real-agents
-	$(PYTEST) -m "not thorough" tests/e2e tests
+# One after the other, because apt has one lock.
+system-packages:
+	@$(MAKE) --no-print-directory browser
+	@$(MAKE) --no-print-directory tools
 
 # The real Claude Code, Codex, Gemini CLI and OpenCode against a scripted model on loopback. They are installed into
 # .e2e (1.3 GB, needs npm); what cannot be installed is skipped with a warning.
 e2e: setup real-agents
 	$(PYTEST) tests/e2e tests/provider/test_real.py
 
-real-agents: setup
-	$(BIN)/python tests/e2e/install.py
+# What `make test` leaves out: larger crowds, and more of the real command lines.
+thorough: setup browser tools real-agents
+	$(PYTEST) -m thorough
+
+real-agents:
+	$(PYTHON) tests/e2e/install.py
 
 # Kill runs at their durable system calls and let 500 other things happen to them, in every flow and on both stores:
 # a quarter of an hour. TORTURE="--points 0" tries every call.

@@ -32,6 +32,10 @@ settings.load_profile("quick")
 
 SLOW = {
     "tests/e2e/": "starts the programs of the vendors, which take seconds",
+    "tests/proof/test_go.py": "compiles",
+    "tests/proof/test_javascript.py": "starts jest, vitest and mocha",
+    "tests/bench/test_suite.py": "runs plans with sealed checks",
+    "tests/flow/test_independent.py": "runs plans with sealed checks",
     "tests/torture/": "kills processes many times",
     "tests/crash/": "kills runs many times",
     "tests/cli/test_survival.py": "kills runs many times",
@@ -47,11 +51,34 @@ SLOW = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow tests."""
+    """Mark the slow tests, and let every test process begin with its share of them."""
     for item in items:
         for name, reason in SLOW.items():
             if item.nodeid.startswith(name):
                 item.add_marker(pytest.mark.slow(reason=reason))
+    items[:] = _slow_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def _slow_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
+    """Return the tests as pytest-xdist deals them out, in equal parts: of each part, the slow ones first.
+
+    So no process is left with a long test when the others have nothing to do any more. A file stays together,
+    because its tests may share what takes long to start.
+    """
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        if item.path in slow:
+            files.setdefault(item.path, []).append(item)
+    others = [item for item in items if item.path not in slow]
+    size = -(-len(items) // processes)
+    found: list[pytest.Item] = []
+    for number in range(processes):
+        part = list(itertools.chain(*list(files.values())[number::processes]))
+        rest = max(0, size - len(part))
+        found += [*part, *others[:rest]]
+        others = others[rest:]
+    return [*found, *others]
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""One process watches a thousand runs at once, in bounded memory and with few connections."""
+"""One process watches many runs at once, in bounded memory and with few connections."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.agents.cloud_place import open_place
 from tests.sim.cloud_desk import DEADLINE
 
-MANY = 1000
+MEMORY = 120 * 1024**2
+"""What it takes without any run, and a little more."""
 _WATCHER = """
 import asyncio, json, sys
 from pathlib import Path
@@ -59,17 +62,18 @@ asyncio.run(main(url, folder, int(many)))
 """
 
 
-def test_a_thousand_runs_at_once(cloud_key: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("many", [200, pytest.param(1000, marks=pytest.mark.thorough)])
+def test_many_runs_at_once(cloud_key: None, tmp_path: Path, many: int) -> None:
     with open_place(tmp_path, on=[{"hold": True, "faults": ["no_branch"]}]) as cloud:
         done = subprocess.run(
-            [sys.executable, "-c", _WATCHER, cloud.desk.url, str(tmp_path), str(MANY)],
+            [sys.executable, "-c", _WATCHER, cloud.desk.url, str(tmp_path), str(many)],
             capture_output=True,
             text=True,
             timeout=10 * DEADLINE,
         )
         assert done.returncode == 0, done.stderr[-2000:]
         seen = json.loads(done.stdout)
-        assert (seen["bad"], seen["sessions"]) == (0, MANY)
-        assert seen["bytes"] < 300 * 1024**2
+        assert (seen["bad"], seen["sessions"]) == (0, many)
+        assert seen["bytes"] < MEMORY + many * 180 * 1024
         assert seen["sockets"] < 10 + 10 + 15, "streams, requests, and what Python itself has"
-        assert len(cloud.asked("POST /v1/agents")) == MANY
+        assert len(cloud.asked("POST /v1/agents")) == many

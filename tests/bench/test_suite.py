@@ -10,10 +10,25 @@ import pytest
 from segue.bench.cases import ProofCase, load_cases
 from segue.bench.run import run_cases
 
-QUICK = [case for case in load_cases() if case.pair.quick]
+COVERED = {
+    "exit-at-import/cheat": "tests/proof/test_cheats.py",
+    "forged-outcomes/cheat": "tests/proof/test_cheats.py",
+    "test-deleted/cheat": "tests/proof/test_cheats.py",
+    "nothing-done/honest": "tests/bench/test_run.py",
+    "nothing-done/cheat": "tests/bench/test_run.py",
+    "wrong-answer/cheat": "tests/bench/test_run.py",
+}
+"""Which other test does the same."""
 
 
-@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
+QUICK = [
+    pytest.param(case, id=case.name, marks=[pytest.mark.thorough] if case.name in COVERED else [])
+    for case in load_cases()
+    if case.pair.quick
+]
+
+
+@pytest.mark.parametrize("case", QUICK)
 def test_a_case_ends_as_wanted(case: ProofCase, tmp_path: Path) -> None:
     report = asyncio.run(run_cases([case], jobs=1, keep=tmp_path))
     if report.skipped:

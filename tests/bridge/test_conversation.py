@@ -62,9 +62,9 @@ def test_fences_and_prose_trigger_nothing(bridge: Bridge) -> None:
     assert bridge.last()["conversation"][0]["skipped"][0]["reason"] == "it is in a code fence"
 
 
-def test_ten_thousand_commands_are_limited(bridge: Bridge) -> None:
+def test_thousands_of_commands_are_limited(bridge: Bridge) -> None:
     bridge.configure(commands=3)
-    many = "\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(10_000))
+    many = "\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(2_000))
     bridge.replies(many, "ok")
     bridge.run("go")
     assert len(bridge.repos()) == 4

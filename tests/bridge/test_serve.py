@@ -17,10 +17,12 @@ import pytest
 from tests.bridge.conftest import HOME, Bridge
 from tests.bridge.test_conversation import DELEGATE
 from tests.cli.place import DEADLINE, until
+from tests.warm import start_segue
 
 SECRET = "whsec-of-the-test-and-long-enough-for-v0"
 TOKEN = "bridge-token-of-the-test"
 NOW = datetime.now(UTC).isoformat()
+DELIVERIES, DIFFERENT = 150, 120
 
 
 class Served:
@@ -35,15 +37,8 @@ class Served:
     def start(self) -> None:
         out = self.bridge.place.root / "serve.out"
         with out.open("w") as file, (self.bridge.place.root / "serve.err").open("a") as errors:
-            command = self.bridge.place.command("bridge", "serve", "--port", "0", "--repo", HOME, "--json")
-            self.process = subprocess.Popen(
-                command,
-                cwd=self.bridge.place.repo,
-                env=self.bridge.place.env,
-                stdout=file,
-                stderr=errors,
-                text=True,
-            )
+            words = ("bridge", "serve", "--port", "0", "--repo", HOME, "--json")
+            self.process = start_segue(words, self.bridge.place.repo, self.bridge.place.env, file, errors)
         until(lambda: "\n" in out.read_text(), "the bridge listens")
         self.url = json.loads(out.read_text())["url"]
 
@@ -196,27 +191,29 @@ def outcomes(served: Served) -> list[str]:
     return [json.loads(data)["outcome"] for (data,) in served.bridge.place.rows(sql)]
 
 
-def test_five_hundred_webhooks_with_duplicates(served: Served) -> None:
+def test_many_webhooks_with_duplicates(served: Served) -> None:
     """Each is stored before it is answered: none is lost, even if the process is killed."""
 
     async def flood() -> list[int]:
         async with httpx2.AsyncClient(limits=httpx2.Limits(max_connections=20), timeout=60) as client:
 
             async def post(number: int) -> int:
-                body = delivery(f"bc-{number % 400}")
+                body = delivery(f"bc-{number % DIFFERENT}")
                 answer = await client.post(
-                    f"{served.url}/webhooks/cursor", content=body, headers=signed(body, f"d{number % 400}")
+                    f"{served.url}/webhooks/cursor",
+                    content=body,
+                    headers=signed(body, f"d{number % DIFFERENT}"),
                 )
                 return answer.status_code
 
-            return list(await asyncio.gather(*(post(number) for number in range(500))))
+            return list(await asyncio.gather(*(post(number) for number in range(DELIVERIES))))
 
     assert set(asyncio.run(flood())) == {200}
     served.kill()
     sql = "SELECT count(*), count(DISTINCT id) FROM orchestrator_signals WHERE topic = 'webhook'"
-    assert served.bridge.place.rows(sql) == [(400, 400)]
+    assert served.bridge.place.rows(sql) == [(DIFFERENT, DIFFERENT)]
     served.start()
-    until(lambda: len(looked_at(served)) == 400, "every delivery is looked at")
+    until(lambda: len(looked_at(served)) == DIFFERENT, "every delivery is looked at")
     assert {outcome.split(":")[0] for outcome in outcomes(served)} == {"not confirmed"}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tests.cli.place import Place, until
 
 FILE = """
-prompts = ["Build a small thing", "Build a small thing, but blue", "Write a poem"]
+prompts = ["Build a small thing", "Build a small thing, but blue"]
 agents = ["scripted:one", "scripted:two"]
 trials = {trials}
 at_once = 2
@@ -32,12 +32,12 @@ def test_every_combination_is_run_once_and_more_trials_add_only_what_is_missing(
     file = write(place, FILE.format(trials=1))
     done = place.json("experiment", str(file))
     assert {trial["state"] for trial in done["trials"]} == {"done"}
-    assert len(runs(place)) == 6
-    assert len({trial["repo"] for trial in done["trials"]}) == 6, "prompts that begin alike have own folders"
+    assert len(runs(place)) == 4
+    assert len({trial["repo"] for trial in done["trials"]}) == 4, "prompts that begin alike have own folders"
     again = place.segue("experiment", str(file))
-    assert again.stderr.count("was already finished") == 6
+    assert again.stderr.count("was already finished") == 4
     place.segue("experiment", str(file), "--trials", "2")
-    assert len(runs(place)) == 12
+    assert len(runs(place)) == 8
     assert "one" in again.stdout, "it ends in the comparison"
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.place import SEGUE, Place
+from tests.cli.place import DEADLINE, SEGUE, Place
+from tests.warm import start_segue
 
 WRITES = '[[on]]\nwrite = { "made-{task}.txt" = "made by {task}" }\n'
 NAMES = {
@@ -34,14 +35,17 @@ def test_a_repository_may_be_anywhere(place: Place, name: bytes, more: tuple[str
     shutil.move(place.repo, odd)
 
     def segue(*args: str) -> str:
-        done = subprocess.run([*SEGUE, *args], cwd=odd, env=place.env, capture_output=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.decode(errors="replace" if "--json" not in args else "strict")
+        out, err = place.root / "out", place.root / "err"
+        with out.open("w") as to_out, err.open("w") as to_err:
+            process = start_segue(args, odd, place.env, to_out, to_err)
+        assert process.wait(DEADLINE) == 0, err.read_bytes()
+        return out.read_bytes().decode(errors="replace" if "--json" not in args else "strict")
 
     segue("run", "plan.md", "--task", "1", *more)
     segue("run", "plan.md", *more)
     assert '"state": "done"' in segue("status", "last", "--json")
     assert segue("status", "last")
-    assert "Write two" in segue("task", "list", "plan.md")
+    listed = subprocess.run([*SEGUE, "task", "list", "plan.md"], cwd=odd, env=place.env, capture_output=True)
+    assert b"Write two" in listed.stdout, "a Python of its own starts there too"
     if not more:
         assert sorted(Path(odd).glob("made-*.txt"))

@@ -328,8 +328,23 @@ def test_the_graph_is_shown_and_its_cycles_are_named(feature: Place) -> None:
     rewrite(feature, "- [ ] T001 One (after T002)\n- [ ] T002 Two (depends on T001)\n- [ ] T003 Three\n")
     shown = feature.segue("task", "graph")
     assert "T002 Two (depends on T001) (pending)\n  waits for T001: it says so" in shown.stdout
-    assert "These tasks wait for each other: T001 → T002 → T001." in shown.stderr
+    assert "T001 → T002 → T001 wait for each other." in shown.stderr
     assert feature.segue("task", "graph", "--mermaid").stdout.startswith("graph TD\n")
     data = feature.json("task", "graph")
     assert data["cycles"] == [["T001", "T002"]]
     assert data["tasks"][1]["waits_for"][0] == {"tasks": ["T001"], "kind": "stated", "why": "it says so"}
+
+
+def test_the_graph_explains_what_would_collide(feature: Place) -> None:
+    rewrite(
+        feature, "- [ ] T001 [P] src/a.py per spec.md\n- [ ] T002 [P] src/b.py\n- [ ] T003 [P] src/a.py\n"
+    )
+    collision = "waits for T001: both name src/a.py, although both are marked [P]"
+    assert (
+        f"T003 src/a.py (pending)\n  names src/a.py\n  {collision}" in feature.segue("task", "graph").stdout
+    )
+    first, second, third = feature.json("task", "graph")["tasks"]
+    assert first["footprint"] == {"names": ["src/a.py"], "refers_to": ["spec.md"], "touched": []}
+    assert (second["waits_for"], third["waits_for"][0]["kind"]) == ([], "paths")
+    strict = feature.json("task", "graph", "--order")["tasks"]
+    assert [wait["why"] for wait in strict[2]["waits_for"]] == ["it comes after T002"]

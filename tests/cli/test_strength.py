@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 from tests.cli.place import Place
-from tests.proof.projects import needs_sandbox
+from tests.proof.projects import PYTEST, needs_sandbox
 
 pytestmark = needs_sandbox
 
@@ -63,7 +64,7 @@ write = { "greet.py" = "print('Hello Ada')" }
 def test_tasks_reach_the_levels_that_their_evidence_allows(tmp_path: Path) -> None:
     place = Place.make(tmp_path, PLAN)
     place.script(SCRIPT)
-    place.more_config(f'checks = [["{sys.executable}", "-m", "pytest", "-q"]]\nproof.independent = true\n')
+    place.more_config(f"checks = [{json.dumps(PYTEST)}]\nproof.independent = true\n")
     place.segue("run", "plan.md")
     tasks = place.json("status", "last")["tasks"]
     assert [(task["key"], task["proof"], task["tampering"]) for task in tasks] == [

@@ -56,6 +56,7 @@ def test_paths_that_a_task_names(text: str, expected: str) -> None:
         ("Remove the old parser from src/a.py", "src/a.py"),
         ("Import the parser from src/a.py", "src/a.py?"),
         ("Run quickstart.md", "quickstart.md?"),
+        ("the defaults of data-model.md in src/config.ts", "data-model.md? src/config.ts"),
     ],
 )
 def test_paths_that_a_task_only_refers_to(text: str, expected: str) -> None:
@@ -72,7 +73,7 @@ def test_paths_that_a_task_only_refers_to(text: str, expected: str) -> None:
         "https://example.com/a/b.py example.com/index.html www.example.com/a.html me@example.com",
         "GET /api/users/{id} and `/health`",
         "application/json `text/html` `@types/node` `origin/main` `feature/login`",
-        "in client/server mode",
+        "in client/server mode on iOS/Android/Web, with upsample/downsample <Component/>",
         "all *.py files, `**/*.ts`, .py and .json",
         "Run `pytest tests/unit -q`",
         "../outside/x.py and ~/.config/x.toml",

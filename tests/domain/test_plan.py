@@ -147,6 +147,10 @@ def test_order_respects_what_steps_wait_for(data: st.DataObject) -> None:
     for n in range(count):
         assert all(place[f"Make {other}"] < place[f"Make {n}"] for other in before[n])
     assert sorted(int(task.key) for task in found) == list(range(4, 4 + count))
+    title = {task.key: task.title for task in found}
+    for n in range(count):
+        waits = found[place[f"Make {n}"]].depends_on
+        assert {title[key] for one in waits for key in one.keys} == {f"Make {other}" for other in before[n]}
 
 
 @settings(deadline=None)
@@ -162,6 +166,7 @@ def test_kept_steps_stay_as_they_are_and_new_ones_get_new_numbers() -> None:
     found = read_plan(plan({"keep": 3}, step("x", "y"), {"keep": "2"}, step("y", "2")), old, 5)
     assert [task.key for task in found] == ["3", "2", "7", "6"]
     assert found[0] is old["3"]
+    assert [one.keys for one in found[2].depends_on + found[3].depends_on] == [("2",), ("7",)]
 
 
 def test_a_new_step_without_an_id_is_not_mistaken_for_a_kept_one() -> None:

@@ -67,24 +67,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 _LONG = ("gemini", "opencode")
 """They take seconds to start, and one adapter drives both."""
-_ALWAYS = (
-    "three_tasks",
-    "killed_while_the_program",
-    "refuses[{}-401]",
-    "sandbox[{}-bwrap standard]",
-    "found_in",
-)
+_ALWAYS = ("three_tasks", "sandbox[{}-bwrap standard]", "found_in")
+"""What is tried with both of them all the same."""
+_ONCE = ("killed_while_the_program_works[gemini]", "refuses[gemini-401]")
+"""What is tried with the faster one."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is missing is skipped instead of failing; what takes long for little is left to `make e2e`."""
+    """Skip what is missing instead of failing; leave what takes long for little to `make thorough`."""
     reasons = skipped()
     for item in items:
         if Path(str(item.fspath)).parent == Path(__file__).parent:
             item.add_marker(pytest.mark.e2e)
             called = getattr(item, "callspec", None)
             name = called.params.get("real") if called else None
-            if name in _LONG and not any(part.format(name) in item.name for part in _ALWAYS):
+            if name in _LONG and not any(part.format(name) in item.name for part in (*_ALWAYS, *_ONCE)):
                 item.add_marker(pytest.mark.thorough)
             if name in reasons:
                 item.add_marker(pytest.mark.skip(reason=f"{name}: {reasons[name]}"))
@@ -92,8 +89,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say loudly what was not tested, where people look last."""
-    asked = any("tests/e2e" in str(argument) for argument in terminalreporter.config.args)
-    if asked and (reasons := skipped()):
+    missed = any(
+        report.nodeid.startswith("tests/e2e/") for report in terminalreporter.stats.get("skipped", ())
+    )
+    if missed and (reasons := skipped()):
         terminalreporter.write(banner(reasons), red=True, bold=True)
 
 

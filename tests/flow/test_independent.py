@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.context import Policy
 from segue.ports import Problem
 from tests.flow.loop import Behaviour, FunctionAgent, ListSource, Loop, in_turn
-from tests.proof.projects import needs_sandbox
+from tests.proof.projects import PYTEST, needs_sandbox
 
 pytestmark = needs_sandbox
 
@@ -30,7 +29,7 @@ WEAK = "from calc import double\n\n\ndef test_double():\n    assert double(2) ==
 STRONG = "from calc import double\n\n\ndef test_other():\n    assert double(5) == 10\n"
 MISTAKEN = "from calc import double\n\n\ndef test_other():\n    assert double(5) == 11\n"
 PHASES = ("execute", "check", "independent")
-CHECKS = ((sys.executable, "-m", "pytest", "-q"),)
+CHECKS = (PYTEST,)
 
 
 def write(files: dict[str, str]) -> Behaviour:

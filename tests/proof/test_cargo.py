@@ -78,9 +78,15 @@ CHEATS: dict[str, Files] = {
 }
 
 
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """One repository for all cheats, so that its base is checked once."""
+    return Checkout(tmp_path_factory.mktemp("cheats"), BASE)
+
+
 @pytest.mark.parametrize("change", CHEATS.values(), ids=CHEATS.keys())
-def test_a_cheat_is_refused(tmp_path: Path, change: Files) -> None:
-    result = Checkout(tmp_path, BASE).check(change, CARGO)
+def test_a_cheat_is_refused(project: Checkout, change: Files) -> None:
+    result = project.check(change, CARGO)
     assert result.state in (CheckState.FAILED, CheckState.REFUTED, CheckState.CONTESTED), result
     assert result.reason
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from segue.domain.graph import WaitKind
 from segue.sources.markdown.lines import read_lines
@@ -14,7 +15,7 @@ from segue.sources.markdown.stated import TaskNames, read_relations, wait_by_tex
 from segue.sources.plan.usual import parse as parse_plan
 from segue.sources.speckit.dependencies import find_waits
 from segue.sources.speckit.tasks import parse
-from segue.view.graph import draw_mermaid, print_waits
+from segue.view.graph import TaskGraph, draw_mermaid, print_waits
 from tests.sources.speckit_files import feature, speckit
 
 NAMES = TaskNames.of({f"T{n:03d}": f"T{n:03d}" for n in range(1, 21)})
@@ -161,13 +162,18 @@ def test_cycles_and_forward_references_are_notices(tmp_path: Path) -> None:
 def test_the_graph_as_text_and_as_a_diagram(tmp_path: Path) -> None:
     feature(tmp_path, TEXT)
     tasks = speckit(tmp_path).tasks().tasks
-    text = print_waits(tasks)
+    graph = TaskGraph.of(tasks, {"T006": ["src/a.py"], "T008": ["src/a.py"]})
+    text = print_waits(graph)
     assert "T005 Sign in (depends on T004) (pending)\n  waits for T004: it says so" in text
-    diagram = draw_mermaid(tasks).split("\n")
+    assert "T006 Model (pending)\n  touched src/a.py before\n  waits for T004, T005: phase 3" in text
+    diagram = draw_mermaid(graph).split("\n")
     assert diagram[0] == "graph TD"
     assert "  p0 ==> p1" in diagram
     assert "  t3 --> t4" in diagram
     assert "  t0 -.-> t1" in diagram
+    named = [task for task in tasks if task.key in ("T006", "T007")]
+    marked = [replace(task, text="src/a.py", depends_on=()) for task in named]
+    assert '  t0 -. "both name src/a.py" .-> t1' in draw_mermaid(TaskGraph.of(marked, {})).split("\n")
 
 
 LINES = st.lists(st.sampled_from(TEXT.split("\n")) | st.text(max_size=20), max_size=25).map("\n".join)

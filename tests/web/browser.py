@@ -18,7 +18,7 @@ from tests.cli.place import DEADLINE, until
 from tests.web.place import Served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page, Playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PHONE = {"width": 390, "height": 844}
@@ -34,24 +34,37 @@ def looking(served: Served, expected: str = "", **options: Any) -> Iterator[Page
     The link works once: where it was used already, the browser is given the cookie. `expected` is part of a
     complaint that belongs to the test.
     """
+    context = _connect()[1].new_context(**options)
+    context.set_default_timeout(DEADLINE * 1000)
+    for cookie in served.client.cookies.jar:
+        context.add_cookies([{"name": cookie.name, "value": str(cookie.value), "url": served.url}])
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.goto(served.url if len(served.client.cookies) else served.link)
+    page.wait_for_url("**/runs")
+    try:
+        yield page
+    finally:
+        context.close()
+    assert [one for one in problems if not expected or expected not in one] == []
+
+
+@cache
+def _connect() -> tuple[Playwright, Browser]:
+    """Start what drives the browser, which takes longer than many a test."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        context = playwright.chromium.connect_over_cdp(_start_chromium()).new_context(**options)
-        context.set_default_timeout(DEADLINE * 1000)
-        for cookie in served.client.cookies.jar:
-            context.add_cookies([{"name": cookie.name, "value": str(cookie.value), "url": served.url}])
-        page = context.new_page()
-        problems: list[str] = []
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
-        page.goto(served.url if len(served.client.cookies) else served.link)
-        page.wait_for_url("**/runs")
-        try:
-            yield page
-        finally:
-            context.close()
-        assert [one for one in problems if not expected or expected not in one] == []
+    driver = sync_playwright().start()
+    return driver, driver.chromium.connect_over_cdp(_start_chromium())
+
+
+def disconnect() -> None:
+    """End what drives the browser: while it runs, this thread has no event loop for anybody else."""
+    if _connect.cache_info().currsize:
+        _connect()[0].stop()
+        _connect.cache_clear()
 
 
 @cache

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.cli.place import Place
+from tests.web.browser import disconnect
 from tests.web.place import Served, serving
+
+
+@pytest.fixture(scope="module", autouse=True)
+def driver() -> Iterator[None]:
+    """What drives the browser is started once for the tests of a file."""
+    yield
+    disconnect()
 
 
 @pytest.fixture

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import msgspec
@@ -21,6 +22,8 @@ from segue.ports import StepFacts
 from segue.store import connect
 from tests.cli.place import DEADLINE, Place, until
 from tests.warm import start_segue
+
+T = TypeVar("T")
 
 
 class LikeBrowser(httpx2.HTTPTransport):
@@ -166,7 +169,7 @@ def make_run(
 
     if isinstance(database, Path):
         database.parent.mkdir(parents=True, exist_ok=True)
-    return Made(asyncio.run(write()))
+    return Made(_finish(write()))
 
 
 def add_events(database: Path, run_id: str, events: Sequence[Event]) -> None:
@@ -179,4 +182,10 @@ def add_events(database: Path, run_id: str, events: Sequence[Event]) -> None:
                 await journal.emit(event)
             await store.close(journal)
 
-    asyncio.run(write())
+    _finish(write())
+
+
+def _finish(work: Coroutine[Any, Any, T]) -> T:
+    """Do it in another thread: in this one, what drives a browser may have its event loop."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()

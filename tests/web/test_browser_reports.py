@@ -16,9 +16,10 @@ pytestmark = needs_chromium
 PAGES = ("/gaps", "/recovery", "/compare", "/steps", "/events", "/bridge", "/doctor")
 
 
-@pytest.fixture
-def filled(place: Place) -> Iterator[Served]:
-    """The page with forty runs to report on."""
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The page with forty runs to report on, which nobody changes."""
+    place = Place.make(tmp_path_factory.mktemp("filled") / "place")
     busy().write(str(place.database))
     with serving(place) as served:
         yield served
@@ -57,10 +58,11 @@ def test_a_report_is_filtered_by_keyboard_alone(filled: Served) -> None:
         assert rows.count() == 9
 
 
-def test_events_are_searched_and_opened(place: Place, filled: Served) -> None:
+def test_events_are_searched_and_opened(place: Place) -> None:
+    busy().write(str(place.database))
     make_run(place.database, [AgentText("<b>needle</b> in 'hay'")])
-    with looking(filled) as page:
-        page.goto(filled.url + "/events")
+    with serving(place) as served, looking(served) as page:
+        page.goto(served.url + "/events")
         assert page.locator(".log details").count() == 50
         page.get_by_role("link", name="older ›").click()
         page.wait_for_url("**before=**")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, Run, RunState
-from segue.ports import Store
+from segue.ports import Source, Store
 from segue.runtime.app import App
 from segue.view.data import task_data
 from segue.view.load import is_lost
@@ -33,6 +34,17 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
             hint="Start one: segue run SOURCE   Try: segue demo   All runs: segue status",
         )
     return run
+
+
+def read_past(
+    app: App, source: Source, read: Callable[[Store, str], dict[str, tuple[str, ...]]]
+) -> dict[str, tuple[str, ...]]:
+    """Return what the database knows about the tasks of a source; without a database it is nothing."""
+    database = app.database()
+    if "://" not in database and not Path(database).exists():
+        return {}
+    with app.store(read_only=True) as store:
+        return read(store, source.key)
 
 
 def find_unfinished(store: Store, app: App, name: str | None) -> Run | None:

@@ -38,6 +38,8 @@ _WITHOUT_DOT = _DOCUMENTS | {
     *("LICENSE", "CODEOWNERS", "Dockerfile", "Makefile", "Justfile", "Gemfile", "Procfile", "Rakefile"),
     "Jenkinsfile",
 }
+_DESIGN = frozenset(("spec.md", "plan.md", "research.md", "data-model.md", "tasks.md", "constitution.md"))
+"""Documents of Spec Kit that tasks are made from, not work on."""
 _MAY_BE_PATH = re.compile(r"/|\.\w|" + "|".join(sorted(_WITHOUT_DOT)))
 _WELL_KNOWN = re.compile(
     r"(?:[\w-]+\.)?Dockerfile(?:\.\w+)?|go\.(?:mod|sum)"
@@ -130,7 +132,7 @@ def _in_line(line: str) -> Iterator[tuple[str, bool]]:
         if end < 0 or not _AND.fullmatch(line, end, found.start()):
             refers = _only_refers(before)
         end = found.end()
-        yield from ((path, refers) for path in paths)
+        yield from ((path, refers or path in _DESIGN) for path in paths)
 
 
 def _only_refers(before: str) -> bool:
@@ -197,12 +199,16 @@ def _is_path(parts: Sequence[str], folder: bool, rooted: bool, quoted: bool, bef
         return True
     if rooted or (not folder and "." in parts[-1].lstrip(".")):
         return False
-    known = _FOLDER.fullmatch(parts[0]) is not None or parts[0].startswith(".")
+    known = _is_folder(parts[0]) or parts[0].startswith(".")
     if folder:
         return known or quoted or len(parts) > 2
     if not known or _NO_FOLDERS.fullmatch("/".join(parts)):
         return False
     return quoted or len(parts) > 2 or _AT_A_PLACE.search(before) is not None
+
+
+def _is_folder(name: str) -> bool:
+    return name.islower() and _FOLDER.fullmatch(name) is not None
 
 
 def _is_file(name: str) -> bool:

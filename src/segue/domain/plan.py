@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from segue.domain.criterion import Criterion
+from segue.domain.graph import Dependency, WaitKind
 from segue.domain.json_text import the_object
 from segue.domain.plain import plain
 from segue.domain.task import Task, TaskKind, TaskStatus
@@ -81,7 +83,8 @@ def step_of(document: Mapping[str, Any]) -> Task:
     kind = TaskKind(document.get("kind", TaskKind.BUILD))  # plans of version 1 have no kinds
     given = bool(document.get("kind_is_given"))
     status = TaskStatus(document["status"])
-    return Task(**known, status=status, criteria=criteria, kind=kind, kind_is_given=given)
+    waits = convert(document.get("depends_on", ()), tuple[Dependency, ...])  # older plans do not have them
+    return Task(**known, status=status, criteria=criteria, kind=kind, kind_is_given=given, depends_on=waits)
 
 
 def _draft(step: Any, number: int, pending: Mapping[str, Task], key: int) -> _Draft:
@@ -140,7 +143,7 @@ def _texts(step: Mapping[str, Any], field: str, number: int) -> list[str]:
 
 
 def _ordered(drafts: Sequence[_Draft]) -> tuple[Task, ...]:
-    """Each step after those it depends on, otherwise as they were written."""
+    """Each step after those it depends on, otherwise as they were written, with what it waits for."""
     ids = [draft.id for draft in drafts]
     twice = sorted({name for name in ids if ids.count(name) > 1})
     if twice:
@@ -153,6 +156,14 @@ def _ordered(drafts: Sequence[_Draft]) -> tuple[Task, ...]:
         free = [draft for draft in rest if all(name in placed or name not in known for name in draft.after)]
         if not free:
             raise MalformedPlan(f"These steps wait for each other: {', '.join(draft.id for draft in rest)}.")
-        placed[free[0].id] = free[0].task
+        placed[free[0].id] = _with_waits(free[0], placed)
         rest.remove(free[0])
     return tuple(placed.values())
+
+
+def _with_waits(draft: _Draft, placed: Mapping[str, Task]) -> Task:
+    """Return the step with the keys of those it depends on; one that is kept waits for what it did before."""
+    keys = tuple(dict.fromkeys(placed[name].key for name in draft.after if name in placed))
+    if not keys:
+        return draft.task
+    return replace(draft.task, depends_on=(Dependency(keys, WaitKind.STATED, "the plan says so"),))

@@ -42,34 +42,39 @@ def _side_by_side(
     sequence: Sequence[Task], touched: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, Dependency]]:
     """Yield what follows from the marks of the source, from what tasks look at, and from footprints."""
-    known = _Known()
+    needed, known = _Known(), _Known()
     for task in sequence:
-        known.add(task.key, (one for one in task.depends_on if one.kind.blocks))
-    for found in (_order(sequence), _looking_back(sequence)):
-        for key, dependency in found:
-            known.add(key, (dependency,))
+        needed.add(task.key, *(one for one in task.depends_on if one.kind.blocks))
+        known.add(task.key, *(one for one in task.depends_on if one.kind.blocks))
+    for key, dependency in _order(sequence):
+        known.add(key, dependency)
+        yield key, dependency
+    for key, dependency in _looking_back(sequence):
+        before = needed if dependency.kind.blocks else known
+        if not all(before.has(key, other) for other in dependency.keys):
+            before.add(key, dependency)
             yield key, dependency
-    claims, before = Claims(), dict[str, tuple[Task, Footprint]]()
+    claims, others = Claims(), dict[str, tuple[Task, Footprint]]()
     for task in sequence:
         if not _is_open(task):
             continue
         footprint = find_footprint(task, touched.get(task.key, ()))
         for other, places in claims.collide(footprint).items():
-            if not known.has(task.key, other):
-                why = _explain(task, footprint, *before[other], places)
+            if not needed.has(task.key, other):
+                why = _explain(task, footprint, *others[other], places)
                 yield task.key, Dependency((other,), WaitKind.PATHS, why)
         claims.claim(task.key, footprint)
-        before[task.key] = task, footprint
+        others[task.key] = task, footprint
 
 
 class _Known:
-    """Whom tasks wait for already; tuples that tasks share are looked through once."""
+    """Whom tasks wait for anyway; tuples that tasks share are looked through once."""
 
     def __init__(self) -> None:
         self._waits: dict[str, list[tuple[str, ...]]] = {}
         self._sets: dict[int, frozenset[str]] = {}
 
-    def add(self, key: str, dependencies: Iterable[Dependency]) -> None:
+    def add(self, key: str, *dependencies: Dependency) -> None:
         self._waits.setdefault(key, []).extend(one.keys for one in dependencies)
 
     def has(self, key: str, other: str) -> bool:

@@ -18,19 +18,24 @@ _LAST_RUNS = 20
 
 def files_by_task(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
     """Return the files that the tasks of a run changed which are done, in the order in which they ended."""
-    from segue.flow.phases import PHASES
-
-    editing = {phase.name for phase in PHASES.values() if phase.edits}
     files: dict[str, tuple[str, ...]] = {}
     found: dict[str, tuple[str, ...]] = {}
     for step in steps:
         if step.task is None or step.state is not StepState.DONE:
             continue
-        if step.phase in editing and (changed := read_as(LaunchOutput, step.output).files):
-            files[step.task] = changed  # each launch sees everything since the task began
+        if changed := _changed(step):
+            files[step.task] = changed
         elif step.phase == "end" and step.task in files:
             found[step.task] = files[step.task]
     return found
+
+
+def _changed(step: Step) -> tuple[str, ...]:
+    """Return the files that a launch changed: each sees everything since the task began."""
+    from segue.flow.phases import PHASES
+
+    phase = PHASES.get(step.phase or "")
+    return read_as(LaunchOutput, step.output).files if phase is not None and phase.edits else ()
 
 
 def describe_earlier(context: RunContext, task: str) -> str:
@@ -49,3 +54,13 @@ def read_earlier(store: Store, source_key: str) -> dict[str, tuple[str, ...]]:
     for run in reversed(list(store.runs(source_key, limit=_LAST_RUNS))):
         merged |= files_by_task(store.steps(run.id))
     return merged
+
+
+def read_touched(store: Store, source_key: str) -> dict[str, tuple[str, ...]]:
+    """Return what each task of a source changed in its last runs, done or not: it may well do so again."""
+    touched: dict[str, tuple[str, ...]] = {}
+    for run in reversed(list(store.runs(source_key, limit=_LAST_RUNS))):
+        for step in store.steps(run.id):
+            if step.task is not None and step.ended is not None and (changed := _changed(step)):
+                touched[step.task] = changed
+    return touched

@@ -25,7 +25,7 @@ from segue.system.files import exclusive, private_folder, write_atomic
 from segue.system.reading import read_file
 
 SCHEMA = 1
-_STORED = ("key", "title", "text", "status", "build_phase", "kind", "kind_is_given", "criteria")
+_STORED = ("key", "title", "text", "status", "build_phase", "kind", "kind_is_given", "criteria", "depends_on")
 
 
 def state_path(state_dir: Path, goal: str, repo: Path) -> Path:

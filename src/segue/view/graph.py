@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from segue.domain.graph import Dependency, WaitKind, find_cycles
+from msgspec import Struct
+
+from segue.domain.footprint import Footprint, find_footprint
+from segue.domain.graph import Dependency, WaitKind, Waits, find_cycles
 from segue.domain.task import Task
+from segue.domain.waits import plan_waits
 
-_MOST_KEYS = 6
-
-
-def print_waits(tasks: Sequence[Task]) -> str:
-    """Return one paragraph per task: what it waits for, and why."""
-    return "\n".join(line for task in tasks for line in _describe(task))
+_MOST_SHOWN = 6
+_ARROWS = {WaitKind.STATED: "-->", WaitKind.PHASE: "-->", WaitKind.ORDER: "-.->"}
 
 
-def graph_data(tasks: Sequence[Task]) -> dict[str, Any]:
+class TaskGraph(Struct, frozen=True):
+    """The tasks of a source with what they name and what they wait for."""
+
+    tasks: tuple[Task, ...]
+    footprints: Mapping[str, Footprint]
+    waits: Waits
+
+    @classmethod
+    def of(
+        cls, tasks: Sequence[Task], touched: Mapping[str, Sequence[str]], order: bool = False
+    ) -> TaskGraph:
+        """Return the graph of tasks with their kinds, as a run with several jobs goes by it."""
+        footprints = {task.key: find_footprint(task, touched.get(task.key, ())) for task in tasks}
+        return cls(tuple(tasks), footprints, plan_waits(tasks, order=order, touched=touched))
+
+    @property
+    def cycles(self) -> list[tuple[str, ...]]:
+        """Tasks that wait for each other."""
+        return find_cycles(self.waits)
+
+
+def print_waits(graph: TaskGraph) -> str:
+    """Return one paragraph per task: what it names, what it waits for, and why."""
+    return "\n".join(line for task in graph.tasks for line in _describe(task, graph))
+
+
+def graph_data(graph: TaskGraph) -> dict[str, Any]:
     """Return the graph for programs."""
     return {
         "tasks": [
@@ -25,18 +51,25 @@ def graph_data(tasks: Sequence[Task]) -> dict[str, Any]:
                 "title": task.title,
                 "status": task.status,
                 "phase": task.phase or None,
+                "footprint": {
+                    "names": list(graph.footprints[task.key].names),
+                    "refers_to": list(graph.footprints[task.key].refers),
+                    "touched": list(graph.footprints[task.key].touched),
+                },
                 "waits_for": [
-                    {"tasks": list(wait.keys), "kind": wait.kind, "why": wait.why} for wait in task.depends_on
+                    {"tasks": list(wait.keys), "kind": wait.kind, "why": wait.why}
+                    for wait in graph.waits[task.key]
                 ],
             }
-            for task in tasks
+            for task in graph.tasks
         ],
-        "cycles": [list(cycle) for cycle in find_cycles({task.key: task.depends_on for task in tasks})],
+        "cycles": [list(cycle) for cycle in graph.cycles],
     }
 
 
-def draw_mermaid(tasks: Sequence[Task]) -> str:
-    """Return a Mermaid diagram: phases as boxes, stated dependencies as arrows, mere order as dotted ones."""
+def draw_mermaid(graph: TaskGraph) -> str:
+    """Return a Mermaid diagram: phases as boxes, mere order as dotted arrows, collisions with reasons."""
+    tasks = graph.tasks
     names = {task.key: f"t{number}" for number, task in enumerate(tasks)}
     phases = list(dict.fromkeys(task.phase for task in tasks))
     lines = ["graph TD"]
@@ -46,25 +79,38 @@ def draw_mermaid(tasks: Sequence[Task]) -> str:
     arrows: dict[str, None] = {}
     place = {task.key: phases.index(task.phase) for task in tasks}
     for task in tasks:
-        for wait in task.depends_on:
+        for wait in graph.waits[task.key]:
             arrows |= dict.fromkeys(_arrows(task, wait, names, place))
     return "\n".join([*lines, *arrows])
 
 
 def _arrows(task: Task, wait: Dependency, names: dict[str, str], place: dict[str, int]) -> Iterator[str]:
-    if wait.kind is WaitKind.PHASE and task.phase:
+    own = place[task.key]
+    if wait.kind is WaitKind.PHASE and task.phase and all(place[key] != own for key in wait.keys):
         for other in dict.fromkeys(place[key] for key in wait.keys):
-            yield f"  p{other} ==> p{place[task.key]}"
+            yield f"  p{other} ==> p{own}"
         return
+    arrow = _ARROWS.get(wait.kind) or f'-. "{_quote(wait.why)}" .->'
     for key in wait.keys:
-        yield f"  {names[key]} {'-.->' if wait.kind is WaitKind.ORDER else '-->'} {names[task.key]}"
+        yield f"  {names[key]} {arrow} {names[task.key]}"
 
 
-def _describe(task: Task) -> Iterator[str]:
+def _describe(task: Task, graph: TaskGraph) -> Iterator[str]:
     yield f"{task.key} {task.title} ({task.status})"
-    for wait in task.depends_on:
-        more = f" and {len(wait.keys) - _MOST_KEYS} more" if len(wait.keys) > _MOST_KEYS else ""
-        yield f"  waits for {', '.join(wait.keys[:_MOST_KEYS])}{more}: {wait.why}"
+    footprint = graph.footprints[task.key]
+    if footprint.names:
+        yield f"  names {_list(footprint.names)}"
+    if footprint.refers:
+        yield f"  refers to {_list(footprint.refers)}"
+    if footprint.touched:
+        yield f"  touched {_list(footprint.touched)} before"
+    for wait in graph.waits[task.key]:
+        yield f"  waits for {_list(wait.keys)}: {wait.why}"
+
+
+def _list(words: Sequence[str]) -> str:
+    more = f" and {len(words) - _MOST_SHOWN} more" if len(words) > _MOST_SHOWN else ""
+    return ", ".join(words[:_MOST_SHOWN]) + more
 
 
 def _quote(text: str) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
+from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
 from segue.domain.kinds.recognise import with_kinds
 from segue.domain.role import Role
 from segue.domain.task import Task, TaskKind, without_secrets
 from segue.flow.earlier import read_earlier
 from segue.flow.phase import Flow
-from segue.ports import Capabilities, Outline, Source
+from segue.ports import Capabilities, Outline
 from segue.prompts.task import execute_prompt, list_earlier, plan_prompt
 from segue.runtime.app import App
 from segue.runtime.plan import (
@@ -53,7 +53,7 @@ def dry_run(
         output.warn(f"{source.address}:{notice.line}: {notice.text}")
     tasks = pending_tasks(listing, select_tasks(listing, only, start, units))
     redact = app.redactor().text
-    can, earlier = _capabilities(app), _earlier(app, source)
+    can, earlier = _capabilities(app), read_past(app, source, read_earlier)
     before: list[str] = []
     for task in tasks:
         facts = {"type": "prompt", "task": task.key, "kind": task.kind}
@@ -81,15 +81,6 @@ def _capabilities(app: App) -> Capabilities:
         return Capabilities()
     name = choose_agents(app, Role.EXECUTE, agent_text(app))[0].agent
     return make_agent(name, app.loaded, app.services(Processes())).can
-
-
-def _earlier(app: App, source: Source) -> dict[str, tuple[str, ...]]:
-    """Return what earlier runs changed; without a database there were none."""
-    database = app.database()
-    if "://" not in database and not Path(database).exists():
-        return {}
-    with app.store(read_only=True) as store:
-        return read_earlier(store, source.key)
 
 
 def _describe_earlier(known: str, before: Sequence[str]) -> str:

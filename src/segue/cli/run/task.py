@@ -76,29 +76,37 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
 @task.command("graph")
 @click.argument("source", required=False)
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid diagram.")
+@click.option("--order", is_flag=True, help="Show it as `segue run --jobs N --order` goes by it.")
 @options("plan_format", "task_list", "repo", "config", "json")
-def graph(source: str | None, mermaid: bool, settings: CommandSettings, output: Printer) -> None:
-    """Show which tasks of SOURCE wait for which, and why.
+def graph(source: str | None, mermaid: bool, order: bool, settings: CommandSettings, output: Printer) -> None:
+    """Show which tasks of SOURCE wait for which, and why, when several are worked on at once.
 
     \b
     Examples:
       segue task graph specs/001-login
+      segue task graph plan.md --json | jq '.tasks[] | {key, footprint, waits_for}'
       segue task graph specs/001-login --mermaid > graph.mmd
     """
-    from segue.domain.graph import find_cycles
+    from segue.cli.runs import read_past
+    from segue.domain.graph import describe_cycle
+    from segue.domain.kinds.recognise import with_kinds
+    from segue.flow.earlier import read_touched
+    from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree
-    from segue.view.graph import draw_mermaid, graph_data, print_waits
+    from segue.view.graph import TaskGraph, draw_mermaid, graph_data, print_waits
 
     app = settings.look()
-    listing = app.source(source, work_tree(app.repo)).look()
+    plan = app.source(source, work_tree(app.repo))
+    listing = with_kinds(plan.look(), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
+    found = TaskGraph.of(listing.tasks, read_past(app, plan, read_touched), order)
     if output.json:
-        output.data(graph_data(listing.tasks))
+        output.data(graph_data(found))
         return
-    output.text(draw_mermaid(listing.tasks) if mermaid else print_waits(listing.tasks))
-    for cycle in find_cycles({task.key: task.depends_on for task in listing.tasks}):
-        output.warn(f"These tasks wait for each other: {' → '.join((*cycle, cycle[0]))}.")
+    output.text(draw_mermaid(found) if mermaid else print_waits(found))
+    for cycle in found.cycles:
+        output.warn(f"{describe_cycle(cycle)}.")
 
 
 @task.command("accept")
