@@ -22,6 +22,7 @@ from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, SandboxOptions, capture_inside
 from segue.system.process.capture import child_environment
+from tests.cli.place import Place
 from tests.proof.projects import needs_sandbox
 from tests.system.test_git import git
 
@@ -268,3 +269,19 @@ def test_checks_see_what_an_agent_has_installed_in_its_lane(project: Project) ->
         return found
 
     assert asyncio.run(check()) == [(Seal.SEALED, "the user's"), (Seal.WEAK, "the agent's")]
+
+
+def test_a_run_in_its_own_work_tree_has_the_users_settings_at_their_path(tmp_path: Path) -> None:
+    place = Place.make(tmp_path)
+    (place.repo / ".gitignore").write_text(".env\n")
+    place.git("add", "--all")
+    place.git("commit", "--quiet", "--message=Ignore")
+    (place.repo / ".env").write_text("KEY=1\n")
+    argv = json.dumps(["sh", "-c", "pwd > where; cat .env > seen; git log -1 --format=%s > log"])
+    place.config(f'agent = "command"\n[agents.command]\nargv = {argv}\n')
+    place.segue("run", "plan.md", "--task", "1", "--worktree", "--isolation", "bwrap")
+    branch = f"segue/{place.last_run()}"
+    said = [place.git("show", f"{branch}:{name}").strip() for name in ("where", "seen", "log")]
+    assert said == [os.path.realpath(place.repo), "KEY=1", "Ignore"]
+    left = [path for path in (place.database.parent / "worktrees").iterdir() if path.is_dir()]
+    assert left == [], "an empty file that the sandbox left does not keep it"

@@ -222,7 +222,7 @@ class Isolation:
     def _home_of(self, root: Path) -> Path | None:
         """Return the user's work tree, if this one was made by Segue beside it."""
         home, state = self._options.home, self._options.state_dir
-        if home is None or state is None or root.is_relative_to(home):
+        if home is None or state is None or Path(os.path.realpath(root)).is_relative_to(home):
             return None
         return home if is_beside(root, state) else None
 
