@@ -213,7 +213,9 @@ def _place(phase: Phase) -> str:
     if phase.run is not None:
         return "in flows"
     within = " and ".join(f"`{name}`" for name in phase.within)
-    return f"within {within}" if within else "before the first task"
+    if within:
+        return f"within {within}"
+    return "after the last of the flow, with `jobs`" if phase.after else "before the first task"
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from segue.domain.classify import classify
 from segue.domain.failure import Failure, FailureKind
-from segue.domain.resets import FARTHEST, reset_time
+from segue.domain.resets import FARTHEST, JUST_OVER, reset_time
 
 ROME = ZoneInfo("Europe/Rome")
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=ROME).timestamp()  # a Tuesday
@@ -290,9 +290,15 @@ instants = st.floats(min_value=0, max_value=4e9, allow_nan=False)
 
 @settings(deadline=None)
 @given(st.lists(words | st.text(max_size=8), max_size=12).map(" ".join), instants)
-def test_any_text_gives_a_future_instant_or_none(text: str, now: float) -> None:
+def test_any_text_gives_an_instant_that_may_be_waited_for_or_none(text: str, now: float) -> None:
     instant = reset_time(text, now)
-    assert instant is None or now < instant <= now + FARTHEST
+    assert instant is None or now - JUST_OVER < instant <= now + FARTHEST
+
+
+@pytest.mark.parametrize(("ago", "is_known"), [(1, True), (59, True), (61, False), (3600, False)])
+def test_a_limit_that_ended_while_it_was_read_is_over(ago: int, is_known: bool) -> None:
+    ended = int(NOW) - ago
+    assert reset_time(f"usage limit reached|{ended}", int(NOW)) == (ended if is_known else None)
 
 
 @settings(deadline=None)

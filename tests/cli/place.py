@@ -111,6 +111,13 @@ class Place:
         shutil.copytree(template or _template(plan), place.repo)
         return place
 
+    def use_sandbox(self) -> None:
+        """Let agents work in the sandbox, as they do where nobody says otherwise."""
+        del self.env["SEGUE_ISOLATION"]
+        for folder in self.root.parents:
+            if folder.parent == Path("/tmp"):
+                os.utime(folder)  # of /tmp they are shown what is newest, and we make a lot there
+
     def git(self, *args: str) -> str:
         return subprocess.run(
             ["git", *args], cwd=self.repo, env=self.env, check=True, capture_output=True, text=True

@@ -101,3 +101,59 @@ def test_cloud_agents_get_what_was_printed(cloud: Cloud, version: str) -> None:
     if version == "v0":
         got = got.rstrip("\n").rpartition("\n\n")[0]
     assert without_code(got) == without_code(printed)
+
+
+PARTS = "## Task 1\n`src/a.py`\n## Task 2\n`src/b.py`\n## Task 3\n`src/a.py`, once more\n"
+
+
+def test_with_several_jobs_it_says_what_that_can_save(place: Place) -> None:
+    (place.repo / "plan.md").write_text(PARTS)
+    text = place.segue("run", "plan.md", "--jobs", "2", "--dry-run").stdout
+    assert "3 tasks in 2 rounds: 1.5 × as fast as one after the other" in text
+    assert "The longest chain is 1 → 3: with any number of jobs at most 1.5 × as fast." in text
+    assert "What holds it up most: both name src/a.py (1 task)." in text
+    *prompts, forecast = map(
+        json.loads, place.segue("run", "plan.md", "--jobs", "2", "--dry-run", "--json").stdout.splitlines()
+    )
+    assert {record["type"] for record in prompts} == {"prompt"}
+    assert forecast == {
+        "type": "forecast",
+        "jobs": 2,
+        "tasks": 3,
+        "rounds": 2,
+        "speedup": 1.5,
+        "bound": 1.5,
+        "width": 2,
+        "chain": ["1", "3"],
+        "holdups": [{"why": "both name src/a.py", "tasks": 1}],
+        "seconds_per_task": None,
+    }
+    strict = place.segue("run", "plan.md", "--jobs", "2", "--order", "--dry-run").stdout
+    assert "3 tasks in 3 rounds: 1.0 ×" in strict
+    assert "rounds" not in place.segue("run", "plan.md", "--dry-run").stdout
+
+
+def test_it_knows_how_long_tasks_took_and_what_they_touched(place: Place) -> None:
+    (place.repo / "plan.md").write_text(PARTS.replace("src/a.py", "one").replace("src/b.py", "two"))
+    place.segue("run", "plan.md", "--agent", "scripted", "--task", "1", "--allow-dirty")
+    text = place.segue("run", "plan.md", "--jobs", "2", "--dry-run").stdout
+    assert re.search(r"A task of this source took \d\S+ on average \(1 measured\): about", text)
+    done, *rest = place.json("task", "graph", "plan.md")["tasks"]
+    assert done["footprint"]["touched"]
+    assert [task["footprint"]["touched"] for task in rest] == [[], []]
+
+
+def test_tasks_that_wait_for_each_other_are_refused_with_several_jobs(place: Place) -> None:
+    (place.repo / "plan.md").write_text("## Task 1\nAfter task 2.\n## Task 2\nDepends on task 1.\n")
+    refused = place.segue("run", "plan.md", "--jobs", "2", "--dry-run", code=2)
+    assert "1 → 2 → 1 wait for each other." in refused.stderr
+    assert "--jobs 1" in refused.stderr
+    place.segue("run", "plan.md", "--dry-run")
+
+
+def test_options_that_need_several_jobs_are_refused_without(place: Place) -> None:
+    (place.repo / "plan.md").write_text(PARTS)
+    assert "--order has no effect" in place.segue("run", "plan.md", "--order", "--dry-run", code=2).stderr
+    assert "--fail-fast has no effect" in place.segue("run", "plan.md", "--fail-fast", code=2).stderr
+    place.segue("run", "plan.md", "--fail-fast", "--dry-run", SEGUE_CONTINUE_WITH_REMAINING_TASKS="true")
+    place.segue("run", "plan.md", "--fail-fast", "--order", "--dry-run", SEGUE_JOBS="2")

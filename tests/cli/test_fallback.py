@@ -59,7 +59,7 @@ def test_a_fallback_at_work_is_adopted_and_the_first_is_not_tried_again(place: P
 
 
 def test_when_its_limit_has_ended_the_first_one_works_again(place: Place) -> None:
-    agents(place, limit_in(1), "[[on]]\ntask = 1\ndelay = 2.5\nwrite = { 'f1' = 'x' }\n")
+    agents(place, limit_in(6), "[[on]]\ntask = 1\ndelay = 6.5\nwrite = { 'f1' = 'x' }\n")
     place.segue("run", "plan.md", "--agent", "command,scripted")
     assert who(place) == [("1", "command"), ("1", "scripted"), ("2", "command"), ("3", "command")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import time
 
@@ -28,6 +29,8 @@ from segue.domain.events import (
     TaskWaiting,
 )
 from segue.view.run import RunView
+from tests.cli.place import Place
+from tests.reports.dataset import Written
 
 NOW = int(time.time() * 1000)
 TITLES = {f"T{number:03}": f"Write part {number}" for number in range(1, 301)}
@@ -102,6 +105,42 @@ def test_lanes_that_do_not_fit_are_counted() -> None:
     lines = draw([EVENTS[0], *many], 100, height=20)
     assert len(lines) <= 20
     assert any(re.fullmatch(r"… \d+ more lanes", line) for line in lines)
+
+
+def test_status_names_lanes_waits_and_what_serialised_them(place: Place) -> None:
+    run = Written().run(
+        "20260101-000000-abcd", "stopped", t1="One", t2="Two", t3="Three", t4="Four", kind="plan"
+    )
+    run.event(None, "task.waiting", task="4", by=["3"], why="both name a.py")
+    run.event(None, "task.started", task="1", title="One", lane=1)
+    run.event(None, "task.started", task="2", title="Two", lane=2)
+    run.clock += 10_000
+    run.event(None, "task.merged", task="1", commit="a" * 40, before="b" * 40, seconds=0.5)
+    run.event(None, "task.ended", task="1", done=True)
+    run.event(None, "task.started", task="3", title="Three", lane=1, after="1", why="both name b.py")
+    run.clock += 10_000
+    run.event(None, "task.ended", task="2", done=True)
+    run.clock += 1_000
+    run.event(None, "run.ended", state="stopped")
+    place.database.parent.mkdir(parents=True, exist_ok=True)
+    run.all.write(str(place.database))
+    text = place.segue("status", "20260101-000000-abcd").stdout
+    assert re.search(r"^TASK +LANE +TITLE +STATE", text, re.MULTILINE)
+    assert re.search(r"^total .* 21.0s$", text, re.MULTILINE), "the time that passed, not the sum"
+    assert "Task 4 waits for 3: both name a.py" in text
+    assert "2.0 tasks at a time; merging took 0.5s." in text
+    assert "What serialised them: 3 waited for 1: both name b.py." in text
+    data = json.loads(place.segue("status", "20260101-000000-abcd", "--json").stdout)["data"]
+    assert (data["lanes"]["waiting"], data["lanes"]["parallelism"], data["lanes"]["at_work"]) == (1, 1.95, [])
+    assert [(task["lane"], task["waits_for"]) for task in data["tasks"]] == [
+        (1, []),
+        (2, []),
+        (1, []),
+        (None, ["3"]),
+    ]
+    assert data["tasks"][0]["merged"] == "a" * 40
+    [listed] = json.loads(place.segue("status", "--json").stdout)["data"]
+    assert "lanes" not in listed
 
 
 def test_lines_name_their_task() -> None:

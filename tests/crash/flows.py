@@ -31,6 +31,8 @@ phase = "execute"
 append = { "started" = "{task}/{attempt}\\n" }
 write = { "f{task}" = "the work of {task}" }
 """
+SIDE_BY_SIDE = f"{PLAN}\n## Task 3\nWrite three.\n\n## Task 4\nWrite four, after Task 1.\n"
+WORK_APART = WORK.replace('"started"', '"started-{task}"')
 REVIEWER = '[review]\nreviewer = "command"\n[reviewers.command]\nargv = ["true"]\nformat = "exit-code"\n'
 
 
@@ -85,16 +87,27 @@ FLOWS = {
             launches=4,
         ),
         KilledFlow("worktree", ("run", "plan.md", "--worktree"), 'worktree_end = "merge"\n'),
+        KilledFlow(
+            "lanes",
+            settings="jobs = 3\n",
+            script=WORK_APART,
+            tasks=("1", "2", "3", "4"),
+            subjects=(
+                *("Task 1: Write one.", "Task 2: Write two."),
+                *("Task 3: Write three.", "Task 4: Write four, after Task 1."),
+            ),
+            launches=4,
+        ),
     )
 }
-"""The five flows that come with Segue, one of them with agents in the cloud too, and a run in a work tree of
-its own that is merged at the end."""
+"""The five flows that come with Segue, one of them with agents in the cloud too, a run in a work tree of its
+own that is merged at the end, and one that works on several tasks at once."""
 
 
 @contextmanager
 def open_place(flow: KilledFlow, root: Path, database: str) -> Iterator[Place]:
     """Yield a repository in which the flow can be run; `database` is the URL of a Postgres, or empty."""
-    place = Place.make(root, PLAN, _template(flow.name))
+    place = Place.make(root, SIDE_BY_SIDE if flow.name == "lanes" else PLAN, _template(flow.name))
     place.script(flow.script)
     if flow.name == "build":  # in an empty folder
         shutil.rmtree(place.repo)
@@ -132,7 +145,7 @@ def count_cloud_agents(place: Place) -> int:
 
 @cache
 def _template(name: str) -> Path:
-    files = {"plan.md": PLAN}
+    files = {"plan.md": SIDE_BY_SIDE if name == "lanes" else PLAN}
     if name in ("spec", "cloud"):
         files = {".specify/init-options.json": "{}"}
         files |= {f"{_FEATURE}/tasks.md": TASKS, f"{_FEATURE}/spec.md": SPEC}

@@ -176,7 +176,7 @@ def real(request: pytest.FixtureRequest, tmp_path: Path, model: Model) -> Real:
 def make_real(name: str, root: Path, model: Model) -> Real:
     place = Place.make(root, PLAN)
     place.patience = _PATIENCE
-    del place.env["SEGUE_ISOLATION"]  # the real ones work in the sandbox
+    place.use_sandbox()
     for key in [key for key in place.env if key.startswith(_VENDORS)]:
         del place.env[key]
     place.env |= environment(name, model.url, root.parent)

@@ -27,7 +27,17 @@ from segue.flow.launch import ChosenAgent, Launcher
 from segue.flow.phase import PRESETS, make_flow
 from segue.flow.phases import PHASES
 from segue.flow.scheduler import run_tasks
-from segue.ports import Capabilities, Installation, Judge, Problem, Reviewer, Source, SourceRequest, Store
+from segue.ports import (
+    Capabilities,
+    Installation,
+    Judge,
+    Observer,
+    Problem,
+    Reviewer,
+    Source,
+    SourceRequest,
+    Store,
+)
 from segue.proof.independent import TestsApart
 from segue.proof.options import SealOptions
 from segue.proof.seal import Sealer
@@ -175,6 +185,7 @@ class Loop:
     """Reads the answers of an agent that judges."""
     roles: Mapping[Role, Sequence[FunctionAgent]] = field(default_factory=dict)
     events: list[Recorded] = field(default_factory=list)
+    observers: Sequence[Observer] = ()
     view: RunView = field(default_factory=RunView)
     run_id: str = ""
 
@@ -209,7 +220,7 @@ class Loop:
         with self.store() as store:
             run = self._row(store)
             self.view = RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED))
-            journal = await store.open(run.id, [self.view.apply, self.events.append])
+            journal = await store.open(run.id, [self.view.apply, self.events.append, *self.observers])
             try:
                 chain = tuple(ChosenAgent(agent) for agent in self.agents)
                 own = {role: tuple(map(ChosenAgent, agents)) for role, agents in self.roles.items()}

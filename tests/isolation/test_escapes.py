@@ -83,7 +83,7 @@ def outside() -> Iterator[Outside]:
 def _make(root: Path, stack: contextlib.ExitStack) -> Outside:
     word = f"canary-{secrets.token_hex(8)}"
     place = Place.make(root, PLAN)
-    place.env.pop("SEGUE_ISOLATION")
+    place.use_sandbox()
     state = root / "state" / "segue"
     hidden = [root / "home" / name for name in SECRETS]
     lanes = [state / "runs" / "another" / "jobs" / "t" / "prompt", state / "worktrees" / "another" / "file"]

@@ -27,7 +27,7 @@ pathlib.Path("work.txt").write_text("done")
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     place = Place.make(tmp_path, PLAN)
-    del place.env["SEGUE_ISOLATION"]
+    place.use_sandbox()
     return place
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from segue.reports.timeline import Timeline, read_timeline
+from segue.reports.build import build_run_report
+from segue.reports.timeline import Timeline
 from segue.store import connect
 from tests.reports.dataset import Written
 
 
 def found(data: Written, database: str, run: str) -> Timeline | None:
     with connect(data.write(database), read_only=True) as store:
-        return read_timeline(store, run)
+        report = build_run_report(store, run)
+    return report.timeline if report else None
 
 
 def test_lanes_and_bars(database: str) -> None:
@@ -44,3 +46,34 @@ def test_a_run_without_steps(database: str) -> None:
 
 def test_no_such_run(database: str) -> None:
     assert found(Written(), database, "nobody") is None
+
+
+def test_lanes_have_a_table_of_their_own(database: str) -> None:
+    data = Written()
+    run = data.run("one", t1="Set up", t2="Tables", t3="Pages")
+    run.event(None, "task.started", task="1", title="Set up", lane=1)
+    run.event(None, "task.started", task="2", title="Tables", lane=2)
+    run.clock += 10_000
+    run.event(None, "task.merged", task="1", commit="a" * 40, before="b" * 40, seconds=0.5)
+    run.event(None, "task.ended", task="1", done=True)
+    run.event(None, "task.started", task="3", title="Pages", lane=1, after="1", why="both name a.py")
+    run.clock += 10_000
+    collided = {"tasks": ["1"], "files": ["a.py"], "reason": "both changed it", "then": "human"}
+    run.event(None, "task.collided", task="3", **collided)
+    run.event(None, "task.ended", task="3", done=False)
+    run.event(None, "task.ended", task="2", done=True)
+    with connect(data.write(database), read_only=True) as store:
+        report = build_run_report(store, "one")
+    assert report is not None
+    [lanes] = [table for table in report.tables if table.name == "lanes"]
+    assert [tuple(row[name] for name in ("lane", "task", "begin", "seconds")) for row in lanes.records()] == [
+        (1, "1", 0, 10),
+        (2, "2", 0, 20),
+        (1, "3", 10, 10),
+    ]
+    assert [row["merge_seconds"] for row in lanes.records()] == [0.5, None, None]
+    assert [row["collided"] for row in lanes.records()] == ["", "", "yes"]
+    assert report.notes[1:] == (
+        "2.0 tasks at a time; merging took 0.5s, 1 collision.",
+        "What serialised them: 3 waited for 1: both name a.py.",
+    )

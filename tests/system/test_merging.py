@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.merge import Merged
+from segue.system.git.collecting import no_gc
 from segue.system.git.merging import Integration, catch_up, parse_merge
 from segue.system.git.repository import Repository
 from tests.system.test_git import git, repo
@@ -317,6 +320,41 @@ def test_a_merged_tree_that_gc_has_removed_is_made_again(repo: Path) -> None:
     assert show(repo, RUN, "a/c") == b"2\n"
 
 
+def test_a_gc_that_is_at_work_is_waited_for(repo: Path) -> None:
+    ours, theirs = sides(repo, {}, {"a/b": b"1\n"}, {"a/c": b"2\n"})
+    git(repo, "branch", RUN, ours)
+    own = integrate(repo)
+    tree = run(own.merge(ours, theirs)).tree
+    collector = subprocess.Popen(["git", "cat-file", "--batch"], cwd=repo, stdin=subprocess.PIPE)
+    (repo / ".git" / "gc.pid").write_text(f"{collector.pid} here")
+
+    async def work() -> None:
+        joining = asyncio.ensure_future(own.join(ours, theirs, tree, "Merge\n"))
+        assert not (await asyncio.wait([joining], timeout=0.3))[0], "a commit could be removed at once"
+        git(repo, "prune", "--expire=now")
+        await asyncio.to_thread(collector.communicate)
+        assert await own.advance(ours, await joining)
+
+    run(work())
+    git(repo, "fsck", "--strict", "--connectivity-only")
+    assert show(repo, RUN, "a/c") == b"2\n"
+
+
+def test_no_gc_begins_while_a_merge_is_committed(repo: Path) -> None:
+    common = repo / ".git"
+
+    async def work() -> None:
+        async with no_gc(common):
+            done = subprocess.run(["git", "gc"], cwd=repo, check=False, capture_output=True, text=True)
+            assert "gc is already running" in done.stderr
+
+    run(work())
+    git(repo, "gc", "--quiet")
+    (common / "gc.pid").write_text(f"{2**22 - 1} {socket.gethostname()}")  # of somebody who was killed
+    run(work())
+    git(repo, "gc", "--quiet")
+
+
 def test_the_head_is_found_loose_and_packed_and_after_gc(repo: Path) -> None:
     git(repo, "branch", RUN)
     own = integrate(repo)
@@ -372,6 +410,7 @@ _RACE = """
 import asyncio, sys
 from itertools import count
 from pathlib import Path
+from segue.system.git.collecting import no_gc
 from segue.system.git.merging import Integration
 from segue.system.git.repository import Repository
 async def race(repo, old, new):

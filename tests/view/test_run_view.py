@@ -169,7 +169,7 @@ def test_tasks_in_lanes_are_worked_on_at_the_same_time() -> None:
         ("1", 1, 0, 6_000, ""),
         ("2", 2, 1_000, 4_000, ""),
         ("3", 1, 6_000, 8_000, "1"),
-        ("2", 2, 600_000, 603_000, ""),
+        ("2", 2, 600_000, 603_000, "2"),
     ]
     assert view.work.stretches[0].merging == 5_500
 

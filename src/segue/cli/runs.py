@@ -6,16 +6,19 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from segue.domain.errors import UsageError
 from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.ports import Source, Store
 from segue.runtime.app import App
 from segue.view.data import task_data
+from segue.view.lanes import lanes_data
 from segue.view.load import is_lost
 from segue.view.load import state_of as state_of
 from segue.view.run import RunView
+
+T = TypeVar("T")
 
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
@@ -36,9 +39,7 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
     return run
 
 
-def read_past(
-    app: App, source: Source, read: Callable[[Store, str], dict[str, tuple[str, ...]]]
-) -> dict[str, tuple[str, ...]]:
+def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T]]) -> dict[str, T]:
     """Return what the database knows about the tasks of a source; without a database it is nothing."""
     database = app.database()
     if "://" not in database and not Path(database).exists():
@@ -123,5 +124,6 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
             {"service": wait.service, "reason": wait.reason, "since": since, "until": wait.until}
             for since, wait in view.waits.values()
         ],
+        "lanes": lanes_data(view, time.time()),
         "tasks": [task_data(view, task) for task in view.tasks.values()],
     }

@@ -349,8 +349,8 @@ class Settings(Options, frozen=True):
     """What to do when the plan has changed since one of its tasks was completed."""
     commits_missing: Literal["ask", "keep", "restart"] = "ask"
     """What to do when the repository does not contain the commits of completed tasks."""
-    continue_with_remaining_tasks: bool = False
-    """Continue with the next task when one needs a human."""
+    continue_with_remaining_tasks: bool | None = None
+    """Continue with the next task when one needs a human. If unset: only with `jobs`."""
     max_consecutive_task_failures: Count | None = None
     """Stop after this many failed tasks in a row, even if the run may continue."""
     gates: tuple[Literal["checkpoint", "task"], ...] = ()

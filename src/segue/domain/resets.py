@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 
 FARTHEST = 366 * 86400.0
 """Nobody's limit lasts longer; a later instant is a misreading."""
+JUST_OVER = 60.0
+"""Seconds for which the end of a limit may be past when we read of it: then the agent can work already."""
 
 _EPOCH = re.compile(r"(?<![\d.])(\d{10}|\d{13})(?![\d.])", re.ASCII)
 _ISO = re.compile(
@@ -35,14 +37,17 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def reset_time(text: str, now: float) -> float | None:
-    """The instant after `now` that the text names, in seconds since the epoch; None if it names none."""
+    """Return the instant that the text names, in seconds since the epoch; None if it names none.
+
+    It is after `now`, or just before it if the text names it exactly.
+    """
     plain = " ".join(text.split())
     for read in (_absolute, _relative, _clock):
         try:
             instant = read(plain, now)
         except (ValueError, OverflowError, OSError):
             continue  # an impossible date such as 31 February
-        if instant is not None and now < instant <= now + FARTHEST:
+        if instant is not None and now - JUST_OVER < instant <= now + FARTHEST:
             return instant
     return None
 

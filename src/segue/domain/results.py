@@ -49,6 +49,8 @@ class SnapshotOutput(Output, frozen=True):
     dirty: str = ""
     lane: int = 0
     """The lane it is worked on in; 0: the run works on one task at a time."""
+    seen: int = 0
+    """In a lane: tasks that ended before this instant, in milliseconds since the epoch, are part of it."""
 
 
 class LaunchOutput(Output, frozen=True, kw_only=True):
@@ -134,6 +136,22 @@ class CommitOutput(Output, frozen=True):
     """The commit that was made; None: there was nothing to commit."""
 
     commit: str | None = None
+
+
+class MergeOutput(Output, frozen=True, kw_only=True):
+    """How the work of a task was brought onto the branch of the run, or why it does not fit."""
+
+    commit: str = ""
+    """What the branch is at with it; empty: it does not fit."""
+    before: str = ""
+    """What the branch was at before."""
+    files: tuple[str, ...] = ()
+    """The files that both sides changed in the same place."""
+    tasks: tuple[str, ...] = ()
+    """The tasks whose work it does not fit."""
+    reason: str = ""
+    marked: str = ""
+    """A tree with both versions in the files, marked as git does; empty where there is none."""
 
 
 class EndOutput(Output, frozen=True, kw_only=True):

@@ -70,6 +70,8 @@ class RunSpec(Struct, frozen=True):
     """The settings given on the command line or in the environment, so that `resume` uses them too."""
     worktree: str | None = None
     """The folder in which the run has a work tree of its own, named after it; None: it works in `repo`."""
+    lanes: bool = False
+    """Whether its tasks are worked on in lanes, several at once, and merged into a branch of its own."""
     onto: str = ""
     """The branch the user was on when a run with its own work tree began; empty when on none."""
     base: str = ""

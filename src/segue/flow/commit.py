@@ -27,7 +27,7 @@ async def commit_task(context: RunContext, state: TaskState) -> PhaseEnd:
 
 
 async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd:
-    key = f"{state.folder}/commit/{label}"
+    key = f"{state.folder}/commit/{label}" + (f"/{state.round}" if state.round > 1 else "")
 
     async def work(token: str) -> StepResult[CommitOutput]:
         commit = await context.workspace.commit(_message(context, state, label, token))

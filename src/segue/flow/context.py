@@ -20,6 +20,7 @@ from segue.ports import Journal, Judge, Outline, Reviewer, Searcher, Source, Wor
 from segue.view.run import RunView
 
 if TYPE_CHECKING:
+    from segue.flow.lanes import Lane
     from segue.flow.launch import AgentChain, Launcher
     from segue.flow.phase import Flow
 
@@ -41,6 +42,8 @@ class Policy(Struct, frozen=True):
     """Whether somebody who never sees the work writes tests for it."""
     mutants: int = 0
     """How many mutants of the changed lines to try per task."""
+    order: bool = False
+    """Whether tasks begin strictly in their order, also where several are worked on at once."""
     gates: tuple[str, ...] = ()
     """Where the run waits for a person: after a `checkpoint`, after each `task`."""
     resolutions: int = 2
@@ -208,6 +211,9 @@ class RunContext(Struct, frozen=True):
     """Whether the run had ended and waited for a person before this session."""
     earlier: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The files that tasks changed, in this run of the source and before it, by task."""
+
+    lane: Lane | None = None
+    """Where the task is worked on, beside others; None: one task at a time."""
 
     @property
     def cloud(self) -> bool:

@@ -64,3 +64,17 @@ def read_touched(store: Store, source_key: str) -> dict[str, tuple[str, ...]]:
             if step.task is not None and step.ended is not None and (changed := _changed(step)):
                 touched[step.task] = changed
     return touched
+
+
+def read_durations(store: Store, source_key: str) -> dict[str, float]:
+    """Return for how many seconds each task was worked on that was done in the last runs of a source."""
+    seconds: dict[str, float] = {}
+    for run in reversed(list(store.runs(source_key, limit=_LAST_RUNS))):
+        worked: dict[str, int] = {}
+        for step in store.steps(run.id):
+            if step.task is None or step.ended is None or "/park/" in step.key:
+                continue
+            worked[step.task] = worked.get(step.task, 0) + step.ended - step.started
+            if step.phase == "end" and step.state is StepState.DONE:
+                seconds[step.task] = worked[step.task] / 1000
+    return seconds

@@ -41,10 +41,13 @@ class Gates:
         """Return the task with the last gate before this one, if this run has worked up to it."""
         view = self._context.view
         worked = {key for key, known in view.tasks.items() if known.started is not None}
+        ahead = {key for key, known in view.tasks.items() if known.state in ("pending", "running", "parked")}
         begun, found = False, None
         for other in self._tasks:
             if other.key == task.key:
                 break
+            if other.key in ahead:  # where several are worked on at once, it may not be done yet
+                continue
             begun = begun or other.key in worked
             is_checkpoint = bool(other.checkpoint) and "checkpoint" in self._kinds
             if begun and (is_checkpoint or ("task" in self._kinds and other.key in worked)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -33,6 +33,7 @@ from segue.domain.run import StepState
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Result
 from segue.flow.errors import ErrorRecorder
+from segue.flow.lanes import Seat
 from segue.flow.refusals import OverBudget as OverBudget
 from segue.flow.refusals import deny
 from segue.ports import Agent, Journal, StepFacts
@@ -176,6 +177,10 @@ class Launcher(Struct):
     """How many failed attempts a phase allows."""
     guard: Guard | None = None
     """Watches over what agents must not touch; None where they have no work tree."""
+    seat: Seat | None = None
+    """What a task holds where several are worked on at once."""
+    lane: int = 0
+    """The lane in which it works; 0: one task at a time."""
     resting: dict[str, float] = field(default_factory=dict)
     """Agents that cannot work, and until when: the others take over."""
     _hurried: set[str] = field(default_factory=set)
@@ -318,6 +323,7 @@ class Launcher(Struct):
     def _job(self, request: LaunchRequest, token: str) -> Job:
         name = request.task or request.name
         labels = {"run": self.journal.run.id, "task": name, "phase": request.phase}
+        labels |= {"lane": str(self.lane)} if self.lane else {}
         return Job(
             token=token,
             prompt=request.prompt,
@@ -377,9 +383,12 @@ class Launcher(Struct):
 
     async def _park(self, series: Series, number: int, until: float) -> None:
         """Wait, durably, until the first of the limits ends."""
-        if until > time.time():
-            await self.journal.emit(RunParked(series.task, until))
-        await self.journal.sleep(series.park_key(number), until)
+        if until <= time.time():
+            await self.journal.sleep(series.park_key(number), until)
+            return
+        await self.journal.emit(RunParked(series.task, until))
+        async with self.seat.rest() if self.seat is not None else nullcontext():
+            await self.journal.sleep(series.park_key(number), until)
 
 
 def _allowed(series: Series, failure: Failure) -> int:

@@ -38,7 +38,7 @@ class EarlierProof(Struct, frozen=True):
 
 def proofs_to_run(context: RunContext, state: TaskState) -> tuple[EarlierProof, ...]:
     """Return what is to be run again now: the latest first."""
-    earlier = list(_earlier_proofs(context, state.task))
+    earlier = list(_earlier_proofs(context, state))
     if not earlier or _is_checkpoint(context, state.task):
         return tuple(earlier)
     touched = _footprint(context, state.task.key)
@@ -75,19 +75,23 @@ def name_broken_tasks(context: RunContext, state: TaskState, result: CheckResult
     return msgspec.structs.replace(result, reason=f"This breaks {words}. {result.reason}".strip())
 
 
-def _earlier_proofs(context: RunContext, task: Task) -> Iterator[EarlierProof]:
+def _earlier_proofs(context: RunContext, state: TaskState) -> Iterator[EarlierProof]:
     """Yield what the tasks have shown that are done, the latest first, each thing once."""
-    own = {one.command for one in scenarios_of(context, task)}
+    own = {one.command for one in scenarios_of(context, state.task)}
     own |= {shlex.join(argv) for argv in context.checking.commands}
-    for other in _done_tasks(context, task):
+    for other in _done_tasks(context, state):
         for proof in _proofs_of(context, other):
             if proof.command not in own:
                 own.add(proof.command)
                 yield proof
 
 
-def _done_tasks(context: RunContext, task: Task) -> list[Task]:
-    done = context.view.repeatable - {task.key}
+def _done_tasks(context: RunContext, state: TaskState) -> list[Task]:
+    """Return the tasks that are done and whose work this one builds on."""
+    done = context.view.repeatable - {state.task.key}
+    if state.seen:
+        tasks = context.view.tasks
+        done = {key for key in done if (tasks[key].ended or 0) < state.seen}
     if not done:
         return []
     listed = [one for one in context.source.tasks().tasks if one.key in done]

@@ -1,12 +1,14 @@
-"""Run the tasks of a source, one after the other, until none is left or one needs a human."""
+"""Run the tasks of a source, in order or several at once, until none is left or one needs a human."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import TaskBlocked
-from segue.domain.graph import find_block
+from segue.domain.graph import Blocked, find_block
 from segue.domain.kinds.recognise import with_kind
 from segue.domain.results import EndOutput, StepResult
 from segue.domain.run import Step, StepState
@@ -17,40 +19,98 @@ from segue.flow.phases.outline import outline
 from segue.flow.task import end_event, run_task
 from segue.ports import StepFacts
 
+if TYPE_CHECKING:
+    from segue.flow.lanes import Lanes
 
-async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
+
+async def run_tasks(context: RunContext, chosen: Collection[str] = (), lanes: Lanes | None = None) -> None:
     """Run every pending task (of the chosen ones); raises NeedsHuman when one could not be finished."""
     if context.building is not None:
         await outline(context, context.building)
         await _end_dropped(context)
-    failed: list[tuple[str, str]] = []
-    stuck: set[str] = set()
-    asked: set[str] = set()
-    in_a_row = done = 0
-    pending, gates = PendingTasks(context, chosen), Gates(context)
-    while (task := pending.next()) is not None:
-        if blocked := find_block(task.depends_on, stuck, asked):
-            (asked if asked.issuperset(blocked.by) else stuck).add(task.key)
-            await context.emit(TaskBlocked(task.key, context.redact(task.title), blocked.by, blocked.why))
+    tally, pending = Tally(context), PendingTasks(context, chosen)
+    if lanes is None:
+        await _run_in_order(context, pending, tally)
+    else:
+        from segue.flow.parallel import SideBySide
+
+        await SideBySide(context, pending, lanes, tally).run()
+    tally.conclude()
+
+
+async def _run_in_order(context: RunContext, pending: PendingTasks, tally: Tally) -> None:
+    gates = Gates(context)
+    while not tally.is_enough and (task := pending.next()) is not None:
+        if blocked := find_block(task.depends_on, tally.stuck, tally.asked):
+            await tally.block(task, blocked)
             continue
         await gates.stop_before(task)
         ending = await run_task(context, without_secrets(task, context.redact))
-        if ending.done:
-            done, in_a_row = done + 1, 0
-            continue
+        tally.add(task, ending)
         if ending.replanned:
             pending.put_back(task.key)
-            continue
-        failed.append((task.key, ending.reason))
+
+
+class Tally:
+    """How the tasks of this session ended."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._failed: list[tuple[str, str]] = []
+        self._place: Path | None = None
+        self._in_a_row = self._done = 0
+        self.stuck: set[str] = set()
+        """Tasks that failed, and those that wait for them."""
+        self.asked: set[str] = set()
+        """Tasks for a person, and those that wait for them."""
+        self.is_enough = False
+        """Whether no other task is begun, because too many have failed."""
+
+    def add(self, task: Task, ending: EndOutput, place: Path | None = None) -> None:
+        """Count a task that has ended; `place` is where it was worked on."""
+        if ending.replanned:
+            return
+        if ending.done:
+            self._done, self._in_a_row = self._done + 1, 0
+            return
+        self._failed.append((task.key, ending.reason))
+        self._place = self._place if len(self._failed) > 1 else place
         if task.kind is TaskKind.HUMAN:
-            asked.add(task.key)
-            continue
-        stuck.add(task.key)
-        in_a_row += 1
-        if not context.policy.continue_after_failure or in_a_row == context.policy.max_failures:
-            break
-    if failed:
-        raise _needs_human(context, failed, len(stuck) + len(asked) - len(failed), done)
+            self.asked.add(task.key)
+            return
+        self.stuck.add(task.key)
+        self._in_a_row += 1
+        policy = self._context.policy
+        self.is_enough |= not policy.continue_after_failure or self._in_a_row == policy.max_failures
+
+    async def block(self, task: Task, blocked: Blocked) -> None:
+        """Count a task that cannot begin."""
+        context = self._context
+        (self.asked if self.asked.issuperset(blocked.by) else self.stuck).add(task.key)
+        await context.emit(TaskBlocked(task.key, context.redact(task.title), blocked.by, blocked.why))
+
+    def conclude(self) -> None:
+        """Raise NeedsHuman if something is left for a person."""
+        if not self._failed:
+            return
+        context, done = self._context, self._done
+        blocked = len(self.stuck) + len(self.asked) - len(self._failed)
+        run, (key, reason) = context.journal.run.id, self._failed[0]
+        message = f"Task {key} needs a human: {reason}"
+        if len(self._failed) > 1:
+            listed = "\n".join(f"  Task {key}: {reason}" for key, reason in self._failed)
+            message = f"{len(self._failed)} tasks need a human:\n{listed}"
+        if blocked:
+            message += f"\n{blocked} more {'waits' if blocked == 1 else 'wait'} for that."
+        finished = (
+            f"{done} task{'' if done == 1 else 's'} done in this session" if done else "No task was lost"
+        )
+        raise NeedsHuman(
+            message,
+            kept=f"{finished}; what the agent left behind is in {self._place or context.workspace.root}.",
+            hint=f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   "
+            f"Decide: segue task accept {key}, segue task skip {key} --reason WHY",
+        )
 
 
 async def _end_dropped(context: RunContext) -> None:
@@ -62,25 +122,8 @@ async def _end_dropped(context: RunContext) -> None:
         await context.journal.record(f"task/{key}/end", StepResult(False, ending), StepFacts(key, "end"))
 
 
-def _needs_human(context: RunContext, failed: list[tuple[str, str]], blocked: int, done: int) -> NeedsHuman:
-    run, (key, reason) = context.journal.run.id, failed[0]
-    message = f"Task {key} needs a human: {reason}"
-    if len(failed) > 1:
-        listed = "\n".join(f"  Task {key}: {reason}" for key, reason in failed)
-        message = f"{len(failed)} tasks need a human:\n{listed}"
-    if blocked:
-        message += f"\n{blocked} more {'waits' if blocked == 1 else 'wait'} for that."
-    finished = f"{done} task{'' if done == 1 else 's'} done in this session" if done else "No task was lost"
-    return NeedsHuman(
-        message,
-        kept=f"{finished}; what the agent left behind is in {context.workspace.root}.",
-        hint=f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   "
-        f"Decide: segue task accept {key}, segue task skip {key} --reason WHY",
-    )
-
-
 class PendingTasks:
-    """Gives out pending tasks in the source's order; reads the source again when someone changed it."""
+    """The tasks that are to be run, in the source's order; reads the source again when someone changed it."""
 
     def __init__(self, context: RunContext, chosen: Collection[str]) -> None:
         self._source = context.source
@@ -93,10 +136,8 @@ class PendingTasks:
 
     def next(self) -> Task | None:
         """Return the next task with its kind, or None at the end."""
-        if self._source.stamp() != self._stamp:
-            tasks = self._source.tasks().tasks
-            self._rest = [task for task in reversed(tasks) if self._wants(task)]
-            self._stamp = self._source.stamp()
+        if self.is_changed:
+            self._rest = [task for task in reversed(self.read()) if self.wants(task)]
         while self._rest:
             task = self._rest.pop()
             if task.key not in self._given:
@@ -104,12 +145,23 @@ class PendingTasks:
                 return with_kind(task, self._kinds)
         return None
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether the source has changed since it was read last."""
+        return self._source.stamp() != self._stamp
+
+    def read(self) -> Sequence[Task]:
+        """Return all tasks of the source as they are now."""
+        tasks = self._source.tasks().tasks
+        self._stamp = self._source.stamp()
+        return tasks
+
     def put_back(self, key: str) -> None:
         """Give the task out once more if it is still in the plan."""
         self._given.discard(key)
         self._stamp = object()
 
-    def _wants(self, task: Task) -> bool:
+    def wants(self, task: Task) -> bool:
         """Return whether the task is to be run; one marked as done just before a crash is ended too."""
         if self._chosen and task.key not in self._chosen:
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from segue.domain.merge import Collision
 from segue.domain.proof import CheckResult, IndependentTests, Proof
 from segue.domain.results import LaunchOutput
 from segue.domain.task import Task
@@ -53,10 +54,20 @@ class TaskState(Struct):
     """What the task's story began with, for the task that ends it."""
     remaining: int = 0
     """Findings that a reviewer still reports."""
+    files: tuple[str, ...] = ()
+    """What the work has changed, as the last launch has shown."""
     launched: dict[str, int] = field(default_factory=dict)
     """The number of the last attempt, by phase."""
     resolutions: int = 0
     """How often the agent was sent back."""
+    seen: int = 0
+    """In a lane: what tasks have done that ended before this instant is part of the base; 0: all of it is."""
+    round: int = 1
+    """How often the work was begun: again when it did not fit what others had merged meanwhile."""
+    collision: Collision | None = None
+    """What the work did not fit, when it was begun again."""
+    merges: bool = False
+    """Whether the agent is asked to merge two versions that are both in the work tree."""
 
     @property
     def head(self) -> str:
@@ -77,6 +88,17 @@ class TaskState(Struct):
         own = by.agent.name == self.agent and by.agent.can.follow_up
         return self.session if own else None
 
+    def begin_again(self, base: Snapshot, seen: int, collision: Collision, merges: bool) -> None:
+        """Begin the work once more, on top of what it did not fit."""
+        self.base = self.now = base
+        self.seen = seen
+        self.collision, self.merges = collision, merges
+        self.round += 1
+        self.verdict = self.commit = self.mutants = self.proof = None
+        self.checks, self.checked, self.judged = (), False, False
+        self.tree = self.passed_without = ""
+        self.remaining = self.resolutions = 0
+
     def take(self, output: LaunchOutput) -> None:
         """Take over what a launch has left."""
         self.now = Snapshot(output.head, output.branch, "")
@@ -84,6 +106,7 @@ class TaskState(Struct):
         self.session = output.session
         self.agent = output.agent
         self.summary = output.text
+        self.files = output.files
 
 
 class PhaseEnd(Struct, frozen=True):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from segue.domain.errors import CredentialsError, Unfinished
 from segue.domain.events import StateImported, TaskEnded, TaskMarked, TaskStarted
-from segue.domain.results import EndOutput, SnapshotOutput, StepResult
+from segue.domain.results import EndOutput, SnapshotOutput, StepResult, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
 from segue.flow.commit import commit_task
 from segue.flow.context import RunContext
 from segue.flow.earlier import remember
+from segue.flow.lanes import Lane
+from segue.flow.merging import begin_again, merge_task
 from segue.flow.mutants import score_mutants
+from segue.flow.phase import Phase
 from segue.flow.phases.check import check
 from segue.flow.phases.plan import PLAN
 from segue.flow.proving import is_enough, prove
@@ -21,14 +26,20 @@ from segue.ports import StepFacts
 _MOST_SEALS = 3
 
 
-async def run_task(context: RunContext, task: Task) -> EndOutput:
-    """Run the task to its end. Everything already journalled is not done again."""
+async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("", "")) -> EndOutput:
+    """Run the task to its end. Everything already journalled is not done again.
+
+    `waited` is the task whose end let it begin, where several are worked on at once, and why it waited.
+    """
     end = f"task/{task.key}/end"
     await _start_again(context, task, end)
-    await context.emit(TaskStarted(task.key, task.title, task.kind))
-    state = await _start(context, task)
+    lane = context.lane.number if context.lane is not None else 0
+    started = await context.journal.emit(TaskStarted(task.key, task.title, task.kind, lane, *waited))
+    state = await _start(context, task, started.ts)
     try:
         ended = await _run_phases(context, state)
+        if context.lane is not None:
+            ended = await _merge(context, context.lane, state, ended)
     except (Unfinished, CredentialsError) as error:
         # Only what failed is done again on resume, so the end of the task is not recorded.
         attempts = context.view.tasks[task.key].attempts
@@ -71,7 +82,7 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     ended = PhaseEnd(True)
     if state.task.kind is TaskKind.HUMAN:
         return PhaseEnd(False, "this is for a person to do or to decide")
-    for phase in context.flow.phases:
+    for phase in _phases(context, state):
         assert phase.run is not None
         ended = await phase.run(context, state)
         if not ended.ok:
@@ -88,6 +99,26 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
     state.proof = prove(context, state)
     enough = is_enough(context, state, state.proof)
     return ended if enough.ok else enough
+
+
+def _phases(context: RunContext, state: TaskState) -> Sequence[Phase]:
+    """Return the phases of the flow; a task that is begun again has its plan already."""
+    phases = context.flow.phases
+    edits = next(number for number, phase in enumerate(phases) if phase.edits)
+    return phases[edits:] if state.round > 1 else phases
+
+
+async def _merge(context: RunContext, lane: Lane, state: TaskState, ended: PhaseEnd) -> PhaseEnd:
+    """Bring what is done onto the branch of the run; where it does not fit, go through the phases again."""
+    while ended.ok:
+        found = await merge_task(context, lane, state)
+        if found.commit:
+            return ended
+        if not await begin_again(context, lane, state, found):
+            others = ", ".join(found.tasks[:5]) or "what was committed meanwhile"
+            return PhaseEnd(False, f"its work does not fit {others}: {found.reason}")
+        ended = await _run_phases(context, state)
+    return ended
 
 
 async def _seal(context: RunContext, state: TaskState) -> PhaseEnd:
@@ -120,6 +151,11 @@ async def _start_again(context: RunContext, task: Task, end: str) -> None:
     if state is StepState.FAILED:
         steps = journal.steps(folder)
         keeps = {"base"}
+        bases = [step for step in steps if step.phase == "base" and step.state is StepState.DONE]
+        if len(bases) > 1:  # it was begun again in a lane: the last base is the one that its work is on
+            await journal.redo(f"{folder}base")
+            last = StepResult(True, read_as(SnapshotOutput, bases[-1].output))
+            await journal.record(f"{folder}base", last, StepFacts(task.key, "base"))
         if any(step.phase == PLAN.name and step.state is StepState.DONE for step in steps):
             keeps.add(PLAN.name)
         for part in dict.fromkeys(step.key.removeprefix(folder).split("/")[0] for step in steps):
@@ -131,13 +167,20 @@ async def _start_again(context: RunContext, task: Task, end: str) -> None:
         await journal.redo(folder)
 
 
-async def _start(context: RunContext, task: Task) -> TaskState:
+async def _start(context: RunContext, task: Task, seen: int) -> TaskState:
     """Return what the task began with, as the journal knows it; the workspace is prepared each time."""
-    now = await context.workspace.begin(task.key, context.source.head_branch() or context.view.branch)
-    seen = StepResult(True, SnapshotOutput(now.head, now.branch, now.dirty))
-    base = (await context.journal.record(f"task/{task.key}/base", seen, StepFacts(task.key, "base"))).output
+    key, lane = f"task/{task.key}/base", context.lane
+    if lane is None:
+        now = await context.workspace.begin(task.key, context.source.head_branch() or context.view.branch)
+        found = SnapshotOutput(now.head, now.branch, now.dirty)
+    elif (known := context.journal.recorded(key, SnapshotOutput)) is not None:
+        found = known.output
+    else:
+        now = await lane.tree.start(await lane.branch.head())
+        found = SnapshotOutput(now.head, now.branch, now.dirty, lane.number, seen)
+    base = (await context.journal.record(key, StepResult(True, found), StepFacts(task.key, "base"))).output
     snapshot = Snapshot(base.head, base.branch, base.dirty)
-    return TaskState(task, snapshot, snapshot, story_base=_story_base(context, task))
+    return TaskState(task, snapshot, snapshot, story_base=_story_base(context, task), seen=base.seen)
 
 
 def _story_base(context: RunContext, task: Task) -> Snapshot | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from segue.ports import Store
 from segue.reports.comparison import report_comparison
@@ -11,7 +11,10 @@ from segue.reports.levels import report_levels
 from segue.reports.recovery import report_recovery
 from segue.reports.report import DatasetReport, ReportTable
 from segue.reports.selection import Dataset, Selection
-from segue.reports.timeline import read_timeline
+from segue.reports.timeline import Timeline, read_timeline
+from segue.view.lanes import describe_lanes, list_stretches
+from segue.view.load import load_view
+from segue.view.run import RunView
 
 REPORTS: dict[str, Callable[[Dataset], DatasetReport]] = {
     "gaps": report_gaps,
@@ -30,9 +33,17 @@ def build_reports(store: Store, names: tuple[str, ...], selection: Selection) ->
 
 def build_run_report(store: Store, run_id: str) -> DatasetReport | None:
     """Build the report about one run; None if there is no such run."""
-    found = read_timeline(store, run_id)
-    if found is None:
+    run = store.run(run_id)
+    if run is None:
         return None
+    view = load_view(store, run)
+    found = read_timeline(store, run, view)
+    tables = (_list_steps(found), *_list_lanes(view, run.updated))
+    notes = (found.title, *describe_lanes(view, run.updated / 1000))
+    return DatasetReport("run", f"Run {found.run}: {found.state}", 1, tables, notes, found)
+
+
+def _list_steps(found: Timeline) -> ReportTable:
     columns = (
         *("task", "title", "build_phase", "phase", "attempt", "by", "begin", "seconds"),
         *("state", "result", "action", "reason"),
@@ -45,5 +56,23 @@ def build_run_report(store: Store, run_id: str) -> DatasetReport | None:
         for lane in found.lanes
         for bar in lane.bars
     ]
-    table = ReportTable("steps", "Steps", columns, tuple(rows), "Begin: seconds since the start of the run.")
-    return DatasetReport("run", f"Run {found.run}: {found.state}", 1, (table,), (found.title,), found)
+    return ReportTable("steps", "Steps", columns, tuple(rows), "Begin: seconds since the start of the run.")
+
+
+def _list_lanes(view: RunView, now: int) -> Iterator[ReportTable]:
+    """Yield who worked when, if the run worked on several tasks at once."""
+    stretches = list_stretches(view)
+    if not stretches:
+        return
+    began = stretches[0].start
+    rows = [
+        (
+            *(one.lane, one.task, (one.start - began) / 1000, round(one.seconds(now), 3), one.after, one.why),
+            None if one.merging is None else ((now if one.end is None else one.end) - one.merging) / 1000,
+            "yes" if one.collided is not None else "",
+        )
+        for one in stretches
+    ]
+    columns = ("lane", "task", "begin", "seconds", "after", "why", "merge_seconds", "collided")
+    note = "One row per stretch of work. After: the task it waited for, itself when it was parked."
+    yield ReportTable("lanes", "Lanes", columns, tuple(rows), note)

@@ -39,10 +39,13 @@ def find_scale(cells: Iterable[Cell]) -> float:
     return max(ends)
 
 
-def wrap_svg(width: float, height: float, label: str, inside: str, kind: str = "bar") -> str:
-    """Wrap SVG elements into a drawing with a label for screen readers."""
+def wrap_svg(
+    width: float, height: float, label: str, inside: str, kind: str = "bar", fixed: bool = False
+) -> str:
+    """Wrap SVG elements into a drawing with a label for screen readers; `fixed`: it is not scaled."""
     safe = escape_text(label)
-    head = f'class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{safe}"'
+    size = f'width="{width:g}" height="{height:g}" ' if fixed else ""
+    head = f'{size}class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{safe}"'
     return f"<svg {head}><title>{safe}</title>{inside}</svg>"
 
 

@@ -10,7 +10,6 @@ from msgspec import Struct
 from segue.domain.run import Run
 from segue.ports import Store
 from segue.reports.selection import Dataset, Rows, Selection
-from segue.view.load import load_view
 from segue.view.run import RunView
 from segue.view.task import TaskView
 
@@ -60,13 +59,10 @@ class Timeline(Struct, frozen=True):
     lanes: tuple[TimelineRow, ...]
 
 
-def read_timeline(store: Store, run_id: str) -> Timeline | None:
-    """Read the timeline of a run; None if there is no such run."""
-    run = store.run(run_id)
-    if run is None:
-        return None
+def read_timeline(store: Store, run: Run, view: RunView) -> Timeline:
+    """Read the timeline of a run."""
     steps = Dataset(store, Selection(run=run.id)).ask("timeline")
-    return build_timeline(run, steps, load_view(store, run), run.created, run.updated)
+    return build_timeline(run, steps, view, run.created, run.updated)
 
 
 def build_timeline(run: Run, steps: Rows, view: RunView, began: int, last: int) -> Timeline:

@@ -32,7 +32,7 @@ def draw_timeline(timeline: Timeline, link: str = "") -> str:
         return ""
     length = max(timeline.seconds, 0.001)
     height = _HEAD + _LANE * len(timeline.lanes)
-    parts = [_draw_axis(length, height)]
+    parts = [draw_axis(length, height)]
     parts += [
         _draw_lane(lane, _HEAD + number * _LANE, length, link) for number, lane in enumerate(timeline.lanes)
     ]
@@ -56,7 +56,8 @@ def colour_phase(phase: str) -> str:
     return f"phase-{place}" if place <= COLOURS else "phase-0"
 
 
-def _draw_axis(length: float, height: float) -> str:
+def draw_axis(length: float, height: float) -> str:
+    """Draw the lines and labels of an axis of this many seconds."""
     parts = []
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x = share * _WIDTH
@@ -71,7 +72,7 @@ def _draw_lane(lane: TimelineRow, top: float, length: float, link: str) -> str:
     sign = {"done": "✓ ", "needs_human": "✗ "}.get(lane.state, "")
     name = f"{lane.task}  {lane.title}" if lane.task else lane.title
     tag = f" · {lane.build_phase}" if lane.build_phase else ""
-    title = escape_text(_cut(name, 110) + tag)
+    title = escape_text(cut_text(name, 110) + tag)
     text = f'<text class="name" x="2" y="{top + 15}">{sign}{title}</text>'
     return text + "".join(_link(bar, link, _draw_step(bar, top + 21, length)) for bar in lane.bars)
 
@@ -119,8 +120,9 @@ def _describe(bar: Bar) -> str:
         bar.action,
         bar.reason,
     )
-    return _cut(" · ".join(part for part in parts if part), 400)
+    return cut_text(" · ".join(part for part in parts if part), 400)
 
 
-def _cut(text: str, length: int) -> str:
+def cut_text(text: str, length: int) -> str:
+    """Return the text, cut to this many characters."""
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -11,16 +11,17 @@ from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard
 from segue.runtime.open import OpenRun
 from segue.system.git.guard import GitGuard
-from segue.system.git.repository import common_dir
+from segue.system.git.repository import Repository, common_dir
 
 
-def make_guard(opened: OpenRun) -> LaunchGuard:
-    """Return what watches over the launches of a run."""
-    folder, repo = opened.app.guard_folder(opened.run.id), opened.repo
+def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -> LaunchGuard:
+    """Return what watches over the launches of a run, in its own work tree or in that of a lane."""
+    folder, repo = opened.app.guard_folder(opened.run.id), repo or opened.repo
     kept = folder / "kept"
     git = None if opened.parts.cloud else GitGuard(repo, common_dir(repo.git_dir), kept)
-    files = tuple(dict.fromkeys(_contract_files(opened)))
-    return LaunchGuard(folder, git, Contract(kept, files, opened.source.look))
+    files = tuple(dict.fromkeys(_contract_files(opened, repo.root.resolve())))
+    place = folder / f"lane-{lane}" if lane else folder
+    return LaunchGuard(place, git, Contract(kept, files, opened.source.look))
 
 
 def make_contract(opened: OpenRun, guard: LaunchGuard) -> ContractMade:
@@ -41,14 +42,14 @@ def make_contract(opened: OpenRun, guard: LaunchGuard) -> ContractMade:
     )
 
 
-def _contract_files(opened: OpenRun) -> Iterator[ContractFile]:
+def _contract_files(opened: OpenRun, place: Path) -> Iterator[ContractFile]:
     """Yield the files of the contract that agents can reach where they work.
 
     In a work tree of the run's own these are copies: those that count are with the user, who may edit them.
     """
     if opened.parts.cloud:
         return
-    home, place = Path(opened.spec.repo).resolve(), opened.repo.root.resolve()
+    home = Path(opened.spec.repo).resolve()
     source = opened.source
     subjects = dict.fromkeys(source.contract_files[:1], "tasks" if home == place else "copy")
     subjects |= dict.fromkeys((path for path in source.own_files if path not in subjects), "state")

@@ -170,8 +170,17 @@ async def finish_end(app: App, run: Run) -> None:
         home = await Repository.open(Path(run.spec.repo))
         await home.recover(run.created / 1000)
         tree = Worktree.of(home, run)
-        if tree is not None and app.loaded.settings.worktree_end == "merge":
+        if tree is not None and merges_at_end(app, run.spec):
             await tree.forget()
+
+
+def merges_at_end(app: App, spec: RunSpec) -> bool:
+    """Return whether the branch of a run is merged into the user's when it is done.
+
+    Who only asks for several tasks at once expects the work where it would be otherwise.
+    """
+    settings = app.loaded.settings
+    return settings.worktree_end == "merge" or (spec.lanes and not settings.worktree)
 
 
 def _refuse_changed_settings(app: App, run: Run) -> None:
@@ -213,11 +222,21 @@ async def _choose_place(
             f"base (from {app.loaded.where('base')}) has no effect: {plan.agent} works where you stand.",
             hint="Switch to that branch, or leave it out",
         )
+    lanes = settings.jobs > 1
     if run is not None:
         stays = wanted and run.spec.worktree is None and not parts.cloud
         said = f"Run {run.id} began in your own work tree and continues there." if stays else ""
-        spec = replace(spec, worktree=run.spec.worktree, onto=run.spec.onto, base=run.spec.base)
+        if lanes and not run.spec.lanes:
+            said = f"Run {run.id} began with one task at a time and continues so."
+        spec = replace(
+            spec,
+            worktree=run.spec.worktree,
+            lanes=run.spec.lanes,
+            onto=run.spec.onto,
+            base=run.spec.base,
+        )
         return (await _choose_base(plan, home, spec, last)) if settings.base else (spec, said)
+    spec = replace(spec, lanes=lanes)
     if parts.cloud:
         if wanted:
             raise UsageError(
@@ -225,11 +244,13 @@ async def _choose_place(
                 hint="Leave --worktree out",
             )
         return await _choose_base(plan, home, spec, last)
-    if not wanted:
+    if not (wanted or lanes):
         return spec, await _elsewhere(home, last)
     now = await home.snapshot()
     if not now.head:
         raise no_commit(home)
+    if not wanted:
+        check_clean(now, settings.allow_dirty)
     spec = replace(spec, worktree=str(app.state_dir.absolute() / "worktrees"), onto=now.branch)
     names = ", ".join(now.files[:5]) + (" …" if len(now.files) > 5 else "")
     return spec, f"Your uncommitted changes are not part of the run: {names}" if now.dirty else ""
@@ -288,7 +309,7 @@ async def _open_apart(
             lock = held.enter_context(_locked(repo, run.id))
             await repo.recover(run.created / 1000)
         exclude_state_files(home, source, repo)
-        spec = replace(spec, worktree=run.spec.worktree, onto=run.spec.onto)
+        spec = replace(spec, worktree=run.spec.worktree, lanes=run.spec.lanes, onto=run.spec.onto)
         yield OpenRun(plan, parts, run, spec, repo, lock, fresh, said, tree=tree)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from segue.config.settings import Settings
 from segue.domain.budget import Budget
 from segue.domain.errors import SourceError, UsageError
 from segue.domain.role import AgentChoice, Role, read_chain
@@ -67,7 +68,7 @@ class RunPlan(Struct, frozen=True):
         return Policy(
             commit=settings.commit,
             allow_no_change=settings.allow_no_change,
-            continue_after_failure=settings.continue_with_remaining_tasks,
+            continue_after_failure=_continues(settings),
             max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
             resolutions=most,
@@ -75,6 +76,7 @@ class RunPlan(Struct, frozen=True):
             independent=self.flow.has("independent"),
             mutants=settings.proof.mutants,
             gates=settings.gates,
+            order=settings.order,
         )
 
     def spec(self, repo: Path, run: Run | None = None) -> RunSpec:
@@ -131,6 +133,8 @@ def _plan(
         raise UsageError(
             'The judge looks at commits, but commit = "never".', hint='Set commit = "task" or "phase"'
         )
+    if settings.jobs > 1:
+        _check_lanes(settings)
     panel = judges_of(judge)
     if "checks" in panel and not (settings.checks or settings.smoke):
         raise UsageError('judged_by = "checks", but there are no checks.', hint='Set checks = ["pytest -q"]')
@@ -139,6 +143,26 @@ def _plan(
     roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search.service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
     return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
+
+
+def _continues(settings: Settings) -> bool:
+    """Return whether other tasks go on when one fails: several at once do, unless told otherwise."""
+    chosen = settings.continue_with_remaining_tasks
+    return settings.jobs > 1 if chosen is None else chosen
+
+
+def _check_lanes(settings: Settings) -> None:
+    """Refuse what cannot be with several tasks at once."""
+    if settings.commit == "never":
+        raise UsageError(
+            f'{settings.jobs} tasks at once are merged as commits, but commit = "never".',
+            hint='Set commit = "task", or work on one task at a time: --jobs 1',
+        )
+    if "task" in settings.gates:
+        raise UsageError(
+            f"jobs = {settings.jobs} has no effect: the gate `task` waits for you after each task.",
+            hint='Leave --jobs out, or set gates = ["checkpoint"]',
+        )
 
 
 def _check_criteria(app: App, listing: TaskList) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -39,7 +40,7 @@ from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestsApart
 from segue.runtime.app import App
 from segue.runtime.guarding import make_contract, make_guard
-from segue.runtime.open import OpenRun
+from segue.runtime.open import OpenRun, merges_at_end
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
@@ -51,6 +52,9 @@ from segue.system.interrupts import on_interrupt
 from segue.system.process.orphans import end_orphans
 from segue.system.program import start_in_background
 from segue.view.run import FOLDED, RunView
+
+if TYPE_CHECKING:
+    from segue.runtime.parallel import RunLanes
 
 _STOP_TIMEOUT = 60.0
 _GIT_PATIENCE = 3.0
@@ -178,18 +182,32 @@ class _Session:
                 await context.checking.prepare()
             await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
+            lanes = await self._begin_lanes(context)
             try:
                 with opened.source.batch():
-                    await run_tasks(context, opened.spec.tasks)
+                    await run_tasks(context, opened.spec.tasks, lanes)
             finally:
                 await _end_review(context)
             await self._account_for_all()
+            if lanes is not None:
+                await lanes.finish(context)
             await self._verify_delivery(before)
+            if lanes is not None:
+                await lanes.close()
             await self._run_hooks(HookTime.AFTER)
         final = opened.app.loaded.settings.final
         run = command_runner(opened.parts.services, final.timeout)
         commands = _final_commands(final)
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
+
+    async def _begin_lanes(self, context: RunContext) -> RunLanes | None:
+        if not self._opened.spec.lanes:
+            return None
+        from segue.runtime.parallel import RunLanes  # runs with one task at a time start sooner
+
+        lanes = RunLanes(self._opened, self._journal)
+        await lanes.begin(context)
+        return lanes
 
     async def _run_hooks(self, when: HookTime) -> None:
         """Run the commands that the settings have for hooks of the source."""
@@ -301,8 +319,10 @@ class _Session:
         opened = self._opened
         if opened.tree is None:
             return None
-        merge = opened.app.loaded.settings.worktree_end == "merge"
-        result = await opened.tree.finish(opened.spec.onto, merge, opened.lock.release)
+        merge = merges_at_end(opened.app, opened.spec)
+        result = await opened.tree.finish(
+            opened.spec.onto, merge, opened.lock.release, forward=opened.spec.lanes
+        )
         await self._journal.emit(NoticeGiven(result.words))
         return result
 

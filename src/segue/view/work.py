@@ -16,12 +16,14 @@ class Stretch(Struct):
     end: int | None = None
     """None: it is under way."""
     after: str = ""
-    """The task whose end let it begin; `why` says why it waited."""
+    """The task whose end let it begin, or itself if it was parked; `why` says why it waited."""
     why: str = ""
     merging: int | None = None
     """When merging its work began, which lasted until its end."""
     collided: int | None = None
     """When its work did not fit what others had merged."""
+    session: int = 0
+    """The number of the session it belongs to."""
 
     def seconds(self, now: int) -> float:
         """Return how long it is, until now if it is under way."""
@@ -38,6 +40,8 @@ class Work(Struct):
     stretches: list[Stretch] = field(default_factory=list)
     clock: int | None = None
     """Up to when work is counted; None: nobody works."""
+    session: int = 0
+    """How many sessions there were so far."""
     _open: dict[str, Stretch] = field(default_factory=dict)
 
     def tick(self, ts: int) -> None:
@@ -53,6 +57,7 @@ class Work(Struct):
         """Start the clock; nothing is under way any more."""
         self._close_all(self.clock if self.clock is not None else ts)
         self.under_way.clear()
+        self.session += 1
         self.clock = ts
 
     def end_session(self, ts: int) -> None:
@@ -86,7 +91,7 @@ class Work(Struct):
     def wake(self, task: TaskView, ts: int) -> None:
         """Continue the work on a task that was parked."""
         if task.key in self.under_way:
-            self._open_stretch(task, ts)
+            self._open_stretch(task, ts, task.key, "usage limit")
             self._set_clock(ts)
 
     def collide(self, task: TaskView, ts: int) -> None:
@@ -108,7 +113,8 @@ class Work(Struct):
         self.clock = None if resting else ts
 
     def _open_stretch(self, task: TaskView, ts: int, after: str = "", why: str = "") -> None:
-        stretch = self._open[task.key] = Stretch(task.key, task.lane, ts, None, after, why)
+        stretch = Stretch(task.key, task.lane, ts, after=after, why=why, session=self.session)
+        self._open[task.key] = stretch
         self.stretches.append(stretch)
 
     def _close(self, key: str, ts: int) -> None:

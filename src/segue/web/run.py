@@ -15,6 +15,7 @@ from segue.reports.timeline_svg import draw_timeline, list_phases
 from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.web import queries
+from segue.web.lanes import present_lanes, query_lanes
 from segue.web.live import find_last_event, make_line
 from segue.web.routes import Data, PageRequest, PageRoute
 from segue.web.runs import describe_run, name_source
@@ -43,6 +44,7 @@ def query_run(request: PageRequest) -> Data:
         "open": [_describe_step(step) for step in steps if step["state"] == "started" and going],
         "tasks": [_describe_task(view, key, steps) for key in keys],
         "whole": [_describe_step(step) for step in whole if step["phase"] not in HIDDEN],
+        "lanes": query_lanes(store, run, view, going, SIZE),
         "timeline": _build_timeline(run, state, [*whole, *steps], view),
         "feed": read_feed(store, run.id),
         "done": view.done,
@@ -97,9 +99,13 @@ def read_feed(store: Store, run_id: str) -> list[dict[str, Any]]:
 
 
 def present_run(data: Data) -> Data:
-    """Draw the timeline, whose bars link to the steps, and list the phases of its legend."""
+    """Draw the timeline, whose bars link to the steps, list the phases of its legend, and draw the lanes."""
     drawing = draw_timeline(data["timeline"], link="#step-")
-    return {"drawing": Markup(drawing), "legend": list_phases(data["timeline"])}  # noqa: S704 - it is escaped
+    return {
+        "drawing": Markup(drawing),  # noqa: S704 - it is escaped
+        "legend": list_phases(data["timeline"]),
+        "lanes": present_lanes(data["run"]["id"], data["lanes"]),
+    }
 
 
 PAGES = (PageRoute("/runs/{run}", "run.html", "Run", query_run, present_run, section="/runs", live=True),)

@@ -12,8 +12,11 @@ from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
+    from segue.view.run import RunView
 
 _SOURCE_CHARS = 24
+_WAITING = 10
+"""How many of the tasks that wait for others are printed with the reason."""
 _LEAST_PATH = 12
 """A narrower column of repositories says nothing: it is left out."""
 
@@ -53,6 +56,24 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
     for task in view.tasks.values():
         if task.state in ("needs_human", "blocked"):
             output.text(f"Task {task.key}: {task.reason}")
+    _print_lanes(view, output)
+
+
+def _print_lanes(view: RunView, output: Printer) -> None:
+    """Print what each lane works on, what the first of the other tasks wait for, and what serialised them."""
+    import time
+
+    from segue.view.lanes import describe_lanes
+
+    for task in view.lanes.values():
+        parts = (task.key, task.phase, task.agent, "parked" if task.state == "parked" else "")
+        output.text(f"Lane {task.lane}: {' · '.join(filter(None, parts))}")
+    for task in list(view.waiting.values())[:_WAITING]:
+        output.text(f"Task {task.key} {task.waits}")
+    if len(view.waiting) > _WAITING:
+        output.text(f"… and {len(view.waiting) - _WAITING} more wait; --json names all.")
+    for words in describe_lanes(view, time.time()):
+        output.text(words)
 
 
 def _list(runs: list[Run], output: Printer) -> None:
@@ -60,7 +81,8 @@ def _list(runs: list[Run], output: Printer) -> None:
     from segue.view.run import RunView
 
     if output.json:
-        output.data([{k: v for k, v in run_data(run, RunView()).items() if k != "tasks"} for run in runs])
+        known = [run_data(run, RunView()).items() for run in runs]
+        output.data([{name: value for name, value in one if name not in ("tasks", "lanes")} for one in known])
     elif runs:
         _print_runs(runs, output)
     else:

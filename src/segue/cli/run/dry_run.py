@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from segue.cli.run.forecast import show_forecast
 from segue.cli.runs import read_past
 from segue.cli.terminal.output import Printer
 from segue.domain.kinds.recognise import with_kinds
@@ -69,6 +70,8 @@ def dry_run(
             else:
                 output.text(f"{heading} · {phase} ────\n{prompt}\n")
         before.append(task.key)
+    if tasks and app.loaded.settings.jobs > 1:
+        show_forecast(app, source, listing, tasks, output)
     count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
     output.note(f"{count}; nothing was launched.{_caveats(can)}" if tasks else NO_TASKS)
     return 0

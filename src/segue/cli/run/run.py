@@ -11,6 +11,7 @@ from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
     from segue.cli.run.session import PageOptions
+    from segue.runtime.app import App
 
 
 @click.command()
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 @click.option("--phase", "phases", multiple=True, metavar="N", help="Run only this phase (repeatable).")
 @click.option("--until-checkpoint", is_flag=True, help="Run the tasks before the next checkpoint.")
 @click.option("--pause-after-task", is_flag=True, help="Wait for you after each task.")
+@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Work on up to N tasks at once.")
+@click.option(
+    "--order", is_flag=True, default=None, help="With --jobs: begin the tasks strictly in their order."
+)
+@click.option("--fail-fast", is_flag=True, help="Begin no further task after one has failed.")
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch and write nothing.")
 @click.option("--detach", is_flag=True, help="Run in the background; follow with `segue logs -f`.")
 @click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
@@ -99,6 +105,7 @@ def run(
     until_checkpoint: bool,
     pause_after_task: bool,
     restart: bool,
+    fail_fast: bool,
     dry_run: bool,
     detach: bool,
     serve: bool,
@@ -120,6 +127,8 @@ def run(
       segue run plan.md --agent command --task 3     only task 3
       segue run plan.md --from 4 --commit never      from task 4 on, without commits
       segue run plan.md --dry-run                    print every prompt
+      segue run plan.md --jobs 4                     up to four tasks at once
+      segue run plan.md --jobs 4 --dry-run           also say what that can save
       segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
       segue run specs/001-login --story US1          only the tasks of one story
       segue run plan.md --detach && segue logs -f    in the background
@@ -144,9 +153,13 @@ def run(
     more = _agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     units = Units(stories, phases, until_checkpoint)
+    app = settings.look(**more) if dry_run else settings.load(**more)
+    _refuse_idle(app, settings.values["order"], fail_fast)
+    if fail_fast:
+        more["continue_with_remaining_tasks"] = False
+        app = settings.look(say=False, **more) if dry_run else settings.load(**more)
     if dry_run:
-        return print_prompts(settings.look(**more), source, only, start, output, units)
-    app = settings.load(**more)
+        return print_prompts(app, source, only, start, output, units)
     if pause_after_task:
         more["gates"] = sorted({*app.loaded.settings.gates, "task"})
         app = settings.load(**more)
@@ -171,6 +184,25 @@ def run(
         except Undecided as undecided:
             more |= session.decide(undecided, output)
         app = settings.load(**more)
+
+
+def _refuse_idle(app: App, order: bool | None, fail_fast: bool) -> None:
+    """Refuse options that would have no effect without several jobs."""
+    from segue.domain.errors import UsageError
+
+    chosen = app.loaded.settings
+    if chosen.jobs > 1:
+        return
+    if order:
+        raise UsageError(
+            "--order has no effect: one task is worked on at a time, in their order.",
+            hint="Leave it out, or name how many to work on at once: --jobs 4",
+        )
+    if fail_fast and not chosen.continue_with_remaining_tasks:
+        raise UsageError(
+            "--fail-fast has no effect: a failed task ends the run anyway.",
+            hint="It is for --jobs above 1, and for continue_with_remaining_tasks",
+        )
 
 
 def _page_options(serve: bool, stay: bool, detach: bool) -> PageOptions:

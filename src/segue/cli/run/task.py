@@ -100,7 +100,8 @@ def graph(source: str | None, mermaid: bool, order: bool, settings: CommandSetti
     listing = with_kinds(plan.look(), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
-    found = TaskGraph.of(listing.tasks, read_past(app, plan, read_touched), order)
+    touched = read_past(app, plan, read_touched)
+    found = TaskGraph.of(listing.tasks, touched, order)
     if output.json:
         output.data(graph_data(found))
         return

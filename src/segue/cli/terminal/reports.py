@@ -25,10 +25,11 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "tasks": ("task", "build_phase", "failed", "runs"),
     "errors": ("signature", "kind", "build_phases", "seen_in", "runs"),
     "steps": ("task", "phase", "attempt", "seconds", "result", "action", "reason"),
+    "lanes": ("lane", "task", "seconds", "after", "why", "collided"),
 }
 """The columns to show; other tables show all of theirs."""
 
-LONG = ("tasks", "errors", "searches_by_topic", "searches_by_source", "differences", "steps")
+LONG = ("tasks", "errors", "searches_by_topic", "searches_by_source", "differences", "steps", "lanes")
 """Tables that grow with the dataset: only the first rows are shown."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"

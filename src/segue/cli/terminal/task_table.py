@@ -14,9 +14,9 @@ from segue.view.amounts import format_duration, format_quantity
 from segue.view.run import RunView
 from segue.view.task import TaskView
 
-_COLUMNS = ("task", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
-_RIGHT = {"tries", "time", "tokens", "cost"}
-_DROPPED = ("commit", "phase", "tries", "tokens")
+_COLUMNS = ("task", "lane", "title", "state", "phase", "tries", "time", "verdict", "commit", "tokens", "cost")
+_RIGHT = {"lane", "tries", "time", "tokens", "cost"}
+_DROPPED = ("lane", "commit", "phase", "tries", "tokens")
 """The columns that a narrow terminal loses, in this order."""
 _LEAST, _USEFUL, _MOST = 16, 22, 48
 """Widths of a title: never less, enough to keep all columns, never more."""
@@ -27,7 +27,10 @@ def print_tasks(output: Printer, view: RunView, title: str = "") -> None:
     now = time.time()
     tasks = [*([view.planning] if view.planning else []), *view.tasks.values()]
     rows = [_cells(task, view.task_seconds(task, now)) for task in tasks]
-    rows.append(_totals(view, sum(view.task_seconds(task, now) or 0.0 for task in tasks)))
+    # What was done at the same time is not added up.
+    at_once = any(task.lane for task in tasks)
+    seconds = view.seconds(now) if at_once else sum(view.task_seconds(task, now) or 0.0 for task in tasks)
+    rows.append(_totals(view, seconds))
     columns = [name for name in _COLUMNS if name in ("task", "title") or any(row[name] for row in rows)]
     columns, room = _fit(columns, rows, terminal_width())
     for row in rows:
@@ -46,6 +49,7 @@ def format_cost(cost: float | None) -> str:
 def _cells(task: TaskView, seconds: float | None) -> dict[str, str]:
     return {
         "task": one_line(task.key or "plan", 40),
+        "lane": str(task.lane or ""),
         "title": task.title,
         "state": task.state,
         "phase": task.phase,

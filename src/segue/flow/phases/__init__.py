@@ -5,6 +5,7 @@ from __future__ import annotations
 from segue.flow.actions.diagnose import DIAGNOSTIC
 from segue.flow.actions.search import SEARCH
 from segue.flow.independent import DISPUTE
+from segue.flow.merging import MERGE
 from segue.flow.mutants import MUTANTS
 from segue.flow.phase import Phase
 from segue.flow.phases.check import CHECK, CONTEST
@@ -20,7 +21,7 @@ PHASES: dict[str, Phase] = {
     phase.name: phase
     for phase in (
         *(OUTLINE, PLAN, EXECUTE, CHECK, REVIEW, ADDRESS, VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
-        *(INDEPENDENT, CONTEST, DISPUTE, MUTANTS),
+        *(INDEPENDENT, CONTEST, DISPUTE, MUTANTS, MERGE),
     )
 }
 """Every phase by name: first those that most tasks go through, in their order."""

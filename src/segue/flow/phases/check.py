@@ -18,6 +18,7 @@ from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import CheckOutput, StepResult
 from segue.domain.task import TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
+from segue.domain.workspace import Snapshot
 from segue.flow.context import Examination, RunContext
 from segue.flow.errors import ErrorRecorder
 from segue.flow.independent import drop_wrong_tests, dropped_tests, explain_failure, lay_tests
@@ -87,6 +88,22 @@ async def _run_once(context: RunContext, state: TaskState) -> tuple[CheckResult,
     found = (await context.journal.step(key, CheckOutput, work, facts=facts)).output
     state.tree = found.tree
     return found.checks
+
+
+async def check_tree(context: RunContext, state: TaskState, base: str, tree: str, key: str) -> str:
+    """Check the work of a task together with what others have merged since it began; say what is wrong."""
+    merged = replace(state, base=Snapshot(base, state.base.branch, ""), seen=0)
+    settled = {one.path for result in state.checks for one in result.contested}
+    results = await _run_checks(context, merged, _commands(context, state), tree, key)
+    if all(one.ok for one in results):
+        results += await _run_earlier(context, merged, tree, key)
+    failed = tuple(one for one in results if not (one.ok or _is_settled(one, settled)))
+    return _verdict(failed).reason
+
+
+def _is_settled(result: CheckResult, settled: Collection[str]) -> bool:
+    """Return whether a check only complains about changed tests that were found to be asked for."""
+    return result.state is CheckState.CONTESTED and all(one.path in settled for one in result.contested)
 
 
 def _has_scenarios(context: RunContext, state: TaskState) -> bool:
@@ -169,6 +186,8 @@ def _is_more_to_build(context: RunContext, state: TaskState) -> bool:
     tasks = context.source.tasks().tasks
     keys = [one.key for one in tasks]
     later = tasks[keys.index(task.key) + 1 :] if task.key in keys else ()
+    if context.lane is not None:  # an earlier one may still be at work
+        later = tuple(one for one in tasks if one.key != task.key)
     return any(
         one.status is TaskStatus.PENDING
         and one.story == task.story

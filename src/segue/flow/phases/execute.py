@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from segue.domain.job import Mode
+from segue.domain.prompt import Prompt
 from segue.domain.results import LaunchOutput, StepResult
 from segue.domain.role import Role
 from segue.domain.task import TaskKind
@@ -13,6 +14,7 @@ from segue.flow.evidence import changes_since, start_of
 from segue.flow.launch import Attempt, LaunchRequest, Series, Try
 from segue.flow.phase import Phase
 from segue.flow.state import PhaseEnd, TaskState
+from segue.prompts.merge import describe_collision, merge_prompt
 from segue.prompts.task import execute_prompt
 
 
@@ -22,8 +24,7 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
 
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
         about = context.redact(context.source.context(task))
-        earlier = describe_earlier(context, task.key)
-        prompt = execute_prompt(task, about, state.plan, now.feedback, cloud=context.cloud, earlier=earlier)
+        prompt = _prompt(context, state, about, now.feedback)
         request = LaunchRequest(
             key=f"{state.folder}/{EXECUTE.name}/{now.number}",
             phase=EXECUTE.name,
@@ -46,6 +47,17 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
         return PhaseEnd(False, result.output.verdict.reason)
     state.take(result.output)
     return await commit_phase(context, state, EXECUTE.name)
+
+
+def _prompt(context: RunContext, state: TaskState, about: str, feedback: str | None) -> Prompt:
+    """Return what the agent is asked to do; where the work was begun again, it is told why."""
+    task, collision = state.task, state.collision
+    if collision is not None and state.merges:
+        return merge_prompt(task, about, collision, feedback, cloud=context.cloud)
+    if collision is not None:
+        feedback = "\n\n".join(filter(None, (feedback, describe_collision(collision))))
+    earlier = describe_earlier(context, task.key)
+    return execute_prompt(task, about, state.plan, feedback, cloud=context.cloud, earlier=earlier)
 
 
 EXECUTE = Phase("execute", "Execute", Role.EXECUTE, edits=True, run=execute)

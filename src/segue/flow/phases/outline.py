@@ -82,7 +82,9 @@ async def replan(
 ) -> StepResult[LaunchOutput]:
     """Let an agent reconsider the steps that remain; with `done`, the task itself stays as it is."""
     steps, key = building.outline.tasks().tasks, state.task.key
-    rest = [step for step in steps if step.status is TaskStatus.PENDING and not (done and step.key == key)]
+    at_work = {one.key for one in context.view.tasks.values() if one.state in ("running", "parked")} - {key}
+    fixed = {*at_work, key} if done else at_work
+    rest = [step for step in steps if step.status is TaskStatus.PENDING and step.key not in fixed]
     ended = [step for step in steps if step not in rest]
     goal = context.redact(building.outline.goal)
 
@@ -93,7 +95,7 @@ async def replan(
     number, result = await _ask(context, building, question, state.next_number(REPLAN.name))
     state.launched[REPLAN.name] = number
     if result.ok:
-        kept = [step for step in ended if step.key == key]
+        kept = [step for step in ended if step.key == key or step.key in at_work]
         await _revise(context, building, key, number, (*kept, *result.output.steps), reason)
     return result
 

@@ -42,7 +42,7 @@ class _Rounds:
         self._context = context
         self._reviewing = reviewing
         self._state = state
-        self._reviews = 0
+        self._reviewed = False
 
     async def run(self) -> PhaseEnd:
         """Go through the rounds."""
@@ -83,13 +83,14 @@ class _Rounds:
         return await self._review_once()
 
     async def _review_once(self) -> ReviewOutput:
-        self._reviews += 1
-        number, task = self._reviews, self._state.task.key
+        state, task = self._state, self._state.task.key
+        number = state.launched[REVIEW.name] = state.next_number(REVIEW.name)
+        again, self._reviewed = self._reviewed, True
         key = f"{self._state.folder}/{REVIEW.name}/{number}"
 
         async def work(token: str) -> StepResult[ReviewOutput]:
             subject = self._subject(token)
-            said = await self._reviewing.reviewer.review(subject, again=number > 1)
+            said = await self._reviewing.reviewer.review(subject, again=again)
             kept, dismissed = self._reviewing.triage(said.findings)
             if dismissed:
                 await self._reviewing.reviewer.dismiss(subject, dismissed)

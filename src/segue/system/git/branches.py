@@ -22,7 +22,7 @@ REMOTE = "origin"
 _CHAIN = "refs/segue/chain"
 """The head of the chain of remote branches, kept in the user's repository outside its branches."""
 _LANES = "refs/segue/lanes"
-"""Where each lane of a run keeps what it fetched last."""
+"""Where the lanes of a run keep what no branch contains yet."""
 _PAUSES = (0.0, 0.1, 0.5, 1.0)
 """Seconds before each try: another lane may be fetching or pushing the same branch at this moment."""
 
@@ -96,7 +96,9 @@ class RemoteBranches(Struct, frozen=True):
     start: str = ""
     """The branch that the first task starts from; empty: the default branch."""
     run: str = ""
-    """The branch of the run, where all tasks start if several are done at once; empty: they are chained."""
+    """The branch of the run, on which the work of several lanes comes together; empty: tasks are chained."""
+    lane: int = 0
+    """The lane; its tasks start from a branch of their own on the remote, which nobody else moves."""
     chain: str = _CHAIN
     """The ref that keeps what was fetched last."""
 
@@ -107,12 +109,13 @@ class RemoteBranches(Struct, frozen=True):
 
     def in_lane(self, number: int, run: str) -> RemoteBranches:
         """Return the same for one of several lanes, whose tasks start from the branch of the run."""
-        return structs.replace(self, run=run, chain=f"{_LANES}/{run}/{number}")
+        return structs.replace(self, run=run, lane=number, chain=f"{_LANES}/{run}/{number}")
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002
         """Return the head of the chain on the remote; at first, and once it contains the chain, the start."""
         if self.run:
-            return Snapshot(await self.publish(), self.run, "")
+            name = f"{self.run}-lane-{self.lane}" if self.lane else self.run
+            return Snapshot(await self.publish(name), name, "")
         start = self.start or await self.default_branch()
         if head_branch is None or head_branch == start:
             return Snapshot(await self._find(start), start, "")
@@ -123,9 +126,9 @@ class RemoteBranches(Struct, frozen=True):
             return Snapshot(merged, start, "")
         return Snapshot(await self._find(head_branch), head_branch, "")
 
-    async def publish(self) -> str:
-        """Push the branch of the run, never by force, and return its commit: agents can start there."""
-        ref, said = f"refs/heads/{self.run}", ""
+    async def publish(self, name: str = "") -> str:
+        """Push the branch of the run, as `name`, never by force; return its commit."""
+        ref, said = f"refs/heads/{name or self.run}", ""
         for pause in _PAUSES:
             await asyncio.sleep(pause)
             # It may have advanced meanwhile, and another lane has pushed that.
@@ -268,8 +271,13 @@ class RemoteBranches(Struct, frozen=True):
         raise failed
 
 
+def joined_ref(run: str) -> str:
+    """Return the ref that keeps the last merge of a run until its branch contains it."""
+    return f"{_LANES}/{run}/joined"
+
+
 async def forget_lanes(repo: Repository, run: str) -> None:
-    """Remove what the lanes of a run have kept of the branches they fetched."""
+    """Remove the refs under which the lanes of a run have kept what no branch contained."""
     said = await repo.git("for-each-ref", "--format=delete %(refname)", f"{_LANES}/{run}/")
     if said:
         await repo.git("update-ref", "--stdin", stdin=said.encode())

@@ -17,6 +17,7 @@ _NAMES = (
     "config",
     "packed-refs",
     "segue-index",
+    "gc.pid",
     "objects/maintenance",
 )
 _CLOCK = 2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from msgspec import Struct, structs
 from segue.domain.errors import WorkspaceError
 from segue.domain.merge import Merged
 from segue.system.files import read_start
+from segue.system.git.branches import joined_ref
+from segue.system.git.collecting import no_gc
 from segue.system.git.leftovers import wait_for_git, work_trees
 from segue.system.git.refs import find_holder, is_detached, read_ref
 from segue.system.git.repository import Repository, common_dir
@@ -57,8 +60,19 @@ class Integration(Struct):
             )
         return found
 
+    async def contains(self, commit: str) -> bool:
+        """Return whether the branch has a commit already."""
+        return await self.repo.objects().is_ancestor(commit, await self.head())
+
     async def merge(self, ours: str, theirs: str) -> Merged:
         """Put two commits together; nothing but new objects is written, and nothing of theirs is run."""
+        for _ in range(2):
+            # git may be killed, or trip over a `git gc` that removes the folder it is about to write to.
+            with contextlib.suppress(WorkspaceError):
+                return await self._merge(ours, theirs)
+        return await self._merge(ours, theirs)
+
+    async def _merge(self, ours: str, theirs: str) -> Merged:
         settings = await self._read_settings()
         # In a git folder of its own, git knows no merge drivers: one that attributes name is not run.
         chosen = [f"{name}={value}" for name, value in settings.items() if not name.startswith("commit.")]
@@ -98,13 +112,17 @@ class Integration(Struct):
         sign = ["-S"] if signing not in ("", "false", "no", "off", "0") else []
         arguments = ("commit-tree", *sign, "-p", ours, "-p", theirs, "-F", "-", tree)
         identity = await self.repo.identity_options()
-        try:
-            made = await self.repo.git(*identity, *arguments, stdin=message.encode())
-        except WorkspaceError:
-            # Until now no commit held the tree: `git gc --prune=now` removes such objects.
-            if (await self.merge(ours, theirs)).tree != tree:
-                raise
-            made = await self.repo.git(*identity, *arguments, stdin=message.encode())
+        async with no_gc(self._common) as collected:
+            # Until now no commit held the tree, and it may be gone. Merging makes it again.
+            if collected:
+                await self.merge(ours, theirs)
+            try:
+                made = await self.repo.git(*identity, *arguments, stdin=message.encode())
+            except WorkspaceError:
+                if (await self.merge(ours, theirs)).tree != tree:
+                    raise
+                made = await self.repo.git(*identity, *arguments, stdin=message.encode())
+            await self.repo.git(*_NO_HOOKS, "update-ref", joined_ref(self.branch), made.strip())
         return made.strip()
 
     async def advance(self, old: str, new: str) -> bool:

@@ -1,0 +1,125 @@
+"""Merge: bring the work of a task onto the branch of the run; where it does not fit, begin it again there."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec.structs import replace
+
+from segue.domain.events import TaskCollided, TaskMerged
+from segue.domain.merge import Collision
+from segue.domain.results import MergeOutput, SnapshotOutput, StepResult
+from segue.domain.task import Task
+from segue.domain.workspace import Snapshot
+from segue.flow.context import RunContext
+from segue.flow.lanes import Lane
+from segue.flow.phase import Phase
+from segue.flow.phases.check import check_tree
+from segue.flow.state import TaskState
+from segue.ports import StepFacts
+
+MERGE = Phase("merge", "Merge", after=("execute",))
+
+_AGAIN = 2
+"""How often a task is begun again on what it did not fit; once more an agent resolves what collides."""
+
+
+async def merge_task(context: RunContext, lane: Lane, state: TaskState) -> MergeOutput:
+    """Merge the work of a task, in its turn; it is checked together with what others have done meanwhile."""
+    number = state.launched[MERGE.name] = state.next_number(MERGE.name)
+    key = f"{state.folder}/{MERGE.name}/{number}"
+    known = context.journal.recorded(key, MergeOutput)
+    if known is not None:
+        return known.output
+
+    async def work(_token: str) -> StepResult[MergeOutput]:
+        output = await _merge(context, lane, state, key)
+        return StepResult(bool(output.commit), output)
+
+    facts = StepFacts(state.task.key, MERGE.name, number, build_phase=state.task.build_phase)
+    async with lane.seat.turn(state.files):
+        return (await context.journal.step(key, MergeOutput, work, facts=facts)).output
+
+
+async def begin_again(context: RunContext, lane: Lane, state: TaskState, found: MergeOutput) -> bool:
+    """Prepare the lane for another round of a task that collided; False when a person must decide."""
+    resolves = state.round == _AGAIN + 1 and bool(found.marked) and not context.cloud
+    if state.round > _AGAIN and not resolves:
+        await _report(context, state, found, "human")
+        return False
+    collision = await _describe(context, state, found)
+    await lane.seat.take()
+
+    async def work(_token: str) -> StepResult[SnapshotOutput]:
+        seen = await _report(context, state, found, "resolve" if resolves else "again")
+        await lane.tree.keep(f"{state.task.key}-{state.round}")
+        now = await lane.tree.start(found.before)
+        if resolves:
+            await lane.tree.lay(found.marked)
+        return StepResult(True, SnapshotOutput(now.head, now.branch, now.dirty, lane.number, seen))
+
+    key = f"{state.folder}/base/{state.round + 1}"
+    step = await context.journal.step(key, SnapshotOutput, work, facts=StepFacts(state.task.key, "base"))
+    base = step.output
+    state.begin_again(Snapshot(base.head, base.branch, base.dirty), base.seen, collision, resolves)
+    return True
+
+
+async def _merge(context: RunContext, lane: Lane, state: TaskState, key: str) -> MergeOutput:
+    """Merge onto whatever the branch is at; somebody else may move it meanwhile."""
+    branch = lane.branch
+    while True:
+        before = await branch.head()
+        if await branch.contains(state.head):
+            return MergeOutput(commit=before, before=before)
+        new = state.head
+        if before != state.base.head:
+            merged = await branch.merge(before, state.head)
+            if not merged.tree:
+                reason = f"both changed {', '.join(merged.conflicts[:5]) or merged.said}"
+                return _collision(context, state, before, reason, merged.conflicts, merged.marked)
+            together = replace(context, checking=lane.checking)
+            complaint = await check_tree(together, state, before, merged.tree, key)
+            if complaint:
+                return _collision(context, state, before, f"together they fail: {complaint}")
+            new = await branch.join(before, state.head, merged.tree, _message(context, state.task))
+        if await branch.advance(before, new):
+            await context.emit(TaskMerged(state.task.key, new, before), key)
+            return MergeOutput(commit=new, before=before)
+
+
+def _message(context: RunContext, task: Task) -> str:
+    return f"Merge task {task.key}: {task.title}\n\nSegue-Run: {context.journal.run.id}\n"
+
+
+def _collision(
+    context: RunContext,
+    state: TaskState,
+    before: str,
+    reason: str,
+    files: tuple[str, ...] = (),
+    marked: str = "",
+) -> MergeOutput:
+    """Name the tasks that were merged since this one began; of these, those that changed the same files."""
+    view = context.view
+    began = view.tasks[state.task.key].started or 0
+    since = [key for key, task in view.tasks.items() if task.state == "done" and (task.ended or 0) >= began]
+    near = [key for key in since if set(files) & set(context.earlier.get(key, ()))]
+    tasks = tuple(near or since)
+    return MergeOutput(before=before, files=files, tasks=tasks, reason=reason, marked=marked)
+
+
+async def _report(
+    context: RunContext, state: TaskState, found: MergeOutput, then: Literal["again", "resolve", "human"]
+) -> int:
+    """Say what collides and what follows from it; return when that was."""
+    event = TaskCollided(state.task.key, found.tasks, found.files, found.reason, then)
+    return (await context.journal.emit(event)).ts
+
+
+async def _describe(context: RunContext, state: TaskState, found: MergeOutput) -> Collision:
+    """Return what the agent is told: whose work came first, what collides, and what it had done itself."""
+    tasks = context.view.tasks
+    others = {key: context.redact(tasks[key].title) for key in found.tasks if key in tasks}
+    diff = context.redact(await context.workspace.diff(state.base.head, state.head))
+    return Collision(others, found.files, context.redact(found.reason), diff)

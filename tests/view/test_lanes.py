@@ -1,0 +1,94 @@
+"""Lanes, looking back: how many tasks at a time, and the chain of waits that decided how long it took."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+
+from segue.domain.events import (
+    Recorded,
+    RunEnded,
+    RunParked,
+    RunStarted,
+    StepEnded,
+    TaskCollided,
+    TaskEnded,
+    TaskMerged,
+    TaskStarted,
+)
+from segue.domain.run import RunState
+from segue.view.lanes import describe_lanes, find_chain, lanes_data, list_stretches, measure_parallelism
+from segue.view.run import RunView
+from tests.view.sequences import FACTS, TITLES, histories
+from tests.view.test_run_view import at
+
+RUN = at(
+    (0, RunStarted(*FACTS)),
+    (0, TaskStarted("1", "One", lane=1)),
+    (0, TaskStarted("2", "Two", lane=2)),
+    (4, TaskEnded("1", True)),
+    (4, TaskStarted("3", "Three", lane=1, after="1", why="both name a.py")),
+    (6, TaskEnded("2", True)),
+    (6, TaskStarted("4", "Four", lane=2)),
+    (8, TaskCollided("4", ("2",), ("b.py",), "both changed b.py", "again")),
+    (8, TaskStarted("4", "Four", lane=2, after="2", why="both changed b.py")),
+    (9, RunParked("3", 600.0)),
+    (10, TaskMerged("4", "d" * 40, "c" * 40, 0.5)),
+    (10, TaskEnded("4", True)),
+    (600, StepEnded(1, True), "task/3/park/execute/1"),
+    (602, TaskEnded("3", True)),
+    (602, RunEnded("done")),
+)
+
+
+def test_the_chain_leads_back_to_a_task_that_began_at_once() -> None:
+    chain = find_chain(RunView.of(TITLES, RUN), 700)
+    assert [link.words for link in chain] == [
+        "1 began at once",
+        "3 waited for 1: both name a.py",
+        "3 waited: usage limit",
+    ]
+    assert [link.seconds for link in chain] == [4, 5, 2]
+
+
+def test_who_has_no_reason_waited_for_a_lane() -> None:
+    chain = find_chain(RunView.of(TITLES, RUN[:8]), 9)
+    assert [link.words for link in chain] == ["2 began at once", "4 waited for 2: no lane was free"]
+
+
+def test_work_is_compared_with_the_time_that_passed() -> None:
+    view = RunView.of(TITLES, RUN)
+    assert view.seconds(700) == 12
+    assert measure_parallelism(view, 700) == (4 + 6 + 5 + 4 + 2) / 12
+    assert describe_lanes(view, 700) == [
+        "1.8 tasks at a time; merging took 0.5s, 1 collision.",
+        "What serialised them: 3 waited for 1: both name a.py; 3 waited: usage limit.",
+    ]
+
+
+def test_programs_read_the_lanes() -> None:
+    data = lanes_data(RunView.of(TITLES, RUN[:6]), 6)
+    assert data is not None
+    assert data["at_work"] == [{"lane": 1, "task": "3", "state": "running"}]
+    assert (data["collisions"], data["parallelism"]) == (0, 2.0)
+    assert data["chain"][-1]["why"] == "both name a.py"
+
+
+def test_one_task_at_a_time_has_no_lanes() -> None:
+    view = RunView.of(
+        TITLES, at((0, RunStarted(*FACTS)), (0, TaskStarted("1", "One")), (2, TaskEnded("1", True)))
+    )
+    assert (lanes_data(view, 2), describe_lanes(view, 2), find_chain(view, 2)) == (None, [], [])
+
+
+@given(histories())
+@settings(max_examples=200, deadline=None)
+def test_the_chain_ends_and_nobody_does_more_than_all_lanes(events: list[Recorded]) -> None:
+    view = RunView.of(TITLES, events).close(RunState.STOPPED)
+    now = events[-1].ts / 1000
+    chain = find_chain(view, now)
+    assert len(chain) <= len(list_stretches(view))
+    assert all(link.after == before.task for before, link in pairwise(chain))
+    assert not chain or not chain[0].after
+    assert (measure_parallelism(view, now) or 0) <= 3
