@@ -48,6 +48,8 @@ SLOW = {
     "tests/test_docs.py": "runs what the documentation shows",
 }
 """How names of slow tests begin, and why they are slow. `pytest -m "not slow"` leaves them out."""
+_TOGETHER = "tests/provider/"
+"""What runs in one process, which then imports LiteLLM once."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -69,7 +71,8 @@ def _slow_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         if item.path in slow:
-            files.setdefault(item.path, []).append(item)
+            together = item.path.parent if item.nodeid.startswith(_TOGETHER) else item.path
+            files.setdefault(together, []).append(item)
     others = [item for item in items if item.path not in slow]
     size = -(-len(items) // processes)
     found: list[pytest.Item] = []

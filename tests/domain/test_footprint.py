@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.criterion import Criterion
-from segue.domain.footprint import Footprint, find_footprint, find_paths
+from segue.domain.footprint import Footprint, find_footprint, find_paths, is_listed
 from segue.domain.task import Task, TaskKind
 
 
@@ -94,6 +94,25 @@ def test_a_footprint_has_what_title_text_and_criteria_name_and_what_was_touched(
 def test_a_task_that_only_looks_changes_nothing_that_it_names() -> None:
     task = Task("T1", "Run all tests in tests/unit/", "", kind=TaskKind.VERIFY_ONLY)
     assert find_footprint(task) == Footprint((), ("tests/unit/",))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("CHANGELOG.md", "CHANGELOG.md", True),
+        ("CHANGELOG.md", "docs/CHANGELOG.md", True),
+        ("/CHANGELOG.md", "docs/CHANGELOG.md", False),
+        ("docs/lists/", "docs/lists/a/b.md", True),
+        ("docs/lists/", "other/docs/lists/b.md", False),
+        ("docs/*.md", "docs/a.md", True),
+        ("docs/*.md", "docs/a/b.md", False),
+        ("docs/**/b.md", "docs/a/c/b.md", True),
+        ("docs/**/b.md", "docs/b.md", True),
+        ("*.md", "docs/a.txt", False),
+    ],
+)
+def test_patterns_mean_what_they_mean_to_git(pattern: str, path: str, expected: bool) -> None:
+    assert is_listed(path, ["none", pattern]) is expected
 
 
 WORDS = st.sampled_from(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
 from msgspec.structs import replace
 
 from segue.domain.errors import UsageError
@@ -74,6 +75,11 @@ def test_reading_waits_for_writing_but_not_for_reading() -> None:
     found = plan_waits(tasks("Write docs/api.md", "src/a.py per docs/api.md", "src/b.py per docs/api.md"))
     assert shown(found)["T3"] == ["paths T1: T1 names docs/api.md and it refers to it"]
     assert shown(found)["T2"] == ["paths T1: T1 names docs/api.md and it refers to it"]
+
+
+def test_files_that_are_merged_line_by_line_hold_up_nobody() -> None:
+    found = plan_waits(tasks("CHANGELOG.md, src/a.py", "CHANGELOG.md", "src/a.py"), union=["CHANGELOG.md"])
+    assert shown(found) == {"T1": [], "T2": [], "T3": ["paths T1: both name src/a.py"]}
 
 
 def test_p_does_not_free_from_a_collision() -> None:
@@ -204,6 +210,39 @@ def test_any_two_tasks_that_collide_are_ordered_and_nothing_hangs(
         for before in still[:place]:
             if _collide(before, task):
                 assert before.key in reach[task.key]
+
+
+FILES = ["src/a.py", "src/b.py", "src/x/c.py", "docs/d.md"]
+PLACES = [*FILES, "src/", "src/x/", "docs/"]
+
+
+@given(st.data())
+def test_side_by_side_gives_what_one_by_one_gives_where_footprints_are_true(
+    data: DataObject,
+) -> None:
+    """Each task appends its key to files within what it names; whatever ends first, files are the same."""
+    named = data.draw(st.lists(st.lists(st.sampled_from(PLACES), max_size=3), max_size=9))
+    listed = [Task(f"T{n}", " and ".join(paths), "", parallel=n % 2 == 0) for n, paths in enumerate(named)]
+    changes = {
+        task.key: {file for file in FILES for path in paths if file.startswith(path)}
+        for task, paths in zip(listed, named, strict=True)
+    }
+    serial = {file: [task.key for task in listed if file in changes[task.key]] for file in FILES}
+    schedule = Schedule([task.key for task in listed], plan_waits(listed))
+    tree: dict[str, list[str]] = {file: [] for file in FILES}
+    lanes: dict[str, dict[str, list[str]]] = {}
+    while not schedule.is_over:
+        if schedule.ready(1) and (not lanes or data.draw(st.booleans())):
+            key = data.draw(st.sampled_from(schedule.ready()))
+            schedule.begin(key)
+            lanes[key] = {file: list(tree[file]) for file in changes[key]}
+        else:
+            key = data.draw(st.sampled_from(schedule.at_work))
+            for file, lines in lanes.pop(key).items():
+                assert lines == tree[file], "somebody changed it meanwhile: this would be a conflict"
+                tree[file] = [*lines, key]
+            schedule.end(key, "done")
+    assert tree == serial
 
 
 def _collide(one: Task, two: Task) -> bool:

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.provider.place import environment, prepare
 
 CANARY = """
@@ -20,10 +18,9 @@ def hear(event, args):
 
 sys.addaudithook(hear)
 """
-STARTS = {
-    "models": "import segue.provider, litellm; litellm.model_cost['gpt-4']",
-    "proxy": """
-import asyncio, importlib, segue.provider
+START = """
+import asyncio, importlib, segue.provider, litellm
+litellm.model_cost["gpt-4"]
 app = importlib.import_module("litellm.proxy.proxy_server").app
 from segue.system.http.server import open_server
 
@@ -32,12 +29,11 @@ async def start():
         await asyncio.sleep(1)
 
 asyncio.run(start())
-""",
-}
+"""
+"""First the models, then the proxy."""
 
 
-@pytest.mark.parametrize("what", STARTS)
-def test_nothing_is_fetched_at_the_start(tmp_path: Path, what: str) -> None:
+def test_nothing_is_fetched_at_the_start(tmp_path: Path) -> None:
     prepare(tmp_path)
     log = tmp_path / "connections"
     (tmp_path / "canary").mkdir()
@@ -46,7 +42,7 @@ def test_nothing_is_fetched_at_the_start(tmp_path: Path, what: str) -> None:
     env.pop("LITELLM_LOCAL_MODEL_COST_MAP")
     env |= {"PYTHONPATH": str(tmp_path / "canary"), "LITELLM_MASTER_KEY": "sk-of-the-test-1234567"}
     done = subprocess.run(
-        [sys.executable, "-c", STARTS[what]], cwd=tmp_path, env=env, capture_output=True, text=True
+        [sys.executable, "-c", START], cwd=tmp_path, env=env, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert (log.read_text() if log.exists() else "") == ""

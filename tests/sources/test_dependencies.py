@@ -156,7 +156,7 @@ def test_cycles_and_forward_references_are_notices(tmp_path: Path) -> None:
     assert "These tasks wait for each other: T001 → T002 → T001." in texts
     feature(tmp_path, "- [ ] T001 One (after T002)\n- [ ] T002 Two\n")
     texts = [notice.text for notice in speckit(tmp_path).tasks().notices]
-    assert "T001 waits for T002, but comes first and is run first." in texts
+    assert "T001 waits for T002, but comes first; one task at a time is run in this order." in texts
 
 
 def test_the_graph_as_text_and_as_a_diagram(tmp_path: Path) -> None:

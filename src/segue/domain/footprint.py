@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -11,6 +13,7 @@ from segue.domain.kinds.words import FRAMEWORK, Words, words
 from segue.domain.task import Task, TaskKind
 
 _LONGEST_TEXT, _LONGEST_PATH, _MOST_PATHS, _LOOK_BACK = 50_000, 200, 200, 80
+_REMEMBERED_TEXT = 2000
 
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+|\bwww\.\S+|[\w.+-]+@[\w-]+\.\w+", re.IGNORECASE)
@@ -88,6 +91,14 @@ class Footprint(Struct, frozen=True):
     touched: tuple[str, ...] = ()
     """What it has changed before, in an earlier attempt or run."""
 
+    def without(self, patterns: Sequence[str]) -> Footprint:
+        """Return it without the files that it would change and that the patterns mean."""
+        if not patterns:
+            return self
+        names = tuple(path for path in self.names if not is_listed(path, patterns))
+        touched = tuple(path for path in self.touched if not is_listed(path, patterns))
+        return Footprint(names, self.refers, touched)
+
     @property
     def changes(self) -> tuple[str, ...]:
         """What it will probably change."""
@@ -97,9 +108,9 @@ class Footprint(Struct, frozen=True):
 def find_footprint(task: Task, touched: Sequence[str] = ()) -> Footprint:
     """Return the paths of a task; one that only looks changes nothing, so all it names is referred to."""
     named: dict[str, bool] = {}
-    title = "" if task.title in task.text else task.title
-    for text in (title, task.text, *(criterion.text for criterion in task.criteria)):
-        for path, refers in find_paths(text):
+    more = (task.title, *(criterion.text for criterion in task.criteria))
+    for text in (task.text, *(one for one in more if one not in task.text)):
+        for path, refers in _remember(text) if len(text) < _REMEMBERED_TEXT else find_paths(text):
             named[path] = named.get(path, True) and refers
     looks = task.kind is TaskKind.VERIFY_ONLY
     return Footprint(
@@ -107,6 +118,33 @@ def find_footprint(task: Task, touched: Sequence[str] = ()) -> Footprint:
         tuple(path for path, refers in named.items() if refers or looks)[:_MOST_PATHS],
         tuple(dict.fromkeys(touched)),
     )
+
+
+@lru_cache(maxsize=16_384)
+def _remember(text: str) -> tuple[tuple[str, bool], ...]:
+    """Return the paths in a text; the tasks of a run are looked at again whenever its source has changed."""
+    return tuple(find_paths(text))
+
+
+def is_listed(path: str, patterns: Sequence[str]) -> bool:
+    """Return whether one of the patterns, which are like those of `.gitattributes`, means the path."""
+    return any(_means(pattern, path) for pattern in patterns)
+
+
+def _means(pattern: str, path: str) -> bool:
+    if pattern.endswith("/"):
+        pattern += "**"
+    if "/" not in pattern:
+        return fnmatchcase(path.rpartition("/")[2], pattern)
+    return _fits(pattern.lstrip("/").split("/"), path.split("/"))
+
+
+def _fits(wanted: Sequence[str], parts: Sequence[str]) -> bool:
+    if wanted[:1] == ["**"]:
+        return not wanted[1:] or any(_fits(wanted[1:], parts[skipped:]) for skipped in range(len(parts) + 1))
+    if not wanted or not parts:
+        return not wanted and not parts
+    return fnmatchcase(parts[0], wanted[0]) and _fits(wanted[1:], parts[1:])
 
 
 def find_paths(text: str) -> Iterator[tuple[str, bool]]:

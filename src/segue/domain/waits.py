@@ -14,17 +14,22 @@ _NOTHING: Mapping[str, Sequence[str]] = {}
 
 
 def plan_waits(
-    tasks: Sequence[Task], *, order: bool = False, touched: Mapping[str, Sequence[str]] = _NOTHING
+    tasks: Sequence[Task],
+    *,
+    order: bool = False,
+    touched: Mapping[str, Sequence[str]] = _NOTHING,
+    union: Sequence[str] = (),
 ) -> Waits:
     """Return what each task waits for and why, in the order of the tasks, which must have their kinds.
 
     `order` lets each wait for the one before it; otherwise those wait that would change the same paths: those
-    a task names, and those it has `touched` before, by its key.
+    a task names, and those it has `touched` before, by its key. Files of the patterns in `union` are merged
+    line by line, so that nobody waits because of them.
     """
     by_key = {task.key: task for task in tasks}
     stated = {task.key: [one for one in task.depends_on if one.kind.blocks] for task in tasks}
     sequence = [by_key[key] for key in sort_tasks(stated)]
-    more = _one_by_one(sequence) if order else _side_by_side(sequence, touched)
+    more = _one_by_one(sequence) if order else _side_by_side(sequence, touched, union)
     for key, dependency in more:
         stated[key].append(dependency)
     return {key: tuple(dependencies) for key, dependencies in stated.items()}
@@ -39,7 +44,7 @@ def _one_by_one(sequence: Sequence[Task]) -> Iterator[tuple[str, Dependency]]:
 
 
 def _side_by_side(
-    sequence: Sequence[Task], touched: Mapping[str, Sequence[str]]
+    sequence: Sequence[Task], touched: Mapping[str, Sequence[str]], union: Sequence[str]
 ) -> Iterator[tuple[str, Dependency]]:
     """Yield what follows from the marks of the source, from what tasks look at, and from footprints."""
     needed, known = _Known(), _Known()
@@ -58,7 +63,7 @@ def _side_by_side(
     for task in sequence:
         if not _is_open(task):
             continue
-        footprint = find_footprint(task, touched.get(task.key, ()))
+        footprint = find_footprint(task, touched.get(task.key, ())).without(union)
         for other, places in claims.collide(footprint).items():
             if not needed.has(task.key, other):
                 why = _explain(task, footprint, *others[other], places)

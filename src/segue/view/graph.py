@@ -25,11 +25,16 @@ class TaskGraph(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, tasks: Sequence[Task], touched: Mapping[str, Sequence[str]], order: bool = False
+        cls,
+        tasks: Sequence[Task],
+        touched: Mapping[str, Sequence[str]],
+        order: bool = False,
+        union: Sequence[str] = (),
     ) -> TaskGraph:
         """Return the graph of tasks with their kinds, as a run with several jobs goes by it."""
         footprints = {task.key: find_footprint(task, touched.get(task.key, ())) for task in tasks}
-        return cls(tuple(tasks), footprints, plan_waits(tasks, order=order, touched=touched))
+        waits = plan_waits(tasks, order=order, touched=touched, union=union)
+        return cls(tuple(tasks), footprints, waits)
 
     @property
     def cycles(self) -> list[tuple[str, ...]]:

@@ -101,7 +101,7 @@ def graph(source: str | None, mermaid: bool, order: bool, settings: CommandSetti
     if listing.refusal is not None:
         raise listing.refusal
     touched = read_past(app, plan, read_touched)
-    found = TaskGraph.of(listing.tasks, touched, order)
+    found = TaskGraph.of(listing.tasks, touched, order, app.loaded.settings.merge_union)
     if output.json:
         output.data(graph_data(found))
         return

@@ -78,7 +78,7 @@ def read_relations(line: str, names: TaskNames) -> Iterator[tuple[Sequence[str],
 
 
 def note_waits(tasks: Sequence[Task]) -> Iterator[Notice]:
-    """Name tasks that wait for each other, and those that wait for later ones: they run in their order."""
+    """Name tasks that wait for each other, and those that wait for later ones."""
     waits = {task.key: task.depends_on for task in tasks}
     lines = {task.key: task.line or 1 for task in tasks}
     place = {key: number for number, key in enumerate(waits)}
@@ -91,7 +91,8 @@ def note_waits(tasks: Sequence[Task]) -> Iterator[Notice]:
         stated = [key for wait in task.depends_on if wait.kind is WaitKind.STATED for key in wait.keys]
         later = [key for key in stated if place[key] > place[task.key]]
         if later and task.key not in known:
-            text = f"{task.key} waits for {', '.join(later)}, but comes first and is run first."
+            text = f"{task.key} waits for {', '.join(later)}, but comes first"
+            text += "; one task at a time is run in this order."
             yield Notice(lines[task.key], text)
 
 
