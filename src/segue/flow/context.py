@@ -214,6 +214,8 @@ class RunContext(Struct, frozen=True):
     earlier: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The files that tasks changed, in this run of the source and before it, by task."""
 
+    touched: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The files that tasks changed in earlier attempts, done or not, where several are worked on at once."""
     lane: Lane | None = None
     """Where the task is worked on, beside others; None: one task at a time."""
 
