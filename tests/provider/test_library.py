@@ -220,6 +220,7 @@ def test_closing_ends_agents_and_leaves_nothing(asking: Asking) -> None:
 
 
 def test_registering_twice_is_registering_once() -> None:
+    provider.register()
     before = list(litellm.custom_provider_map)
     provider.register()
     assert litellm.custom_provider_map == before
