@@ -145,9 +145,10 @@ def test_it_knows_how_long_tasks_took_and_what_they_touched(place: Place) -> Non
 
 def test_tasks_that_wait_for_each_other_are_refused_with_several_jobs(place: Place) -> None:
     (place.repo / "plan.md").write_text("## Task 1\nAfter task 2.\n## Task 2\nDepends on task 1.\n")
-    refused = place.segue("run", "plan.md", "--jobs", "2", "--dry-run", code=2)
-    assert "1 → 2 → 1 wait for each other." in refused.stderr
-    assert "--jobs 1" in refused.stderr
+    for how in (["--dry-run"], ["--agent", "scripted", "--allow-dirty"]):
+        refused = place.segue("run", "plan.md", "--jobs", "2", *how, code=2)
+        assert "1 → 2 → 1 wait for each other." in refused.stderr
+        assert "--jobs 1" in refused.stderr
     place.segue("run", "plan.md", "--dry-run")
 
 

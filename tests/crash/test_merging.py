@@ -24,17 +24,16 @@ pytestmark = [
 ]
 STEP = 4
 """Every how many calls git is killed; SEGUE_CRASH_SEED chooses the first."""
-MARK = "Segue-Step: token"
 
 
-async def integrate(repo: Path, tree: Path, start: str, theirs: str) -> None:
+async def integrate(repo: Path, tree: Path, theirs: str) -> None:
     """Merge as a run does that was killed before: what has happened is found, the rest is done."""
     own = Integration(await Repository.open(repo), RUN, since=1.0)
     await own.repo.recover(1.0)
-    if await own.find(start, MARK) is None:
+    if not await own.contains(theirs):
         head = await own.head()
         merged = await own.merge(head, theirs)
-        assert await own.advance(head, await own.join(head, theirs, merged.tree, f"Merge\n\n{MARK}\n"))
+        assert await own.advance(head, await own.join(head, theirs, merged.tree, "Merge\n"))
     await own.sync(await Repository.open(tree))
 
 
@@ -54,9 +53,9 @@ def test_a_merge_survives_a_kill_at_any_call(
         with monkeypatch.context() as patch, suppress(WorkspaceError):
             for name, value in kill_gits(page, at, Path(os.path.commonpath([repo, tree]))).items():
                 patch.setenv(name, value)
-            run(integrate(repo, tree, start, theirs))
+            run(integrate(repo, tree, theirs))
         calls = calls or count_calls(page)
-        run(integrate(repo, tree, start, theirs))
+        run(integrate(repo, tree, theirs))
         assert git(repo, "rev-list", "--merges", "--count", f"{start}..{RUN}") == "1", at
         assert git(tree, "rev-parse", "HEAD") == git(repo, "rev-parse", RUN)
         assert git(tree, "status", "--porcelain") == "", at

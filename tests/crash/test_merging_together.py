@@ -31,7 +31,8 @@ from segue.system.git.repository import Repository
 async def lane(repo, branch, work):
     own = Integration(await Repository.open(Path(repo)), branch, since=1.0)
     await own.repo.recover(own.since)
-    while not await own.repo.objects().is_ancestor(work, head := await own.head()):
+    while not await own.contains(work):
+        head = await own.head()
         merged = await own.merge(head, work)
         await own.advance(head, await own.join(head, work, merged.tree, f"Merge {work}\\n"))
 asyncio.run(lane(*sys.argv[1:]))

@@ -220,7 +220,7 @@ PLACES = [*FILES, "src/", "src/x/", "docs/"]
 def test_side_by_side_gives_what_one_by_one_gives_where_footprints_are_true(
     data: DataObject,
 ) -> None:
-    """Each task appends its key to files within what it names; whatever ends first, every file is the same."""
+    """Each task appends its key to files within what it names; whatever ends first, files are the same."""
     named = data.draw(st.lists(st.lists(st.sampled_from(PLACES), max_size=3), max_size=9))
     listed = [Task(f"T{n}", " and ".join(paths), "", parallel=n % 2 == 0) for n, paths in enumerate(named)]
     changes = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from segue.domain.kinds.words import FRAMEWORK, Words, words
 from segue.domain.task import Task, TaskKind
 
 _LONGEST_TEXT, _LONGEST_PATH, _MOST_PATHS, _LOOK_BACK = 50_000, 200, 200, 80
+_REMEMBERED_TEXT = 2000
 
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+|\bwww\.\S+|[\w.+-]+@[\w-]+\.\w+", re.IGNORECASE)
@@ -108,7 +110,7 @@ def find_footprint(task: Task, touched: Sequence[str] = ()) -> Footprint:
     named: dict[str, bool] = {}
     more = (task.title, *(criterion.text for criterion in task.criteria))
     for text in (task.text, *(one for one in more if one not in task.text)):
-        for path, refers in find_paths(text):
+        for path, refers in _remember(text) if len(text) < _REMEMBERED_TEXT else find_paths(text):
             named[path] = named.get(path, True) and refers
     looks = task.kind is TaskKind.VERIFY_ONLY
     return Footprint(
@@ -116,6 +118,12 @@ def find_footprint(task: Task, touched: Sequence[str] = ()) -> Footprint:
         tuple(path for path, refers in named.items() if refers or looks)[:_MOST_PATHS],
         tuple(dict.fromkeys(touched)),
     )
+
+
+@lru_cache(maxsize=16_384)
+def _remember(text: str) -> tuple[tuple[str, bool], ...]:
+    """Return the paths in a text; the tasks of a run are looked at again whenever its source has changed."""
+    return tuple(find_paths(text))
 
 
 def is_listed(path: str, patterns: Sequence[str]) -> bool:

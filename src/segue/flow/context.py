@@ -44,6 +44,8 @@ class Policy(Struct, frozen=True):
     """How many mutants of the changed lines to try per task."""
     order: bool = False
     """Whether tasks begin strictly in their order, also where several are worked on at once."""
+    union: tuple[str, ...] = ()
+    """Files that are merged line by line, so that no task waits because of them."""
     gates: tuple[str, ...] = ()
     """Where the run waits for a person: after a `checkpoint`, after each `task`."""
     resolutions: int = 2
@@ -212,6 +214,8 @@ class RunContext(Struct, frozen=True):
     earlier: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The files that tasks changed, in this run of the source and before it, by task."""
 
+    touched: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The files that tasks changed in earlier attempts, done or not, where several are worked on at once."""
     lane: Lane | None = None
     """Where the task is worked on, beside others; None: one task at a time."""
 

@@ -34,6 +34,10 @@ class LanePlace(Protocol):
 class RunBranch(Protocol):
     """The branch on which the work of all lanes comes together."""
 
+    @property
+    def branch(self) -> str:
+        """Its name."""
+
     async def head(self) -> str:
         """Return the commit it is at."""
 
@@ -95,6 +99,7 @@ class Seats:
 
     async def _wait(self, seat: Seat, changed: Sequence[str]) -> None:
         while any(other.place < seat.place and other.holds_up(changed) for other in self._line.values()):
+            seat.give()
             await self._left.wait()
 
 
@@ -134,7 +139,6 @@ class Seat:
     @asynccontextmanager
     async def turn(self, changed: Sequence[str]) -> AsyncIterator[None]:
         """Wait for the turn of a task that has changed these files, then hold the branch."""
-        self.give()
         await self._seats._wait(self, changed)
         async with self._seats.merging:
             yield

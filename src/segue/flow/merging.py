@@ -36,9 +36,15 @@ async def merge_task(context: RunContext, lane: Lane, state: TaskState) -> Merge
         output = await _merge(context, lane, state, key)
         return StepResult(bool(output.commit), output)
 
+    async def reconcile(_token: str) -> StepResult[MergeOutput] | None:
+        now = await lane.branch.head()
+        done = await lane.branch.contains(state.head)
+        return StepResult(True, MergeOutput(commit=now, before=now)) if done else None
+
     facts = StepFacts(state.task.key, MERGE.name, number, build_phase=state.task.build_phase)
     async with lane.seat.turn(state.files):
-        return (await context.journal.step(key, MergeOutput, work, facts=facts)).output
+        step = await context.journal.step(key, MergeOutput, work, reconcile, facts)
+        return step.output
 
 
 async def begin_again(context: RunContext, lane: Lane, state: TaskState, found: MergeOutput) -> bool:
@@ -69,10 +75,9 @@ async def _merge(context: RunContext, lane: Lane, state: TaskState, key: str) ->
     """Merge onto whatever the branch is at; somebody else may move it meanwhile."""
     branch = lane.branch
     while True:
-        before = await branch.head()
-        if await branch.contains(state.head):
+        before, new = await branch.head(), state.head
+        if new == state.base.head:  # there is nothing to merge
             return MergeOutput(commit=before, before=before)
-        new = state.head
         if before != state.base.head:
             merged = await branch.merge(before, state.head)
             if not merged.tree:

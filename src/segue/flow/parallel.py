@@ -69,7 +69,8 @@ class SideBySide:
         tasks = [with_kind(task, kinds) for task in self._pending.read()]
         self._tasks = {task.key: task for task in tasks}
         self._places = {task.key: place for place, task in enumerate(tasks)}
-        waits = plan_waits(tasks, order=self._context.policy.order, touched=self._context.earlier)
+        policy = self._context.policy
+        waits = plan_waits(tasks, order=policy.order, touched=self._context.touched, union=policy.union)
         wanted = [task.key for task in tasks if self._pending.wants(task)]
         over = {task.key for task in tasks if task.status is not TaskStatus.PENDING}.difference(wanted)
         self._schedule.update(wanted, waits, over)
@@ -95,7 +96,7 @@ class SideBySide:
                 self._error = self._error or gate
                 return
             waited = self._schedule.begin(task.key)
-            footprint = find_footprint(task, self._context.earlier.get(task.key, ()))
+            footprint = find_footprint(task, self._context.touched.get(task.key, ()))
             seat = await self._lanes.seats.take(task.key, self._places[task.key], footprint)
             self._at_work[asyncio.create_task(self._work(task, seat, waited))] = task
 

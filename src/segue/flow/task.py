@@ -52,7 +52,7 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
         attempts=context.view.tasks[task.key].attempts,
         commit=state.commit or (state.head if state.head != state.base.head else None),
         remaining=state.remaining,
-        branch=state.now.branch,
+        branch=_branch(context, state),
         skipped=ended.skipped,
         replanned=ended.replanned,
         proof=state.proof if ended.ok and not ended.skipped else None,
@@ -192,6 +192,11 @@ def _story_base(context: RunContext, task: Task) -> Snapshot | None:
     return None
 
 
+def _branch(context: RunContext, state: TaskState) -> str:
+    """Return the branch that has the work of a task; other tasks and runs build on it."""
+    return context.lane.branch.branch if context.lane is not None else state.now.branch
+
+
 async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: str) -> None:
     """Write completion back first: doing that again does no harm, forgetting it would."""
     task = state.task
@@ -204,7 +209,7 @@ async def _end(context: RunContext, state: TaskState, ending: EndOutput, key: st
         seq=seq,
         commit=state.head or None,
         plan=state.plan,
-        branch=state.now.branch or None,
+        branch=_branch(context, state) or None,
         session=state.session,
         verdict=state.verdict,
         error=None if ending.done else ending.reason,

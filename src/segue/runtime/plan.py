@@ -11,6 +11,7 @@ from msgspec import Struct
 from segue.config.settings import Settings
 from segue.domain.budget import Budget
 from segue.domain.errors import SourceError, UsageError
+from segue.domain.graph import refuse_cycles
 from segue.domain.role import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
@@ -77,6 +78,7 @@ class RunPlan(Struct, frozen=True):
             mutants=settings.proof.mutants,
             gates=settings.gates,
             order=settings.order,
+            union=settings.merge_union,
         )
 
     def spec(self, repo: Path, run: Run | None = None) -> RunSpec:
@@ -135,6 +137,8 @@ def _plan(
         )
     if settings.jobs > 1:
         _check_lanes(settings)
+        waits = {task.key: task.depends_on for task in listing.tasks}
+        refuse_cycles(waits, {task.key for task in pending_tasks(listing, chosen)})
     panel = judges_of(judge)
     if "checks" in panel and not (settings.checks or settings.smoke):
         raise UsageError('judged_by = "checks", but there are no checks.', hint='Set checks = ["pytest -q"]')

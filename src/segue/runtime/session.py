@@ -30,7 +30,7 @@ from segue.domain.hook import HookTime
 from segue.domain.run import Run, RunState
 from segue.domain.task import TaskStatus
 from segue.flow.context import RunContext
-from segue.flow.earlier import read_earlier
+from segue.flow.earlier import read_earlier, read_touched
 from segue.flow.final import FinalCommand, FinalReport, run_final_commands
 from segue.flow.hooks import run_hooks
 from segue.flow.launch import Launcher
@@ -280,6 +280,7 @@ class _Session:
             resumed_by_person=not opened.fresh and opened.run.state is RunState.NEEDS_HUMAN,
             testing=TestsApart(opened.repo, folder / "independent", opened.run.id),
             earlier=read_earlier(self._store, opened.run.source_key),
+            touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
         )
 
     async def _announce(self, guard: LaunchGuard) -> None:

@@ -3,12 +3,8 @@
 WITH chosen AS (
     SELECT id FROM orchestrator_runs WHERE true /* filters */
 ), ticks AS (
-    -- An epoch begins where nothing else is under way: with a session, and with a task that has no lane.
-    SELECT e.run_id, e.seq, e.ts, e.type, e.step, e.data->>'task' AS task,
-           CASE WHEN e.type = 'run.resumed' THEN CAST(e.data->>'last_seen' AS bigint) END AS last_seen,
-           sum(CASE WHEN e.type IN ('run.started', 'run.resumed') THEN 1
-                    WHEN e.type = 'task.started' AND coalesce(CAST(e.data->>'lane' AS integer), 0) = 0 THEN 1
-                    ELSE 0 END) OVER (PARTITION BY e.run_id ORDER BY e.seq) AS epoch
+    SELECT e.run_id, e.seq, e.ts, e.type,
+           CASE WHEN e.type = 'run.resumed' THEN CAST(e.data->>'last_seen' AS bigint) END AS last_seen
     FROM chosen r JOIN orchestrator_events e ON e.run_id = r.id
     WHERE e.type <> 'agent.text' AND e.type <> 'agent.tool' AND e.type <> 'agent.output' AND e.type <> 'agent.raw'
       AND e.type <> 'agent.usage' AND e.type <> 'trace.span'
@@ -17,32 +13,62 @@ WITH chosen AS (
                      'agent.ended', 'verdict', 'commit', 'plan.revised', 'fallback', 'search', 'diagnostic')
       AND NOT (e.type IN ('step.started', 'step.ended') AND coalesce(e.step, '') LIKE '%/end')
       AND NOT (e.type = 'step.started' AND coalesce(e.data->>'phase', '') = 'sleep')
+), laned AS (
+    -- Where tasks with lanes were parked, others may have been worked on meanwhile.
+    SELECT DISTINCT p.run_id FROM chosen r JOIN orchestrator_events p ON p.run_id = r.id AND p.type = 'run.parked'
+    WHERE EXISTS (SELECT 1 FROM orchestrator_events s WHERE s.run_id = r.id AND s.type = 'task.started'
+                                                        AND coalesce(CAST(s.data->>'lane' AS integer), 0) > 0)
 ), parked AS (
-    SELECT DISTINCT run_id, task, 'task/' || task || '/park/' AS folder FROM ticks WHERE type = 'run.parked'
+    SELECT DISTINCT e.run_id, e.data->>'task' AS task, 'task/' || (e.data->>'task') || '/park/' AS folder
+    FROM laned r JOIN orchestrator_events e ON e.run_id = r.run_id AND e.type = 'run.parked'
 ), turns AS (
-    -- Where a task begins to be worked on, rests, or ends.
-    SELECT run_id, seq, epoch, task,
-           CASE type WHEN 'task.started' THEN 'work' WHEN 'run.parked' THEN 'rest' ELSE 'end' END AS turn
-    FROM ticks WHERE type IN ('task.started', 'run.parked', 'task.ended')
+    -- Where a session begins, and where a task begins to be worked on, rests, or ends.
+    SELECT e.run_id, e.seq, e.data->>'task' AS task,
+           CASE WHEN e.type IN ('run.started', 'run.resumed') THEN 'none' WHEN e.type = 'task.started' THEN 'work'
+                WHEN e.type = 'run.parked' THEN 'rest' ELSE 'end' END AS turn,
+           CASE WHEN e.type IN ('run.started', 'run.resumed') THEN 1
+                WHEN e.type = 'task.started' AND coalesce(CAST(e.data->>'lane' AS integer), 0) = 0 THEN 1
+                ELSE 0 END AS alone
+    FROM laned r JOIN orchestrator_events e ON e.run_id = r.run_id
+    WHERE e.type IN ('run.started', 'run.resumed', 'task.started', 'run.parked', 'task.ended')
     UNION ALL
-    SELECT t.run_id, t.seq, t.epoch, p.task, 'work'
-    FROM ticks t JOIN parked p ON p.run_id = t.run_id AND substr(t.step, 1, length(p.folder)) = p.folder
-    WHERE t.type = 'step.ended'
+    SELECT e.run_id, e.seq, p.task, 'work', 0
+    FROM parked p JOIN orchestrator_events e
+      ON e.run_id = p.run_id AND e.type = 'step.ended' AND substr(e.step, 1, length(p.folder)) = p.folder
+), epochs AS (
+    SELECT run_id, seq, task, turn, sum(alone) OVER (PARTITION BY run_id ORDER BY seq) AS epoch FROM turns
 ), changes AS (
-    SELECT run_id, seq, turn, lag(turn) OVER (PARTITION BY run_id, epoch, task ORDER BY seq) AS before FROM turns
+    SELECT run_id, seq, epoch, turn, lag(turn) OVER (PARTITION BY run_id, epoch, task ORDER BY seq) AS before FROM epochs
 ), crews AS (
-    SELECT t.run_id, t.seq, t.ts, t.type, t.last_seen,
-           sum(coalesce(CASE WHEN c.turn = 'work' THEN 1 ELSE 0 END - CASE WHEN c.before = 'work' THEN 1 ELSE 0 END, 0))
-               OVER epoch AS working,
-           sum(coalesce(CASE WHEN c.turn = 'rest' THEN 1 ELSE 0 END - CASE WHEN c.before = 'rest' THEN 1 ELSE 0 END, 0))
-               OVER epoch AS resting
-    FROM ticks t LEFT JOIN changes c ON c.run_id = t.run_id AND c.seq = t.seq
-    WINDOW epoch AS (PARTITION BY t.run_id, t.epoch ORDER BY t.seq)
+    -- How many tasks are worked on, and how many rest, after each turn.
+    SELECT run_id, seq,
+           sum(CASE WHEN turn = 'work' THEN 1 ELSE 0 END - CASE WHEN before = 'work' THEN 1 ELSE 0 END) OVER epoch
+               AS working,
+           sum(CASE WHEN turn = 'rest' THEN 1 ELSE 0 END - CASE WHEN before = 'rest' THEN 1 ELSE 0 END) OVER epoch
+               AS resting
+    FROM changes
+    WINDOW epoch AS (PARTITION BY run_id, epoch ORDER BY seq)
+), states AS (
+    -- Whether all rest, and whether somebody works, until the next turn.
+    SELECT run_id, seq, CASE WHEN working = 0 AND resting > 0 THEN 1 ELSE 0 END AS resting,
+           CASE WHEN working > 0 THEN 1 ELSE 0 END AS working
+    FROM crews
+), steps AS (
+    -- The same as changes, which can be added up over the events in between.
+    SELECT run_id, seq, resting - coalesce(lag(resting) OVER run, 0) AS resting,
+           working - coalesce(lag(working) OVER run, 0) AS working
+    FROM states
+    WINDOW run AS (PARTITION BY run_id ORDER BY seq)
+), sums AS (
+    SELECT t.run_id, t.seq, t.ts, t.type, t.last_seen, sum(coalesce(s.resting, 0)) OVER run AS resting,
+           sum(coalesce(s.working, 0)) OVER run AS working
+    FROM ticks t LEFT JOIN steps s ON s.run_id = t.run_id AND s.seq = t.seq
+    WINDOW run AS (PARTITION BY t.run_id ORDER BY t.seq)
 ), spans AS (
     SELECT run_id, ts, type, last_seen, lag(ts) OVER run AS before,
-           lag(CASE WHEN type = 'run.ended' THEN 1 WHEN working > 0 THEN 0 WHEN type = 'run.parked' OR resting > 0 THEN 1
-                    ELSE 0 END) OVER run AS stopped
-    FROM crews
+           lag(CASE WHEN type = 'run.ended' OR resting > 0 OR type = 'run.parked' AND working = 0 THEN 1 ELSE 0 END)
+               OVER run AS stopped
+    FROM sums
     WINDOW run AS (PARTITION BY run_id ORDER BY seq)
 ), worked AS (
     SELECT run_id,

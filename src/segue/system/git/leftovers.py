@@ -31,7 +31,7 @@ async def clear_leftovers(root: Path, git_dir: Path, common: Path, since: float,
     is not touched: only what was there before and has not changed since.
     """
     before = _find(git_dir, common, since)
-    if not before or not await wait_for_git((root, common, *work_trees(common)), patience):
+    if not before or not await wait_for_git((root, common, *_work_trees(common)), patience):
         return
     for path, seen in _find(git_dir, common, since).items():
         if before.get(path) != seen:
@@ -96,7 +96,7 @@ def _is_ours(folder: Path, lock: Path) -> bool:
     return lock.is_relative_to(folder / "refs" / "segue") or lock.name == "segue-index.lock"
 
 
-def work_trees(common: Path) -> Iterator[Path]:
+def _work_trees(common: Path) -> Iterator[Path]:
     """Yield the folders of all work trees of a repository."""
     yield common.parent
     for known in (common / "worktrees").glob("*/gitdir"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -14,13 +16,11 @@ from segue.domain.merge import Merged
 from segue.system.files import read_start
 from segue.system.git.branches import joined_ref
 from segue.system.git.collecting import no_gc
-from segue.system.git.leftovers import wait_for_git, work_trees
 from segue.system.git.refs import find_holder, is_detached, read_ref
 from segue.system.git.repository import Repository, common_dir
 from segue.system.git.status import shown
 from segue.system.git.undo import undo_killed_switch
 
-_PATIENCE = 300.0
 _PAUSES = (0.05, 0.2, 0.5, 1.0)
 _LONGEST_SAYING = 4000
 _NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
@@ -163,14 +163,6 @@ class Integration(Struct):
                 hint="Commit what you changed there, or switch to another branch, then: segue resume",
             ) from error
 
-    async def find(self, base: str, mark: str) -> str | None:
-        """Return the newest commit on the branch after `base` whose message contains the mark."""
-        # What another process began may have outlived it.
-        await wait_for_git([self._common, *work_trees(self._common)], _PATIENCE, "update-ref")
-        span = f"{base}..{self.ref}" if base else self.ref
-        said = await self.repo.git("log", "--format=%H", "--fixed-strings", f"--grep={mark}", span, "--")
-        return next(iter(said.split()), None)
-
     async def sync(self, tree: Repository) -> None:
         """Bring a work tree to the head of the branch, detached from it; what is uncommitted stays."""
         head = await self.head()
@@ -216,26 +208,37 @@ async def catch_up(home: Repository, own: Integration, onto: str) -> Merged | No
     return await own.merge(ours, theirs)
 
 
+class _Message(NamedTuple):
+    """Something that git says about a merge."""
+
+    paths: list[bytes]
+    kind: bytes
+    text: bytes
+
+
 def parse_merge(raw: bytes, clean: bool) -> Merged:
     """Read what `git merge-tree --write-tree -z --name-only --messages` prints."""
     fields = raw.removesuffix(b"\0").split(b"\0")
     tree = fields.pop(0).decode()
     end = fields.index(b"") if b"" in fields else len(fields)
-    said = _read_messages(fields[end + 1 :])
-    if clean:
-        return Merged(tree, said=said)
-    conflicts = tuple(sorted(map(shown, fields[:end])))
-    return Merged("", conflicts, said, marked=tree)
+    messages = list(_read_messages(fields[end + 1 :]))
+    said = "\n".join(shown(one.text).strip() for one in messages if one.kind != b"Auto-merging")
+    # Where a renamed file meets a new one, git may leave conflict markers in a merge that it calls clean.
+    told = [path for one in messages if one.kind.startswith(b"CONFLICT") for path in one.paths]
+    if clean and not told:
+        return Merged(tree, said=said[:_LONGEST_SAYING])
+    conflicts = tuple(sorted(set(map(shown, fields[:end] or told))))
+    return Merged("", conflicts, said[:_LONGEST_SAYING], marked=tree)
 
 
-def _read_messages(fields: list[bytes]) -> str:
-    """Return the messages, one a line; each field list is: number of paths, the paths, a type, the text."""
-    texts = []
+def _read_messages(fields: list[bytes]) -> Iterator[_Message]:
+    """Yield the messages; each is: the number of paths, the paths, a kind, the text."""
     while len(fields) > 2 and fields[0].isdigit():
-        kind, text = fields[int(fields[0]) + 1 :][:2] or (b"", b"")
-        texts += [] if kind == b"Auto-merging" else [shown(text).strip()]
-        fields = fields[int(fields[0]) + 3 :]
-    return "\n".join(texts)[:_LONGEST_SAYING]
+        count = int(fields[0]) + 1
+        yield _Message(
+            fields[1:count], *(fields[count : count + 2] if len(fields) > count + 1 else (b"", b""))
+        )
+        fields = fields[count + 2 :]
 
 
 def _union_line(pattern: str) -> bytes:
