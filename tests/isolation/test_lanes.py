@@ -271,6 +271,24 @@ def test_checks_see_what_an_agent_has_installed_in_its_lane(project: Project) ->
     assert asyncio.run(check()) == [(Seal.SEALED, "the user's"), (Seal.WEAK, "the agent's")]
 
 
+def test_git_works_in_the_checks_of_a_lane(project: Project) -> None:
+    """There it knows the lane's commit, not the user's."""
+    project.write(file="x\n", **{"check.sh": "git log -1 --format=%s && git diff --exit-code HEAD -- file\n"})
+    base = project.commit()
+    lane = project.lane()
+    project.write(file="of the user\n")
+    project.commit("The user's")
+    result = asyncio.run(project.check(lane, ["sh", "check.sh"], base))
+    assert result == (CheckState.PASSED, Seal.SEALED, "Start"), result
+
+
+def test_who_cannot_install_in_a_lane_is_told_what_helps() -> None:
+    said = Isolation(SandboxOptions(isolation="bwrap")).explain(
+        "npm error EROFS: read-only file system, mkdir '/home/me/app/node_modules/left-pad'"
+    )
+    assert "lane_copy" in said
+
+
 def test_a_run_in_its_own_work_tree_has_the_users_settings_at_their_path(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     (place.repo / ".gitignore").write_text(".env\n")

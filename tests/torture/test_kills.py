@@ -1,4 +1,4 @@
-"""Kill workers at random hundreds of times: nothing is lost, nothing is done twice."""
+"""Kill workers at random, many times: nothing is lost, nothing is done twice."""
 
 from __future__ import annotations
 
@@ -29,12 +29,19 @@ def new_run(store: Store, tasks: int = TASKS) -> Run:
     return run
 
 
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize(
+    ("workers", "wanted"),
+    [
+        (1, 60),
+        (4, 60),
+        pytest.param(1, 200, marks=pytest.mark.thorough),
+        pytest.param(4, 400, marks=pytest.mark.thorough),
+    ],
+)
 def test_nothing_is_lost_and_nothing_is_doubled(
-    database: str, workers: int, tmp_path: Path, request: pytest.FixtureRequest
+    database: str, workers: int, wanted: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     rng = random.Random(request.node.name)
-    wanted = 60 if workers == 1 else 120
     service = PaidService(tmp_path / "paid")
     with connect(database) as store, Nursery(database, tmp_path / "complaints") as nursery:
         runs = [new_run(store) for _ in range(workers)]

@@ -21,6 +21,7 @@ from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.files import exclusive, private_folder, read_start
 from segue.system.git.apart import QUIET
+from segue.system.git.leftovers import clear_leftovers
 from segue.system.git.linked import LinkedTree
 from segue.system.git.objects import PathChange
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
@@ -29,6 +30,7 @@ from segue.system.git.worktree import branch_of, list_files
 from segue.system.lane import LANE_NAME, has_content
 
 _ROUNDS = 3
+_PATIENCE = 300.0
 _POINTERS = (
     "MERGE_AUTOSTASH",
     "rebase-merge/autostash",
@@ -64,7 +66,7 @@ class LaneTrees:
         """
         # Nothing that is here belongs to Segue, so that nothing is left out of what is kept.
         tree = Repository(lane.root, lane.git_dir)
-        await tree.recover(self._since)
+        await self._recover(tree)
         now = await tree.snapshot()
         if now.dirty and not now.links:
             await undo_killed_switch(tree, now, start)
@@ -112,13 +114,17 @@ class LaneTrees:
             link.write_text(f"gitdir: {tree.known}\n")  # somebody deleted it
         found = await tree.opened()
         if found is not None:
-            await found.recover(self._since)
+            await self._recover(found)
         elif tree.folder.exists():
             if self._made(tree).exists():  # somebody may have worked there
                 tree.folder.rename(_free(tree.folder.with_name(f"{tree.folder.name}-kept")))
             else:
                 shutil.rmtree(tree.folder, ignore_errors=True)
         return found
+
+    async def _recover(self, lane: Repository) -> None:
+        """Remove the locks of gits that were killed in a lane; those in other lanes are not waited for."""
+        await clear_leftovers(lane.root, lane.git_dir, lane.git_dir, self._since, _PATIENCE)
 
     async def _close(self, number: int) -> list[str]:
         tree = LinkedTree(self._home, self.path(number))
