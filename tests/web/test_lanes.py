@@ -172,7 +172,7 @@ def test_after_the_run_the_page_says_what_serialised_it(place: Place, served: Se
     assert [link["task"] for link in lanes["chain"]] == ["T02", "T02"]
     assert lanes["chain"][-1]["why"] == "a collision with T01: both changed x.py"
     assert lanes["collisions"] == 1
-    assert lanes["merge_seconds"] > 0
+    assert lanes["merge_seconds"] >= 0
 
 
 def test_a_run_with_one_task_at_a_time_has_no_lanes(place: Place, served: Served) -> None:
@@ -208,6 +208,8 @@ def test_lanes_are_watched_in_a_browser(place: Place, served: Served) -> None:
         shown(page, "#waits-table td", "both name src/<auth>.py")
         merge(run, "T01")
         shown(page, "#lanes tbody tr", "free")
+        run.begin("T05", 1)
+        shown(page, "#lanes tbody tr", "T05")
         assert page.evaluate("window.same") is True, "the page was loaded anew"
         assert page.locator("#waits-table").get_attribute("open") is not None, "what was opened stays open"
 

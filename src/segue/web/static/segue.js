@@ -77,6 +77,7 @@ function keepOpen(old, fresh) {
     const next = fresh.querySelector(`#${CSS.escape(opened.id)}`);
     if (!next) continue;
     next.open = true;
+    if (!next.dataset.src) continue;  // its content came with the page
     const body = opened.querySelector(":scope > .body");
     if (body) next.querySelector(":scope > .body")?.replaceWith(body);
     if (opened.dataset.loaded === next.dataset.mark && next.dataset.mark !== "started") next.dataset.loaded = next.dataset.mark;
