@@ -19,6 +19,7 @@ from tests.cli.test_spec import feature as feature
 
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
 
+
 def test_tasks_are_done_at_once_and_end_up_on_my_branch(place: Place) -> None:
     place.script('[[on]]\ndelay = 0.5\nwrite = { "f{task}" = "x" }\n')
     done = place.segue("run", "plan.md", "--jobs", "3")
