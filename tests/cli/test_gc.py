@@ -102,6 +102,24 @@ def test_git_forgets_a_work_tree_that_was_deleted_by_hand(kept: Place) -> None:
     assert kept.git("worktree", "list").count("\n") == 1
 
 
+def test_lanes_of_a_run_that_is_over_go_unless_they_hold_work(kept: Place) -> None:
+    folder, last = worktrees(kept), kept.last_run()
+    for number in (1, 2, 3):
+        kept.git("worktree", "add", "--quiet", "--detach", str(folder / f"{last}-lane-{number}"))
+        (folder / f"{last}-lane-{number}.made").touch()
+    (folder / f"{last}-lane-2" / "work").write_text("x")
+    (folder / f"{last}-lane-4-kept").mkdir()
+    shutil.rmtree(folder / f"{last}-lane-3")
+    said = collected(kept, "--older-than", "0")
+    stays = {Path(found["path"]).name for found in said["kept"]}
+    assert stays == {last, f"{last}-lane-2", f"{last}-lane-4-kept"}
+    assert not (folder / f"{last}-lane-1").exists()
+    assert not (folder / f"{last}-lane-1.made").exists()
+    assert "lane-3" not in kept.git("worktree", "list"), "git has forgotten it too"
+    collected(kept, "--older-than", "0", "--force")
+    assert [path.name for path in folder.iterdir() if not path.name.endswith(".lock")] == []
+
+
 def test_a_run_that_can_go_on_keeps_everything(place: Place) -> None:
     place.script(UNFINISHED + WORK)
     run(place, code=3)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
-from segue.system.git.lanes import LaneTrees
 
 from segue.domain.events import AgentStarted, Event, TaskEnded, TaskMerged, TaskStarted
 from segue.domain.job import Job
@@ -18,6 +17,7 @@ from segue.flow.context import RunContext
 from segue.flow.lanes import Lane, Seat, Seats
 from segue.flow.scheduler import run_tasks
 from segue.system.git.lane_tree import LaneTree
+from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration
 from segue.system.git.repository import Repository
 from tests.flow.loop import FunctionAgent, Loop

@@ -41,11 +41,14 @@ def push(repo: Path, hosted: Path, branch: str, base: str) -> str:
     return made
 
 
-def test_a_task_starts_from_the_branch_of_the_run_on_the_remote(repo: Path, hosted: Path) -> None:
-    head = git(repo, "rev-parse", RUN)
+def test_a_task_starts_on_the_remote_from_what_the_run_has_merged(repo: Path, hosted: Path) -> None:
     for number in (1, 2, 1):
-        assert run(lane(repo, number).begin("3", "cursor/earlier")) == Snapshot(head, RUN, "")
-    assert git(hosted, "rev-parse", RUN) == head
+        head = git(repo, "rev-parse", RUN)
+        begun = run(lane(repo, number).begin("3", "cursor/earlier"))
+        assert begun.head == head == git(hosted, "rev-parse", begun.branch)
+        assert run(Integration(lane(repo, number).repo, RUN).advance(head, commit(repo, head, {"a": b"1\n"})))
+    one, two = (run(lane(repo, number).begin("3", None)).branch for number in (1, 2))
+    assert one != two, "nobody moves the branch from which another one is about to start"
 
 
 def test_the_remote_follows_when_the_branch_has_advanced(repo: Path, hosted: Path) -> None:
@@ -85,11 +88,12 @@ def test_a_push_that_another_lane_has_overtaken_is_no_failure(repo: Path, hosted
 def test_a_branch_that_somebody_else_has_moved_on_the_remote_is_not_overwritten(
     repo: Path, hosted: Path
 ) -> None:
-    alien = push(repo, hosted, RUN, "main")
+    name = run(lane(repo, 1).begin("1", None)).branch
+    alien = push(repo, hosted, name, "main")
     git(repo, "update-ref", f"refs/heads/{RUN}", commit(repo, "main", {"a": b"1\n"}))
     with pytest.raises(WorkspaceError, match="could not be pushed to origin"):
         run(lane(repo, 1).begin("1", None))
-    assert git(hosted, "rev-parse", RUN) == alien
+    assert git(hosted, "rev-parse", name) == alien
 
 
 def test_many_lanes_fetch_at_once_and_each_gets_its_own(repo: Path, hosted: Path) -> None:

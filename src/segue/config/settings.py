@@ -288,6 +288,14 @@ class Settings(Options, frozen=True):
     merge_union: tuple[str, ...] = ()
     """With `jobs`: files that are merged line by line where two tasks add to the same place, such as
     `CHANGELOG.md`."""
+    lane_setup: Commands = Commands()
+    """With `jobs`: commands that make a lane ready, e.g. `["npm ci"]`. They run when it is new, and again
+    when a lock file differs at the start of a task."""
+    lane_copy: tuple[str, ...] = ()
+    """With `jobs`: what each lane gets a copy of, of files that git ignores (globs), such as `.env`."""
+    lane_link: tuple[str, ...] = ()
+    """With `jobs`: what the lanes share with your work tree, of files that git ignores (globs), such as
+    `node_modules`."""
     worktree: bool = False
     """Give each run a git worktree of its own; yours is not touched."""
     worktree_end: Literal["keep", "merge"] = "keep"

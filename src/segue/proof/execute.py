@@ -15,7 +15,7 @@ from segue.domain.errors import ToolMissing
 from segue.proof.bubblewrap import Mounts, wrap
 from segue.proof.compose import Composed
 from segue.proof.decide import Observed
-from segue.proof.inputs import Dependencies, Inputs, caches_within, place_copies, user_site_places
+from segue.proof.inputs import Dependencies, Inputs, Trees, caches_within, place_copies, user_site_places
 from segue.proof.options import SealOptions
 from segue.proof.runners import Ended, Runner, Stage, read_report
 from segue.proof.setup import Setup, place_installed
@@ -35,14 +35,14 @@ class Sandbox:
 
     def __init__(
         self,
-        root: Path,
+        trees: Trees,
         scratch: Path,
         options: SealOptions,
         objects: Objects,
         inputs: Inputs,
         dependencies: Dependencies,
     ) -> None:
-        self._root, self._scratch, self._options = root, scratch, options
+        self._trees, self._root, self._scratch, self._options = trees, trees.home, scratch, options
         self._objects, self._inputs = objects, inputs
         self._slots = asyncio.Semaphore(_SIDE_BY_SIDE)
         self._dependencies = dependencies
@@ -109,9 +109,11 @@ class Sandbox:
 
     def _inputs_for(self, work: Path) -> dict[str, Path]:
         """Return what is mounted into the tree: dependencies without their caches, and git's folder."""
-        visible = (".git", *self._dependencies.visible)
-        inputs = {path: self._root / path for path in visible if (self._root / path).exists()}
-        return inputs | dict.fromkeys(caches_within(self._root, inputs), private_folder(work / "empty"))
+        inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
+        inputs = {path: place for path, place in inputs.items() if place.exists()}
+        git = {".git": self._root / ".git"} if (self._root / ".git").exists() else {}
+        empty = dict.fromkeys(caches_within(self._trees, inputs), private_folder(work / "empty"))
+        return git | inputs | empty
 
     def _environment(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
         env = environment(variables, self._options.network)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.proof.inputs import is_dependency
 from segue.proof.interface import describe_interface
 from segue.proof.paths import Classifier, PathKind
 from segue.system.git.apart import export, keep_files, lay_over
 from segue.system.git.repository import Repository
+from segue.system.lane import is_dependency
 
 _LARGEST = 1024**2
 _MOST_FILES = 100

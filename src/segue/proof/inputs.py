@@ -18,21 +18,9 @@ import msgspec
 from segue.proof.notes import decode_note, encode_note
 from segue.system.files import private_folder, write_atomic
 from segue.system.isolation.toolchain import prefixes
+from segue.system.lane import has_content, is_dependency
 from segue.system.process.capture import capture, child_environment
 
-_DEPENDENCIES = frozenset(
-    (
-        "node_modules",
-        ".venv",
-        "venv",
-        ".virtualenv",
-        "vendor",
-        "bower_components",
-        "Pods",
-        "elm-stuff",
-        ".yarn",
-    )
-)
 _LEFT_OUT = frozenset(
     (
         *(
@@ -90,6 +78,8 @@ class Inputs(msgspec.Struct, frozen=True):
     """A digest of Python's compiled files in these folders, which honest programs write as well."""
     user_site: str = ""
     """A digest of the packages in the user's home; empty: there are none."""
+    shared: list[str] = []
+    """Which of these folders are the user's, because the work tree has none of its own."""
 
 
 class Dependencies(msgspec.Struct, frozen=True):
@@ -109,14 +99,30 @@ class Dependencies(msgspec.Struct, frozen=True):
     """Places outside of the repository that environments lead to."""
 
 
-async def list_inputs(root: Path, scratch: Path) -> Inputs:
+class Trees(msgspec.Struct, frozen=True):
+    """Where inputs are: in the work tree, and what it does not have itself in the user's."""
+
+    root: Path
+    home: Path
+    """The user's work tree, at whose path checks run; the same unless Segue has made one beside it."""
+
+    def find(self, path: str) -> Path:
+        """Return where an input is."""
+        return self.home / path if self.is_shared(path) else self.root / path
+
+    def is_shared(self, path: str) -> bool:
+        """Return whether an input is the user's."""
+        return self.home != self.root and not has_content(self.root / path)
+
+
+async def list_inputs(trees: Trees, scratch: Path) -> Inputs:
     """List and copy what git ignores; a list that was made before is believed."""
     record = scratch / "inputs.json"
     if record.exists():
         return decode_note(record.read_bytes(), Inputs)
     private_folder(scratch)
-    ignored = await _ignored(root)
-    found = await asyncio.to_thread(_sort, root, ignored, scratch / "inputs")
+    ignored = [path for place in dict.fromkeys((trees.root, trees.home)) for path in await _ignored(place)]
+    found = await asyncio.to_thread(_sort, trees, list(dict.fromkeys(ignored)), scratch / "inputs")
     write_atomic(record, encode_note(found))
     return found
 
@@ -136,7 +142,7 @@ async def _ignored(root: Path) -> list[str]:
     return [path for path in done.out.decode("utf-8", "surrogateescape").split("\0") if path]
 
 
-def _sort(root: Path, ignored: list[str], copies: Path) -> Inputs:
+def _sort(trees: Trees, ignored: list[str], copies: Path) -> Inputs:
     folders: dict[str, dict[str, str]] = {}
     copied: list[str] = []
     shutil.rmtree(copies, ignore_errors=True)
@@ -144,15 +150,16 @@ def _sort(root: Path, ignored: list[str], copies: Path) -> Inputs:
         path = name.rstrip("/")
         if _is_left_out(path):
             continue
-        if is_dependency(root / path):
-            folders[path] = manifest(root / path)
+        if is_dependency(trees.find(path)):
+            folders[path] = manifest(trees.find(path))
             continue
-        for file in _files_below(root, path):
-            if is_dependency(root / file):
-                folders[file] = manifest(root / file)
-            elif len(copied) < _MOST_COPIED and _copy(root / file, copies / file):
+        for file in _files_below(trees, path):
+            if is_dependency(trees.find(file)):
+                folders[file] = manifest(trees.find(file))
+            elif len(copied) < _MOST_COPIED and _copy(trees.find(file), copies / file):
                 copied.append(file)
-    return Inputs(folders, copied, compiled_digest(root, folders), user_site_digest())
+    shared = [path for path in folders if trees.is_shared(path)]
+    return Inputs(folders, copied, compiled_digest(trees, folders), user_site_digest(), shared)
 
 
 def _is_left_out(path: str) -> bool:
@@ -160,17 +167,14 @@ def _is_left_out(path: str) -> bool:
     return name in _LEFT_OUT or name.endswith(_DATABASES)
 
 
-def is_dependency(path: Path) -> bool:
-    """Return whether a folder has what was installed, not what somebody wrote."""
-    return path.is_dir() and (path.name in _DEPENDENCIES or (path / "pyvenv.cfg").is_file())
-
-
-def _files_below(root: Path, path: str) -> Iterator[str]:
+def _files_below(trees: Trees, path: str) -> Iterator[str]:
     """Yield files, and folders of dependencies, without caches."""
-    if not (root / path).is_dir() or (root / path).is_symlink():
+    place = trees.find(path)
+    if not place.is_dir() or place.is_symlink():
         yield path
         return
-    for folder, names, files in os.walk(root / path):
+    root = trees.home if trees.is_shared(path) else trees.root
+    for folder, names, files in os.walk(place):
         here = Path(folder)
         inner = [name for name in names if is_dependency(here / name)]
         yield from (str((here / name).relative_to(root)) for name in inner)
@@ -208,11 +212,11 @@ def user_site_digest() -> str:
     return found.hexdigest() if places else ""
 
 
-def compiled_digest(root: Path, folders: Collection[str]) -> str:
+def compiled_digest(trees: Trees, folders: Collection[str]) -> str:
     """Return a digest of the compiled Python files in some folders."""
     found = hashlib.sha256()
     for folder in sorted(folders):
-        for entry in _walk(root / folder, frozenset()):
+        for entry in _walk(trees.find(folder), frozenset()):
             if entry.name.endswith(".pyc"):
                 found.update(f"{entry.path}\0{_facts(entry)}\n".encode("utf-8", "surrogateescape"))
     return found.hexdigest()
@@ -237,12 +241,16 @@ def _facts(entry: os.DirEntry[str]) -> str:
     return f"{facts.st_size} {facts.st_ctime_ns} {facts.st_ino} {facts.st_mode}"
 
 
-def compare_inputs(root: Path, inputs: Inputs, tracked: Collection[str]) -> Dependencies:
+def compare_inputs(trees: Trees, inputs: Inputs, tracked: Collection[str]) -> Dependencies:
     """Return how the dependencies differ from what they were."""
-    fresh = new_folders(root, inputs, tracked)
-    extended, rewritten = list(fresh), []
+    fresh = new_folders(trees.root, inputs, tracked)
+    # A folder of its own instead of the user's was installed since, as a whole.
+    own = [path for path in inputs.shared if not trees.is_shared(path)]
+    extended, rewritten = [*fresh, *own], []
     for folder, before in inputs.folders.items():
-        now = manifest(root / folder)
+        if folder in own:
+            continue
+        now = manifest(trees.find(folder))
         rewritten += [f"{folder}/{name}" for name in before if now.get(name) != before[name]]
         added = [name for name in now if name not in before]
         rewritten += [f"{folder}/{name}" for name in added if _runs_at_start(name)]
@@ -251,9 +259,9 @@ def compare_inputs(root: Path, inputs: Inputs, tracked: Collection[str]) -> Depe
         (*inputs.folders, *fresh),
         tuple(extended),
         tuple(sorted(rewritten)),
-        compiled_digest(root, inputs.folders) != inputs.compiled,
+        compiled_digest(trees, inputs.folders) != inputs.compiled,
         bool(inputs.user_site) and user_site_digest() == inputs.user_site,
-        tuple(place for folder in inputs.folders for place in _linked(root / folder)),
+        tuple(place for folder in inputs.folders for place in _linked(trees.find(folder))),
     )
 
 
@@ -289,10 +297,10 @@ def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[s
     return tuple(path for path in fresh if is_dependency(root / path) and not (root / path).is_symlink())
 
 
-def caches_within(root: Path, folders: Collection[str]) -> tuple[str, ...]:
+def caches_within(trees: Trees, folders: Collection[str]) -> tuple[str, ...]:
     """Return caches inside of dependencies, which an agent's own runs may have filled."""
-    found = (f"{path}/{name}" for path in folders for name in (".cache", ".vite", ".vite-temp"))
-    return tuple(path for path in found if (root / path).is_dir())
+    names = (".cache", ".vite", ".vite-temp")
+    return tuple(f"{path}/{name}" for path in folders for name in names if (trees.find(path) / name).is_dir())
 
 
 def place_copies(inputs: Inputs, scratch: Path, tree: Path) -> None:

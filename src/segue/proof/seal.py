@@ -19,7 +19,7 @@ from segue.proof.compose import Comparison, Composed
 from segue.proof.decide import some
 from segue.proof.examine import Redact, SealedCheck
 from segue.proof.execute import Sandbox, find_program
-from segue.proof.inputs import Dependencies, Inputs, compare_inputs, list_inputs
+from segue.proof.inputs import Dependencies, Inputs, Trees, compare_inputs, list_inputs
 from segue.proof.mutants import count_noticed, make_mutants
 from segue.proof.named import find_named
 from segue.proof.options import SealOptions
@@ -47,11 +47,16 @@ class Sealer:
         options: SealOptions,
         redact: Redact = str,
         isolation: Isolation | None = None,
+        home: Path | None = None,
     ) -> None:
-        """Know the work tree, its git folder, and a folder for what is kept between processes."""
+        """Know the work tree, its git folder, and a folder for what is kept between processes.
+
+        `home` is the user's work tree, if this one is beside it: what it lacks is taken from there.
+        """
         self._redact = redact
         self._isolation = isolation or Isolation()
         self._root, self._scratch, self._options = root.resolve(), scratch, options
+        self._trees = Trees(self._root, home.resolve() if home is not None else self._root)
         self._objects = Objects(common_dir(git_dir))
         self._inputs: Inputs | None = None
         self._seal = seal_strength(self._root) if options.sandbox else (Seal.WEAK, _SWITCHED_OFF)
@@ -59,7 +64,7 @@ class Sealer:
     async def prepare(self) -> None:
         """List what checks need beside the repository's files, before an agent starts."""
         self.restore()
-        self._inputs = await list_inputs(self._root, private_folder(self._scratch))
+        self._inputs = await list_inputs(self._trees, private_folder(self._scratch))
 
     async def check(
         self,
@@ -73,7 +78,7 @@ class Sealer:
         """Run the command on trees made of the base and the head; return what it says about the task."""
         before, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
         paths = {**before, **after}
-        if find_program(argv, self._root) is None and argv[0].removeprefix("./") not in paths:
+        if not self._finds_program(argv) and argv[0].removeprefix("./") not in paths:
             reason = f"There is no program {argv[0]}: install it, or correct the check."
             return CheckResult(shlex.join(argv), None, "", CheckState.BROKEN, reason)
         named = await find_named(argv, paths.keys(), partial(self._text, before, after))
@@ -100,6 +105,9 @@ class Sealer:
             await examination.tear_down()
         return self._label(result, known)
 
+    def _finds_program(self, argv: Sequence[str]) -> bool:
+        return any(find_program(argv, place) for place in (self._trees.root, self._trees.home))
+
     async def _text(self, base: Mapping[str, TreeEntry], head: Mapping[str, TreeEntry], path: str) -> str:
         """Return what a file of the command has in the base; if it is new, what it has now."""
         entry = base.get(path) or head[path]
@@ -110,7 +118,7 @@ class Sealer:
         assert self._inputs is not None
         found: set[str] = set()
         for folder in self._inputs.folders:
-            for place in (self._root / folder).glob("lib/python*/site-packages"):
+            for place in self._trees.find(folder).glob("lib/python*/site-packages"):
                 found.update(_module(entry) for entry in place.iterdir())
         return found
 
@@ -158,13 +166,13 @@ class Sealer:
         if self._inputs is None:
             await self.prepare()
         assert self._inputs is not None
-        known = await asyncio.to_thread(compare_inputs, self._root, self._inputs, head)
+        known = await asyncio.to_thread(compare_inputs, self._trees, self._inputs, head)
         if self._seal[0] is not Seal.SEALED:
             in_place = InPlace(
                 *(self._root, self._scratch, self._options, self._objects, head), isolation=self._isolation
             )
             return in_place, known
-        sandbox = Sandbox(self._root, self._scratch, self._options, self._objects, self._inputs, known)
+        sandbox = Sandbox(self._trees, self._scratch, self._options, self._objects, self._inputs, known)
         return sandbox, known
 
     def restore(self) -> None:

@@ -13,10 +13,10 @@ import msgspec
 
 from segue.domain.errors import SegueError
 from segue.proof.compose import Composed
-from segue.proof.inputs import is_dependency
 from segue.proof.notes import decode_note, encode_note
 from segue.proof.runners import Ended
 from segue.system.files import private_folder, write_atomic
+from segue.system.lane import is_dependency
 
 _LOCKS = re.compile(
     r"(?:.*/)?(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|package\.json"

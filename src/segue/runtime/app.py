@@ -172,6 +172,7 @@ class App(Struct, frozen=True):
 
         from segue.system.isolation.isolate import Isolation, SandboxOptions
         from segue.system.isolation.policy import Places, Strength
+        from segue.system.lane import top_of
 
         settings, database = self.loaded.settings, self.database()
         sandbox = settings.sandbox
@@ -186,6 +187,8 @@ class App(Struct, frozen=True):
                 runtime=sandbox.runtime,
                 image=sandbox.image,
                 state_dir=self.state_dir.absolute(),
+                home=top_of(self.repo),
+                shared=settings.lane_link,
             )
         )
 

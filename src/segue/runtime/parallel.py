@@ -11,12 +11,14 @@ from segue.flow.context import RunContext
 from segue.flow.lanes import Lane, Seat, Seats
 from segue.ports import Journal
 from segue.runtime.guarding import make_guard
+from segue.runtime.lanes import LaneSetup
 from segue.runtime.open import OpenRun, merges_at_end
 from segue.runtime.wiring import make_checking
 from segue.system.git.branches import REMOTE, RemoteBranches, forget_lanes
 from segue.system.git.lane_tree import LaneTree, RemoteLane
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration, catch_up
+from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 
 
@@ -32,6 +34,7 @@ class RunLanes:
         self._trees = LaneTrees(self._home, folder, run.id, since)
         self._branch = Integration(opened.repo, branch_of(run.id), settings.merge_union, since)
         self._remote = RemoteBranches(opened.repo, REMOTE, folder, opened.spec.base, self._branch.branch)
+        self._told_missing = False
         self.seats = Seats(settings.jobs)
 
     async def begin(self, context: RunContext) -> None:
@@ -48,7 +51,8 @@ class RunLanes:
             return self._open_remote(context, number, seat)
         opened = self._opened
         made = await self._trees.open(number, await self._branch.head())
-        tree = LaneTree(made.root, made.git_dir, self._home.own, trees=self._trees, tell=self._tell)
+        places = (made.root, made.git_dir, self._home.own)
+        tree = LaneTree(*places, trees=self._trees, tell=self._tell, furnish=self._furnish)
         guard = make_guard(opened, tree, number)
         folder = opened.app.run_folder(opened.run.id) / "checks" / f"lane-{number}"
         return replace(
@@ -85,6 +89,15 @@ class RunLanes:
         await forget_lanes(self._home, self._branch.branch)
         for said in await self._trees.close():
             await self._tell(said)
+
+    async def _furnish(self, lane: Repository) -> None:
+        """Give a lane what git does not have; say once what it lacks."""
+        services = self._opened.parts.services
+        setup = LaneSetup(self._home, self._opened.app.loaded.settings, services.isolation, services.redactor)
+        await setup.furnish(lane)
+        if not self._told_missing and (said := await setup.describe_missing(lane)):
+            await self._tell(said)
+        self._told_missing = True
 
     async def _tell(self, said: str) -> None:
         await self._journal.emit(NoticeGiven(said))

@@ -177,6 +177,7 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
     def sealer() -> Sealer:  # imported when it is needed: runs without checks start sooner
         from segue.proof.options import SealOptions
         from segue.proof.seal import Sealer
+        from segue.system.lane import is_beside, top_of
 
         options = SealOptions(
             control_files=settings.control_files,
@@ -186,7 +187,9 @@ def make_checking(app: App, repo: Repository, folder: Path, examine: Examine | N
             network=settings.check_network,
             timeout=settings.check_timeout,
         )
-        return Sealer(repo.root, repo.git_dir, folder, options, app.redactor().text, app.isolation())
+        home = top_of(app.repo) if is_beside(repo.root, app.state_dir) else None
+        redact, isolation = app.redactor().text, app.isolation()
+        return Sealer(repo.root, repo.git_dir, folder, options, redact, isolation, home)
 
     async def check(
         argv: Sequence[str], base: str, head: str, *, kind: TaskKind, expected_red: Collection[str] = ()

@@ -14,9 +14,10 @@ from segue.domain.errors import SegueError
 from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.system import identity
+from segue.system.git.linked import LinkedTree
 from segue.system.git.looking import take_snapshot
 from segue.system.git.repository import Repository
-from segue.system.git.worktree import Worktree
+from segue.system.lane import LANE_NAME
 from segue.system.sweep import belongs, newest, size_of
 
 _ENDED = (RunState.DONE, RunState.FAILED)
@@ -64,8 +65,12 @@ async def find_leftovers(rule: Rule, store: Store) -> AsyncIterator[Leftover]:
     """Yield every leftover in the state folder."""
     runs = {run.id: run for run in store.runs()}
     for path in _entries(rule, "worktrees"):
-        run = runs.get(path.name)
-        if path.is_dir() and run is not None and rule.is_over(run):
+        run = runs.get(_run_of(path.name))
+        if run is None or not rule.is_over(run):
+            continue
+        if "." in path.name and LANE_NAME.fullmatch(path.name.partition(".")[0]):
+            yield Leftover("scratch", path, size_of(path), run.id)
+        elif path.is_dir():
             yield await _worktree(rule, run, path)
     async for found in _deleted_worktrees(rule, runs):
         yield found
@@ -93,30 +98,28 @@ async def _deleted_worktrees(rule: Rule, runs: dict[str, Run]) -> AsyncIterator[
             listed = await (await Repository.open(Path(repo))).git("worktree", "list", "--porcelain")
         except SegueError:
             continue
-        known = {line.removeprefix("worktree ") for line in listed.splitlines()}
-        for run in over:
-            path = Path(run.place)
-            if (
-                run.spec.repo == repo
-                and run.place in known
-                and not path.exists()
-                and belongs(rule.root, path)
-            ):
-                yield Leftover("worktree", path, 0, run.id, repo=Path(repo))
+        mine = {run.id for run in over if run.spec.repo == repo}
+        for line in listed.splitlines():
+            path = Path(line.removeprefix("worktree "))
+            gone = line.startswith("worktree ") and not path.exists()
+            if gone and _run_of(path.name) in mine and belongs(rule.root, path):
+                yield Leftover("worktree", path, 0, _run_of(path.name), repo=Path(repo))
 
 
 async def _unsaved(run: Run, repo: Path, path: Path) -> str:
-    if run.spec.worktree is None or os.path.realpath(run.place) != os.path.realpath(path):
+    is_lane = LANE_NAME.fullmatch(path.name) is not None
+    if not is_lane and path.name != run.id:
+        return "it has files of a lane that git does not know"
+    if run.spec.worktree is None or (not is_lane and os.path.realpath(run.place) != os.path.realpath(path)):
         return "it is not the worktree of the run it is named after"
     try:
-        tree = Worktree.of(await Repository.open(repo), run)
-        found = await tree.opened() if tree else None
+        home = await Repository.open(repo)
+        found = await LinkedTree(home, path).opened()
         if found is None:
             return "git does not list it, so its changes are unknown"
         now = await take_snapshot(found)
-        held = await found.git(
-            "for-each-ref", "--count=1", "--contains", "HEAD", "refs/heads", "refs/remotes"
-        )
+        places = ("refs/heads", "refs/remotes", f"refs/segue/kept/{run.id}")
+        held = await found.git("for-each-ref", "--count=1", "--contains", "HEAD", *places)
     except SegueError:
         return f"its repository {repo} is gone, so its changes are unknown"
     if (found.git_dir / "locked").exists():
@@ -124,6 +127,12 @@ async def _unsaved(run: Run, repo: Path, path: Path) -> str:
     if now.dirty:
         return "it has uncommitted changes"
     return "" if held else "its last commit is on no branch"
+
+
+def _run_of(name: str) -> str:
+    """Return the run that something is named after: `RUN`, `RUN-lane-2` and the like."""
+    found = re.match(r"(.+?)(-lane-[1-9][0-9]{0,3}.*|-kept)", name, re.DOTALL)
+    return found[1] if found else name
 
 
 def _is_supervised(folder: Path) -> bool:

@@ -128,7 +128,8 @@ class RemoteBranches(Struct, frozen=True):
 
     async def publish(self, name: str = "") -> str:
         """Push the branch of the run, as `name`, never by force; return its commit."""
-        ref, said = f"refs/heads/{name or self.run}", ""
+        name, said = name or self.run, ""
+        ref = f"refs/heads/{name}"
         for pause in _PAUSES:
             await asyncio.sleep(pause)
             # It may have advanced meanwhile, and another lane has pushed that.
@@ -143,7 +144,7 @@ class RemoteBranches(Struct, frozen=True):
             if (await self.repo.git("ls-remote", self.remote, ref)).startswith(head):
                 return head
         raise WorkspaceError(
-            f"Branch {self.run} could not be pushed to {self.remote}, where the agents would start. {said}",
+            f"Branch {name} could not be pushed to {self.remote}. {said}",
             kept=f"The work is on branch {self.run} of your repository.",
             hint="Fix what git reports, then: segue resume",
         )

@@ -18,12 +18,16 @@ class LaneTree(Repository, kw_only=True):
     trees: LaneTrees
     tell: Callable[[str], Awaitable[None]]
     """Is told what was found there and where it is kept."""
+    furnish: Callable[[Repository], Awaitable[None]] | None = None
+    """Gives it what git does not have, before a task begins."""
 
     async def start(self, commit: str) -> Snapshot:
         """Begin at a commit; what is still there of another attempt is kept elsewhere."""
         said = await self.trees.prepare(self, commit)
         if said:
             await self.tell(said)
+        if self.furnish is not None:
+            await self.furnish(self)
         return await self.begin("", None)
 
     async def lay(self, tree: str) -> None:

@@ -26,9 +26,8 @@ from segue.system.git.objects import PathChange
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
 from segue.system.git.undo import undo_killed_switch
 from segue.system.git.worktree import branch_of, list_files
+from segue.system.lane import LANE_NAME, has_content
 
-LANE_NAME = re.compile(r"(?P<run>.+)-lane-(?P<number>[1-9][0-9]{0,3})")
-"""The name of a lane's folder."""
 _ROUNDS = 3
 _POINTERS = (
     "MERGE_AUTOSTASH",
@@ -301,8 +300,8 @@ def _in_the_way(root: Path, paths: Iterable[str]) -> Iterable[str]:
 
 
 def _is_same(path: Path, original: Path) -> bool:
-    """Return whether something in a lane is a link, or the same as in the user's work tree."""
-    if path.is_symlink():
+    """Return whether something in a lane is empty, a link, or the same as in the user's work tree."""
+    if path.is_symlink() or not has_content(path):
         return True
     if path.is_dir():
         return original.is_dir() and all(_is_same(one, original / one.name) for one in path.iterdir())

@@ -13,6 +13,7 @@ from msgspec import Struct
 from segue.domain.errors import WorkspaceError
 from segue.system.git.leftovers import is_half_made, wait_for_git
 from segue.system.git.repository import Repository, common_dir
+from segue.system.lane import has_content
 
 _PATIENCE = 300.0
 _MADE_AGAIN = re.compile(
@@ -84,7 +85,9 @@ class LinkedTree(Struct, frozen=True):
         """Return ignored files that nobody could make again: all but caches, builds and dependencies."""
         said = await tree.git("status", "--porcelain", "-z", "--ignored=matching", "--untracked-files=all")
         ignored = [entry[3:] for entry in said.split("\0") if entry.startswith("!! ")]
-        lost = [path for path in ignored if not _MADE_AGAIN.search(path)]
+        kept = (path for path in ignored if not _MADE_AGAIN.search(path))
+        # The sandbox leaves empty files where it shows those of the user.
+        lost = [path for path in kept if (self.folder / path).is_symlink() or has_content(self.folder / path)]
         links = [path for path in ignored if (self.folder / path / ".git").exists()]
         return list(dict.fromkeys([*links, *lost]))
 

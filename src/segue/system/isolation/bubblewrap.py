@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.system.isolation.places import SHOWN_IN_RUN
-from segue.system.isolation.policy import TEMPORARY, SandboxPolicy, shown_temporary
+from segue.system.isolation.policy import TEMPORARY, SandboxPolicy, git_places, shown_temporary
 from segue.system.isolation.toolchain import program_places
 from segue.system.process.capture import Captured, probe
 
@@ -21,6 +21,8 @@ CONTAINED = ("--unshare-user", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-
 """As root, bwrap keeps all capabilities unless they are dropped."""
 _NO_NESTING = ("--disable-userns",)
 _PROBE = 20.0
+_GIT = "segue-git"
+"""Where git's folder is seen in a lane."""
 
 
 class BubblewrapFound(Struct, frozen=True):
@@ -48,7 +50,7 @@ def wrap(argv: Sequence[str], policy: SandboxPolicy, env: Mapping[str, str], own
         line += rules[place]
     for place, words in rules.items():
         line += ["--remount-ro", str(place)] if words[0] == "--tmpfs" else []
-    return [*line, "--chdir", str(policy.root), "--", *argv]
+    return [*line, "--chdir", str(policy.seen_at or policy.root), "--", *argv]
 
 
 def proc_mounts(own_proc: bool) -> list[str]:
@@ -106,7 +108,35 @@ def _rules(
         closed = (*own, *(other for other in policy.hide if other != place))
         if not _is_inside(place, closed) or _is_inside(place, (*seen, *asked)):
             seen[place] = _hide(place)
-    return {**seen, **asked}
+    rules = {**seen, **asked}
+    return rules if policy.seen_at is None else _with_lane(rules, policy, policy.seen_at)
+
+
+def _with_lane(rules: dict[Path, list[str]], policy: SandboxPolicy, home: Path) -> dict[Path, list[str]]:
+    """Show a lane in the place of the user's work tree as well, with what it shares.
+
+    Its `.git` names a folder in the user's `.git`, which is covered by that: git's folder is shown elsewhere.
+    """
+    lane, folder = policy.root, Path(os.path.realpath(TEMPORARY[0])) / _GIT
+    own, common = list(git_places(lane))[1:3]
+    link = policy.scratch / "git-link"
+    link.write_text(f"gitdir: {folder / own.relative_to(common)}\n")
+    found = {place: words for place, words in rules.items() if not place.is_relative_to(home)}
+    found |= {
+        home / place.relative_to(lane): [words[0], words[1], str(home / place.relative_to(lane))]
+        for place, words in rules.items()
+        if place.is_relative_to(lane) and len(words) == 3
+    }
+    found[folder] = ["--ro-bind", str(common), str(folder)]
+    hidden = [
+        place.relative_to(home) for place in policy.hide if place.is_relative_to(home) and place != home
+    ]
+    closed = [path for path in hidden if (lane / path).exists()]
+    for tree in (lane, home):
+        found[tree / ".git"] = ["--ro-bind", str(link), str(tree / ".git")]
+        found |= {tree / path: ["--ro-bind", str(home / path), str(tree / path)] for path in policy.shared}
+        found |= {tree / path: [*_hide(lane / path)[:-1], str(tree / path)] for path in closed}
+    return found
 
 
 def _needed_in_run(network: bool) -> list[Path]:

@@ -23,6 +23,7 @@ from segue.system.isolation import bubblewrap, container, landlock
 from segue.system.isolation.bubblewrap import BubblewrapFound
 from segue.system.isolation.denied import explain_denied
 from segue.system.isolation.policy import TEMPORARY, Places, SandboxPolicy, Strength, make_policy
+from segue.system.lane import is_beside, lane_variables, list_shared
 from segue.system.process.capture import Captured, capture
 from segue.system.program import part_command, part_folders
 
@@ -75,6 +76,10 @@ class SandboxOptions(Struct, frozen=True):
     image: str | None = None
     state_dir: Path | None = None
     """Segue's own folder; it is hidden, and remembers what works on this machine."""
+    home: Path | None = None
+    """The user's work tree. With bubblewrap, those that Segue makes beside it are seen in its place."""
+    shared: tuple[str, ...] = ()
+    """Globs of what they share with it, beside dependencies and local settings."""
 
 
 class Isolation:
@@ -183,10 +188,18 @@ class Isolation:
         *,
         network: bool = True,
         edits: bool = True,
+        shares: bool = True,
     ) -> Enclosed:
-        """Return the command as it is started; `scratch` is a folder that this launch has for itself."""
-        chosen = self.chosen
-        found = shutil.which(root / argv[0] if "/" in argv[0] else argv[0], path=env.get("PATH"))
+        """Return the command as it is started; `scratch` is a folder that this launch has for itself.
+
+        Unless it `shares`, a lane has nothing of the user's work tree, so that it can be given its own.
+        """
+        chosen, env = self.chosen, {**env, **lane_variables(root)}
+        home = self._home_of(root) if chosen.means is Means.BWRAP else None
+        places = [root, *([home] if home else [])] if "/" in argv[0] else [Path()]
+        found = next(
+            filter(None, (shutil.which(place / argv[0], path=env.get("PATH")) for place in places)), None
+        )
         if chosen.means is Means.NONE or found is None:
             return Enclosed(tuple(argv), dict(env))  # a missing program is reported by whoever starts it
         policy = make_policy(
@@ -200,7 +213,18 @@ class Isolation:
             network=network,
             edits=edits,
         )
+        if home is not None and policy.guard:
+            shared = list_shared(home, policy.root, self._options.shared) if shares else ()
+            seen = [path for path in shared if not _is_hidden(home / path, policy.hide)]
+            policy = msgspec.structs.replace(policy, seen_at=home, shared=tuple(seen))
         return _WRAP[chosen.means](self._options, chosen, argv, policy, _environment(env, policy, chosen))
+
+    def _home_of(self, root: Path) -> Path | None:
+        """Return the user's work tree, if this one was made by Segue beside it."""
+        home, state = self._options.home, self._options.state_dir
+        if home is None or state is None or Path(os.path.realpath(root)).is_relative_to(home):
+            return None
+        return home if is_beside(root, state) else None
 
     def explain(self, text: str) -> str:
         """Return which setting opens the place that a program says it could not write; usually nothing."""
@@ -225,11 +249,14 @@ async def capture_inside(
     network: bool,
     own: Places = NOTHING,
     limit: int = _KEPT_OUTPUT,
+    shares: bool = True,
 ) -> Captured:
     """Run a tool on the work tree to its end, inside of the sandbox, and return its output."""
     with tempfile.TemporaryDirectory(prefix="segue-inside-", ignore_cleanup_errors=True) as folder:
         place = Path(folder) / "scratch"
-        inside = await asyncio.to_thread(isolation.enclose, argv, root, env, place, own, network=network)
+        inside = await asyncio.to_thread(
+            isolation.enclose, argv, root, env, place, own, network=network, shares=shares
+        )
         return await capture(inside.argv, root, inside.env, timeout, limit=limit)
 
 
@@ -305,6 +332,10 @@ def _environment(env: Mapping[str, str], policy: SandboxPolicy, chosen: SandboxC
         own = private_folder(policy.scratch / "tmp" / _TEMPORARY)
         kept["TMPDIR"] = str(own) if chosen.means is Means.LANDLOCK else f"{TEMPORARY[0]}/{_TEMPORARY}"
     return kept
+
+
+def _is_hidden(place: Path, hidden: Iterable[Path]) -> bool:
+    return any(place.is_relative_to(other) for other in hidden)
 
 
 def _landlocked(document: Mapping[str, object], argv: Sequence[str]) -> list[str]:

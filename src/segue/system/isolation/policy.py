@@ -60,6 +60,10 @@ class SandboxPolicy(Struct, frozen=True):
     edits: bool = True
     """Whether it may change the work tree."""
     home: Path = Path("/nonexistent")
+    seen_at: Path | None = None
+    """The user's work tree, in whose place a lane is seen too; None: the work tree is seen where it is."""
+    shared: tuple[str, ...] = ()
+    """What a lane has of the user's work tree, read-only: dependencies, local settings."""
 
     @property
     def is_strict(self) -> bool:
@@ -97,7 +101,7 @@ def make_policy(
         write=_real([*built, *own.write, *writable]),
         read=_real(shown),
         hide=_real([*secrets, *hide, *map(Path, SOCKETS)]),
-        guard=() if _opens_git(writable, root) else tuple(_git_places(root)),
+        guard=() if _opens_git(writable, root) else tuple(git_places(root)),
         network=network,
         edits=edits,
         home=home,
@@ -135,7 +139,7 @@ def _opens_git(writable: Iterable[Path], root: Path) -> bool:
     return any(place == root / ".git" for place in writable)
 
 
-def _git_places(root: Path) -> Iterator[Path]:
+def git_places(root: Path) -> Iterator[Path]:
     """Yield git's folder, and for a work tree beside the main one both folders that it uses."""
     entry = root / ".git"
     if entry.is_dir() and not entry.is_symlink():

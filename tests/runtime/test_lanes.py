@@ -1,0 +1,153 @@
+"""A lane is given copies, links and dependencies before a task; only what is missing, and only once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.config.settings import Settings
+from segue.domain.errors import NeedsHuman
+from segue.domain.options import read_options
+from segue.runtime.lanes import LaneSetup
+from segue.system.git.lanes import LaneTrees
+from segue.system.git.repository import Repository
+from segue.system.isolation.isolate import Isolation
+from segue.system.redact import Redactor
+from tests.system.test_git import git, repo
+
+__all__ = ["repo"]
+
+COUNT = [
+    "sh",
+    "-c",
+    "echo run >> node_modules/.count || (mkdir node_modules && echo run > node_modules/.count)",
+]
+
+
+class Place:
+    """A repository that ignores some files, and a lane of it."""
+
+    def __init__(self, repo: Path, state: Path) -> None:
+        self.repo, self.state = repo, state
+        (repo / ".gitignore").write_text("node_modules\n.env*\ndata/\n")
+        (repo / "package-lock.json").write_text("{}")
+        git(repo, "add", "--all")
+        git(repo, "commit", "--quiet", "-m", "Ignore")
+
+    def furnish(self, **settings: object) -> Path:
+        """Open the lane and give it what the settings say."""
+
+        async def work() -> Path:
+            home = await Repository.open(self.repo)
+            lane = await LaneTrees(home, self.state, "run").open(1, "HEAD")
+            await self.setup(home, settings).furnish(lane)
+            return lane.root
+
+        return asyncio.run(work())
+
+    def describe(self, **settings: object) -> str:
+        async def work() -> str:
+            home = await Repository.open(self.repo)
+            lane = await LaneTrees(home, self.state, "run").open(1, "HEAD")
+            return await self.setup(home, settings).describe_missing(lane)
+
+        return asyncio.run(work())
+
+    def setup(self, home: Repository, settings: dict[str, Any]) -> LaneSetup:
+        return LaneSetup(home, read_options(Settings, settings), Isolation(), Redactor([]))
+
+
+@pytest.fixture
+def place(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(repo, tmp_path_factory.mktemp("state"))
+
+
+def test_files_are_copied_once_and_are_then_the_lanes_own(place: Place) -> None:
+    (place.repo / ".env").write_text("A=1")
+    (place.repo / "data").mkdir()
+    (place.repo / "data" / "link").symlink_to("rows")
+    (place.repo / "data" / "rows").write_text("1")
+    lane = place.furnish(lane_copy=[".env*", "data"])
+    assert (lane / ".env").read_text() == "A=1"
+    assert (lane / "data" / "link").read_text() == "1"
+    (lane / ".env").write_text("A=2")
+    (place.repo / "data" / "rows").write_text("2")
+    assert place.furnish(lane_copy=[".env*", "data"]) == lane
+    assert (lane / ".env").read_text() == "A=2"
+    assert (lane / "data" / "rows").read_text() == "1"
+    assert git(lane, "status", "--porcelain") == ""
+
+
+def test_folders_are_linked(place: Place) -> None:
+    (place.repo / "node_modules").mkdir()
+    (place.repo / "node_modules" / "one").write_text("1")
+    lane = place.furnish(lane_link=["node_modules"])
+    assert (lane / "node_modules").readlink() == place.repo / "node_modules"
+    assert place.furnish(lane_link=["node_modules"]) == lane
+    assert git(lane, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("name", ["lane_copy", "lane_link"])
+def test_nothing_from_outside_gets_into_a_lane(place: Place, name: str) -> None:
+    (place.state / "secret").write_text("precious")
+    (place.repo / ".env").symlink_to(place.state / "secret")
+    (place.repo / "data").symlink_to(place.state)
+    patterns = [".env", "data/secret", "../state*/secret", str(place.state / "secret"), ".git/config"]
+    lane = place.furnish(**{name: patterns})
+    assert sorted(path.name for path in lane.iterdir()) == [".git", ".gitignore", "file", "package-lock.json"]
+
+
+@pytest.mark.parametrize(("name", "path"), [("lane_copy", "notes"), ("lane_link", "data")])
+def test_what_git_would_commit_is_refused(place: Place, name: str, path: str) -> None:
+    """Of `data/` git ignores the folder, but not a link to it."""
+    (place.repo / path).mkdir()
+    (place.repo / path / "one").write_text("1")
+    with pytest.raises(NeedsHuman, match="does not ignore") as refused:
+        place.furnish(**{name: [path]})
+    assert f"/{path}" in refused.value.hint
+
+
+def test_setup_runs_when_a_lane_is_new_and_when_a_lock_file_differs(place: Place) -> None:
+    lane = place.furnish(lane_setup=[COUNT])
+    place.furnish(lane_setup=[COUNT])
+    count = lane / "node_modules" / ".count"
+    assert count.read_text().count("run") == 1
+    (lane / "package-lock.json").write_text('{"changed": 1}')
+    place.furnish(lane_setup=[COUNT])
+    place.furnish(lane_setup=[COUNT])
+    assert count.read_text().count("run") == 2
+    place.furnish(lane_setup=[COUNT, ["true"]])
+    assert count.read_text().count("run") == 3, "other commands were named"
+
+
+def test_a_setup_that_fails_says_so_and_is_repeated(place: Place) -> None:
+    failing = ["sh", "-c", "test -e node_modules || { echo no network >&2; exit 7; }"]
+    with pytest.raises(NeedsHuman, match="exit code 7\nno network") as failed:
+        place.furnish(lane_setup=[failing])
+    assert "test -e node_modules" in failed.value.message
+    assert "segue resume" in failed.value.hint
+    with pytest.raises(NeedsHuman):
+        place.furnish(lane_setup=[failing])
+    lane = place.state / "run-lane-1"
+    (lane / "node_modules").mkdir()
+    assert place.furnish(lane_setup=[failing]) == lane
+
+
+def test_a_setup_knows_its_lane(place: Place) -> None:
+    lane = place.furnish(lane_setup=[["sh", "-c", "echo $SEGUE_LANE $SEGUE_PORT > .env"]])
+    number, port = (lane / ".env").read_text().split()
+    assert number == "1"
+    assert int(port) % 20 == 0
+
+
+def test_what_the_lanes_lack_is_said_unless_something_was_set(place: Place) -> None:
+    assert place.describe() == ""
+    (place.repo / "node_modules").mkdir()
+    (place.repo / ".env").write_text("A=1")
+    said = place.describe()
+    assert ".env, node_modules" in said
+    assert "lane_setup" in said
+    assert place.describe(lane_copy=[".env"]) == ""
