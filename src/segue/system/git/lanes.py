@@ -68,10 +68,11 @@ class LaneTrees:
         now = await tree.snapshot()
         if now.dirty and not now.links:
             await undo_killed_switch(tree, now, start)
-        said = await self._keep_commits(tree)
-        said += await self._empty(tree)
+        said = await self._keep_commits(tree) if now.head != start else []
+        said += await self._empty(tree) if now.dirty else []
         self._end_what_is_under_way(tree)
-        said += await self._switch(tree, start)
+        if now.head != start or now.branch:
+            said += await self._switch(tree, start)
         if (await lane.arrive((), now)).dirty:  # the other commit may ignore less
             said += await self._empty(tree)
             await lane.arrive((), now)
