@@ -68,7 +68,7 @@ class LaneTrees:
         now = await tree.snapshot()
         if now.dirty and not now.links:
             await undo_killed_switch(tree, now, start)
-        said = await self._keep_commits(tree) if now.head != start else []
+        said = await self._keep_commits(tree, start)
         said += await self._empty(tree) if now.dirty else []
         self._end_what_is_under_way(tree)
         if now.head != start or now.branch:
@@ -138,12 +138,15 @@ class LaneTrees:
             _delete(beside)
         return said
 
-    async def _keep_commits(self, lane: Repository) -> list[str]:
-        """Keep commits of a lane that neither the run's branch nor a ref of ours contains."""
+    async def _keep_commits(self, lane: Repository, known: str = "") -> list[str]:
+        """Keep commits of a lane that neither the run's branch nor a ref of ours contains.
+
+        The `known` commit is on the branch.
+        """
         head = await lane.head()
         places = (f"refs/heads/{branch_of(self._run)}", f"refs/segue/kept/{self._run}")
         said = []
-        if not await lane.git("for-each-ref", "--count=1", "--contains", head, *places):
+        if head != known and not await lane.git("for-each-ref", "--count=1", "--contains", head, *places):
             said.append(f"Commits that were not merged are kept as {await self._refer(lane, head, head)}.")
         for name in _POINTERS:
             commit = read_start(lane.git_dir / name).decode("ascii", "replace").strip()
