@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from segue.domain.proof import CheckState, Seal
@@ -21,6 +22,7 @@ from segue.proof.seal import Sealer
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, SandboxOptions, capture_inside
+from segue.system.isolation.policy import Strength
 from segue.system.process.capture import child_environment
 from tests.cli.place import Place
 from tests.proof.projects import needs_sandbox
@@ -88,7 +90,13 @@ def project() -> Iterator[Project]:
         yield Project(root)
 
 
-def test_a_lane_is_seen_in_the_place_of_the_users_work_tree(project: Project) -> None:
+@pytest.mark.parametrize("strength", Strength)
+def test_a_lane_is_seen_in_the_place_of_the_users_work_tree(
+    project: Project, strength: Strength, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all of the home is hidden, with the repository in it."""
+    monkeypatch.setenv("HOME", str(project.repo.parent))
+    project.options = msgspec.structs.replace(project.options, strength=strength)
     project.write(file="committed", **{".gitignore": "node_modules/\n.env\n"})
     project.commit()
     project.write(file="the user's edit", node_modules__one="installed", **{".env": "KEY=1"})

@@ -15,6 +15,7 @@ from segue.domain.events import (
     Event,
     PromptSent,
     RunEnded,
+    RunParked,
     RunStarted,
     StepEnded,
     StepStarted,
@@ -60,6 +61,10 @@ class Working:
         self.emit(TaskStarted(key, TITLES[key], lane=lane, after=after, why=why))
         self.emit(StepStarted(1, "t", key, "execute", 1, "scripted"), PromptSent("d", 1), step=step)
         self.emit(AgentTool("Edit", {"path": f"src/{key}.py"}), step=step)
+
+    def park(self) -> None:
+        """Store what a sleep of one task makes of the run."""
+        self._do(self._journal.set_state(RunState.PARKED, wake=4e9))
 
     def end(self, state: RunState) -> None:
         self.emit(RunEnded(str(state)))
@@ -135,6 +140,21 @@ def test_the_page_says_what_each_lane_does_and_what_waits(place: Place, served: 
     assert "src/&lt;auth&gt;.py" in body
     assert "<auth>" not in body
     assert "&lt;b&gt;part" in body
+
+
+def test_a_run_with_some_lanes_parked_is_running(place: Place, served: Served) -> None:
+    with working(place) as run:
+        fill(run)
+        run.emit(RunParked("T01", 4e9))
+        run.park()
+        shown = served.data(f"/runs/{run.run}")
+        assert shown["run"]["state"] == "running"
+        assert [row["state"] for row in shown["lanes"]["rows"]] == ["parked", "running"]
+        assert served.data("/runs")["runs"][0]["state"] == "running"
+        assert "Waiting for the usage limit" not in served.get(f"/runs/{run.run}").text
+        run.emit(RunParked("T02", 4e9))
+        run.park()
+        assert served.data(f"/runs/{run.run}")["run"]["state"] == "parked"
 
 
 def test_after_the_run_the_page_says_what_serialised_it(place: Place, served: Served) -> None:

@@ -68,12 +68,15 @@ class LaneTrees:
         tree = Repository(lane.root, lane.git_dir)
         await self._recover(tree)
         now = await tree.snapshot()
+        said: list[str] = []
         if now.dirty and not now.links:
             await undo_killed_switch(tree, now, start)
-        said = await self._keep_commits(tree)
-        said += await self._empty(tree)
-        self._end_what_is_under_way(tree)
-        said += await self._switch(tree, start)
+        under_way = any((tree.git_dir / name).exists() for name in _UNDER_WAY)
+        if now.dirty or now.branch or now.head != start or under_way:
+            said += await self._keep_commits(tree)
+            said += await self._empty(tree) if now.dirty else []
+            self._end_what_is_under_way(tree)
+            said += await self._switch(tree, start)
         if (await lane.arrive((), now)).dirty:  # the other commit may ignore less
             said += await self._empty(tree)
             await lane.arrive((), now)
