@@ -95,6 +95,18 @@ def test_the_table_fits_its_terminal_and_shows_what_matters(busy: Place, columns
     assert "total  3 done; 5 launches" in "\n".join(summary)
 
 
+def test_several_tasks_at_once_have_a_row_per_lane(busy: Place) -> None:
+    lines = lines_of(shown(busy, 100, "run", "plan.md", "--jobs", "3"))
+    end = next(i for i, line in enumerate(lines) if re.match(r"Run .*: done$", line))
+    begin = next(i for i, line in enumerate(lines) if re.match(r"(lane|task) ", line))
+    frames = lines[begin:end]
+    assert max(map(len, frames)) <= 100
+    assert any(line.split()[:2] == ["lane", "task"] for line in frames)
+    assert any(re.match(r"1 +1 .*running +execute 1 +scripted", line) for line in frames)
+    assert any(re.match(r"3 +3 .*until \d\d:\d\d:\d\d", line) for line in frames), "parked, and until when"
+    assert any(re.match(r"\d +free", line) for line in frames)
+
+
 def test_a_run_that_goes_on_shows_what_was_done_before(busy: Place) -> None:
     busy.segue("run", "plan.md", code=3, SEGUE_LIMITS__ATTEMPTS="1")
     lines = lines_of(shown(busy, 120, "resume"))

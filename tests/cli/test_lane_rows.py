@@ -114,8 +114,11 @@ def test_status_names_lanes_waits_and_what_serialised_them(place: Place) -> None
     run.event(None, "task.waiting", task="4", by=["3"], why="both name a.py")
     run.event(None, "task.started", task="1", title="One", lane=1)
     run.event(None, "task.started", task="2", title="Two", lane=2)
-    run.clock += 10_000
-    run.event(None, "task.merged", task="1", commit="a" * 40, before="b" * 40, seconds=0.5)
+    run.clock += 9_500
+    run.event("task/1/merge/1", "step.started", gen=1, token="t", task="1", phase="merge")
+    run.clock += 500
+    run.event("task/1/merge/1", "task.merged", task="1", commit="a" * 40, before="b" * 40)
+    run.event("task/1/merge/1", "step.ended", gen=1, ok=True)
     run.event(None, "task.ended", task="1", done=True)
     run.event(None, "task.started", task="3", title="Three", lane=1, after="1", why="both name b.py")
     run.clock += 10_000

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import segue
 from tests.cli.place import DEADLINE, Place
 
 _LOADED = """
@@ -45,3 +47,25 @@ def test_status_draws_no_table_for_a_pipe_and_needs_no_driver_for_a_file(place: 
     modules = loaded(place, "status")
     assert "sqlite3" in modules, "the command has looked at the database"
     assert modules & {"rich", "psycopg"} == set()
+
+
+PARTS = (
+    "segue.agents.acp.child",
+    "segue.agents.scripted.child",
+    "segue.sim.acp.agent",
+    "segue.sim.cursor.agent",
+    "segue.sim.orphan_child",
+    "segue.sim.stet.command",
+    "segue.system.isolation.landlock",
+    "segue.system.supervisor.main",
+)
+"""Programs of Segue that are started again and again."""
+
+
+def test_small_programs_need_the_standard_library_alone_and_little_of_it() -> None:
+    code = f"import sys; sys.path.append(sys.argv[1]); import {', '.join(PARTS)}; print(*sys.modules)"
+    source = Path(segue.__file__).parents[1]
+    argv = [sys.executable, "-I", "-S", "-c", code, str(source)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) & {"asyncio", "logging", "ssl", "tomllib"} == set()

@@ -67,9 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 _LONG = ("gemini", "opencode")
 """They take seconds to start, and one adapter drives both."""
-_ALWAYS = ("three_tasks", "sandbox[{}-bwrap standard]", "found_in")
+_ALWAYS = ("sandbox[{}-bwrap standard]", "found_in")
 """What is tried with both of them all the same."""
-_ONCE = ("killed_while_the_program_works[gemini]", "refuses[gemini-401]")
+_ONCE = ("three_tasks[gemini]", "refuses[gemini-401]")
 """What is tried with the faster one."""
 
 

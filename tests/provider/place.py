@@ -16,7 +16,24 @@ from tests.cli.place import until
 
 # LiteLLM would fetch its list of prices from the network.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-litellm: Any = importlib.import_module("litellm")
+
+
+class Later:
+    """A module that is imported when it is used: every test process reads these files, and one runs them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # pytest looks whether it is a test
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self._name), name)
+
+
+litellm: Any = Later("litellm")
+openai: Any = Later("openai")
+provider: Any = Later("segue.provider")
+catalogue: Any = Later("segue.provider.catalogue")
 
 MODEL = "composer-cli/composer-2.5"
 HELLO = [{"role": "user", "content": "hello"}]
@@ -62,9 +79,7 @@ class Asking:
 
     def config(self, text: str) -> None:
         """Write the settings; the next call reads them."""
-        import segue.provider
-
-        segue.provider.close()
+        provider.close()
         (self.root / "segue.toml").write_text(text)
 
     def script(self, text: str) -> None:

@@ -10,12 +10,12 @@ import pytest
 from tests.provider.place import HELLO, MODEL, Asking, litellm
 
 CASES = {
-    "crash": ('stderr = "segmentation fault"\nexit_code = 3', litellm.UnprocessableEntityError),
-    "no_result": ('faults = ["no_result"]', litellm.UnprocessableEntityError),
-    "truncated": ('faults = ["truncated"]', litellm.UnprocessableEntityError),
-    "empty": ('faults = ["empty"]', litellm.UnprocessableEntityError),
-    "quota": ('faults = ["quota"]', litellm.RateLimitError),
-    "auth": ('faults = ["bad_key"]', litellm.AuthenticationError),
+    "crash": ('stderr = "segmentation fault"\nexit_code = 3', "UnprocessableEntityError"),
+    "no_result": ('faults = ["no_result"]', "UnprocessableEntityError"),
+    "truncated": ('faults = ["truncated"]', "UnprocessableEntityError"),
+    "empty": ('faults = ["empty"]', "UnprocessableEntityError"),
+    "quota": ('faults = ["quota"]', "RateLimitError"),
+    "auth": ('faults = ["bad_key"]', "AuthenticationError"),
 }
 
 
@@ -31,7 +31,7 @@ def test_a_failure_has_the_class_that_routers_know(asking: Asking, case: str) ->
     entry, kind = CASES[case]
     asking.script(f"[[on]]\n{entry}\n")
     error = failing()
-    assert type(error) is kind
+    assert type(error) is getattr(litellm, kind)
     assert 400 <= getattr(error, "status_code", 0) < 500
     assert asking.leftovers() == []
 
@@ -41,7 +41,7 @@ def test_a_router_does_not_launch_again(asking: Asking, case: str) -> None:
     entry, kind = CASES[case]
     asking.script(f"[[on]]\n{entry}\n")
     router = litellm.Router(model_list=[{"model_name": "mine", "litellm_params": {"model": MODEL}}])
-    with pytest.raises(kind):
+    with pytest.raises(getattr(litellm, kind)):
         asyncio.run(router.acompletion(model="mine", messages=HELLO))
     assert len(asking.launches()) == 1
 

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-import segue.provider
 from segue.prompts.transcript import ChatMessage, Speaker, write_transcript
 from tests.cli.place import until
-from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, litellm
+from tests.provider.place import HELLO, MODEL, Asking, agents_of, at_work, litellm, provider
 
 
 @pytest.fixture(autouse=True)
@@ -212,7 +211,7 @@ def test_closing_ends_agents_and_leaves_nothing(asking: Asking) -> None:
     thread = threading.Thread(target=ask)
     thread.start()
     at_work(asking)
-    segue.provider.close()
+    provider.close()
     thread.join()
     assert failures
     assert agents_of(asking) == []
@@ -221,7 +220,8 @@ def test_closing_ends_agents_and_leaves_nothing(asking: Asking) -> None:
 
 
 def test_registering_twice_is_registering_once() -> None:
+    provider.register()
     before = list(litellm.custom_provider_map)
-    segue.provider.register()
+    provider.register()
     assert litellm.custom_provider_map == before
     assert {item["provider"] for item in before} >= {"composer-cli", "claude-cli", "codex-cli", "composite"}

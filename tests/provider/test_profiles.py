@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from segue.config.settings import Settings
 from segue.domain.errors import UsageError
 from segue.domain.options import read_options
-from segue.provider.catalogue import Catalogue, read_profiles
 from segue.sim.llm.app import llm_app
 from segue.system.http.server import start_server
-from tests.provider.place import HELLO, MODEL, Asking, litellm
+from tests.provider.place import HELLO, MODEL, Asking, catalogue, litellm
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +205,7 @@ def test_wrong_profiles_are_refused_when_they_are_read(case: str) -> None:
     provider = {"depth": 2, "models": models}
     settings = read_options(Settings, {"profiles": profiles, "provider": provider})
     with pytest.raises(UsageError, match=words):
-        Catalogue.read(settings)
+        catalogue.Catalogue.read(settings)
 
 
 NAMES = ("a", "b", "c", "d")
@@ -230,7 +229,7 @@ def test_what_is_accepted_ends(graph: dict[str, list[str]]) -> None:
 
     fits = all(height(name, ()) <= 3 for name in graph)
     try:
-        read_profiles(tables, depth=3)
+        catalogue.read_profiles(tables, depth=3)
     except UsageError:
         assert not fits
     else:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from functools import cache
 from typing import Any
 
 import pytest
-from litellm.integrations.custom_logger import CustomLogger
 from opentelemetry import trace as otel_trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-import segue.provider
-from tests.provider.place import HELLO, MODEL, Asking, environment, litellm
+from tests.provider.place import HELLO, MODEL, Asking, environment, litellm, provider
 
 PANEL = f'[profiles.panel]\nkind = "fallback"\nmodels = ["{MODEL}", "composer-cli/gpt-5.5"]\n'
 SCRIPT = (
@@ -37,7 +36,7 @@ def ask(**options: Any) -> Any:
 
 def test_a_call_is_stored_as_one_tree_without_the_words(panel: Asking) -> None:
     ask()
-    segue.provider.close()
+    provider.close()
     root, failed, answered = panel.spans()
     assert root["parent"] is None
     assert failed["parent"] == answered["parent"] == root["id"]
@@ -50,7 +49,7 @@ def test_a_call_is_stored_as_one_tree_without_the_words(panel: Asking) -> None:
 
 def test_logs_show_the_tree(panel: Asking) -> None:
     ask()
-    segue.provider.close()
+    provider.close()
     command = [sys.executable, "-m", "segue", "logs", panel.run_id()]
     done = subprocess.run(
         command, env=environment(panel.root), cwd=panel.root, capture_output=True, text=True, check=True
@@ -76,7 +75,7 @@ def test_the_run_of_a_provider_is_nothing_to_resume(panel: Asking) -> None:
 def test_nothing_is_stored_when_nobody_wants_it(panel: Asking) -> None:
     panel.config(f"{PANEL}[provider]\nrecord = false\n")
     ask()
-    segue.provider.close()
+    provider.close()
     assert not (panel.state / "segue.db").exists()
 
 
@@ -115,36 +114,37 @@ def test_spans_stand_under_the_callers_with_the_names_of_the_conventions(panel: 
     assert not failed.status.is_ok
 
 
-class Seen(CustomLogger):
-    """Records what a LiteLLM callback can read."""
+@cache
+def logger() -> Any:
+    """Return what records what a LiteLLM callback can read; LiteLLM accepts one logger per class."""
+    from litellm.integrations.custom_logger import CustomLogger
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.traces: list[Any] = []
-        self.heard = threading.Event()
+    class Seen(CustomLogger):
+        def __init__(self) -> None:
+            super().__init__()
+            self.traces: list[Any] = []
+            self.heard = threading.Event()
 
-    def log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        self._keep(kwargs)
+        def log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+            self._keep(kwargs)
 
-    def log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        self._keep(kwargs)
+        def log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+            self._keep(kwargs)
 
-    def _keep(self, kwargs: Any) -> None:
-        if "segue_trace" in kwargs:
-            self.traces.append(kwargs["segue_trace"])
-            self.heard.set()
+        def _keep(self, kwargs: Any) -> None:
+            if "segue_trace" in kwargs:
+                self.traces.append(kwargs["segue_trace"])
+                self.heard.set()
 
-
-SEEN = Seen()
-"""LiteLLM accepts one logger per class."""
+    return Seen()
 
 
 @pytest.mark.parametrize("way", ["answer", "stream", "failure"])
 def test_callbacks_read_the_trace(panel: Asking, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    seen = SEEN
+    seen = logger()
     seen.traces.clear()
     seen.heard.clear()
-    monkeypatch.setattr(litellm, "callbacks", [seen])
+    monkeypatch.setattr("litellm.callbacks", [seen])
     if way == "failure":
         panel.script("[[on]]\nexit_code = 3\n")
         with pytest.raises(litellm.UnprocessableEntityError):

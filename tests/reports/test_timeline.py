@@ -53,8 +53,11 @@ def test_lanes_have_a_table_of_their_own(database: str) -> None:
     run = data.run("one", t1="Set up", t2="Tables", t3="Pages")
     run.event(None, "task.started", task="1", title="Set up", lane=1)
     run.event(None, "task.started", task="2", title="Tables", lane=2)
-    run.clock += 10_000
-    run.event(None, "task.merged", task="1", commit="a" * 40, before="b" * 40, seconds=0.5)
+    run.clock += 9_500
+    run.event("task/1/merge/1", "step.started", gen=1, token="t", task="1", phase="merge")
+    run.clock += 500
+    run.event("task/1/merge/1", "task.merged", task="1", commit="a" * 40, before="b" * 40)
+    run.event("task/1/merge/1", "step.ended", gen=1, ok=True)
     run.event(None, "task.ended", task="1", done=True)
     run.event(None, "task.started", task="3", title="Pages", lane=1, after="1", why="both name a.py")
     run.clock += 10_000

@@ -253,9 +253,10 @@ def test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent(
 
 
 @pytest.mark.torture
-def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turns", [12, pytest.param(60, marks=pytest.mark.thorough)])
+def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path, turns: int) -> None:
     chance = random.Random(7)
-    for turn in range(30):
+    for turn in range(turns):
         stage = Stage(tmp_path / str(turn))
         stage.work.mkdir()
         script = f"echo x >> {stage.starts}; cat; echo one; sleep 0.05; echo two; exit 7"
@@ -269,9 +270,10 @@ def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path
 
 
 @pytest.mark.torture
-def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turns", [8, pytest.param(40, marks=pytest.mark.thorough)])
+def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path, turns: int) -> None:
     chance = random.Random(3)
-    for turn in range(15):
+    for turn in range(turns):
         stage = Stage(tmp_path / str(turn))
         stage.work.mkdir()
         driver = start_driver(stage.folder, f"setsid sleep 1000 & {stage.script}", stderr=subprocess.DEVNULL)
@@ -283,9 +285,10 @@ def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-def test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turns", [15, pytest.param(80, marks=pytest.mark.thorough)])
+def test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing(tmp_path: Path, turns: int) -> None:
     chance = random.Random(5)
-    for turn in range(40):
+    for turn in range(turns):
         stage = Stage(tmp_path / str(turn))
         stage.work.mkdir()
         script = f"echo x >> {stage.starts}; setsid sleep 1000 & sleep 1000"
@@ -308,10 +311,11 @@ def test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing(tmp_path: P
 
 
 @pytest.mark.torture
-def test_both_killed_at_any_moment_start_the_agent_at_most_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turns", [12, pytest.param(60, marks=pytest.mark.thorough)])
+def test_both_killed_at_any_moment_start_the_agent_at_most_once(tmp_path: Path, turns: int) -> None:
     chance = random.Random(11)
     reasons = set()
-    for turn in range(20):
+    for turn in range(turns):
         stage = Stage(tmp_path / str(turn))
         stage.work.mkdir()
         script = f"echo x >> {stage.starts}; setsid sleep 1000 & echo one; sleep 0.05; exit 7"

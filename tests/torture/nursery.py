@@ -51,9 +51,9 @@ class Nursery:
             self.kills += 1
         self.alive.remove(pid)
 
-    def cull(self, rng: random.Random) -> None:
-        """Let them work for a moment, then kill one of them."""
-        time.sleep(rng.expovariate(1 / 0.05))
+    def cull(self, rng: random.Random, seconds: float = 0.05) -> None:
+        """Let them work for about so many seconds, then kill one of them."""
+        time.sleep(rng.expovariate(1 / seconds))
         self.kill(rng.choice(self.alive))
 
     def wait(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Kill workers at random hundreds of times: nothing is lost, nothing is done twice."""
+"""Kill workers at random, many times: nothing is lost, nothing is done twice."""
 
 from __future__ import annotations
 
@@ -29,19 +29,27 @@ def new_run(store: Store, tasks: int = TASKS) -> Run:
     return run
 
 
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize(
+    ("workers", "wanted"),
+    [
+        (1, 30),
+        (4, 60),
+        pytest.param(1, 200, marks=pytest.mark.thorough),
+        pytest.param(4, 400, marks=pytest.mark.thorough),
+    ],
+)
 def test_nothing_is_lost_and_nothing_is_doubled(
-    database: str, workers: int, tmp_path: Path, request: pytest.FixtureRequest
+    database: str, workers: int, wanted: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     rng = random.Random(request.node.name)
-    wanted = 60 if workers == 1 else 120
     service = PaidService(tmp_path / "paid")
     with connect(database) as store, Nursery(database, tmp_path / "complaints") as nursery:
         runs = [new_run(store) for _ in range(workers)]
-        while nursery.kills < wanted:
+        while nursery.kills < wanted or not was_interrupted(store):
             while len(nursery.alive) < workers:
                 nursery.spawn("work", tmp_path / "paid", "yes")
-            nursery.cull(rng)
+            # On a machine so busy that none of them came to work, they get longer and longer.
+            nursery.cull(rng, 0.05 * 2.0 ** max(0, nursery.kills - wanted))
             nursery.alive = [pid for pid in nursery.alive if identity.start_time(pid) is not None]
             if all(run.state is RunState.DONE for run in store.runs()):
                 runs.append(new_run(store))
@@ -92,8 +100,11 @@ def check_step_events(key: str, events: list[Recorded]) -> None:
 def check_launches(store: Store, runs: list[Run], service: PaidService) -> None:
     steps = [step for run in runs for step in store.steps(run.id) if "/launch/" in step.key]
     assert service.launches == Counter(step.token for step in steps)
-    tries = [row["tries"] for batch in store.table("steps") for row in batch]
-    assert sum(tries) > len(tries), "no step was ever interrupted: this run proved nothing"
+
+
+def was_interrupted(store: Store) -> bool:
+    """Return whether any step was begun twice; otherwise a test has shown nothing."""
+    return any(row["tries"] > 1 for batch in store.table("steps") for row in batch)
 
 
 @pytest.mark.parametrize("reconciles", [True, False])

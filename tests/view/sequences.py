@@ -107,6 +107,12 @@ class _History:
                 if cut_off:
                     return
             if lane and self.draw(st.integers(0, 3)) == 0:
+                if self.draw(st.booleans()):
+                    self.add(Committed(key, "c" * 40), f"task/{key}/commit/task")
+                    yield False
+                    self.add(StepStarted(1, "t", key, "merge"), f"task/{key}/merge/{number}")
+                    self.add(StepEnded(1, False), f"task/{key}/merge/{number}")
+                    yield False
                 self.add(TaskCollided(key, ("1",), ("a.py",), "both changed it", "again"))
                 yield False
                 if self.draw(st.booleans()):
@@ -114,7 +120,12 @@ class _History:
         self.add(Committed(key, "c" * 40), f"task/{key}/commit/task")
         yield False
         if lane:
-            self.add(TaskMerged(key, "d" * 40, "c" * 40, self.draw(st.integers(0, 3))))
+            step = f"task/{key}/merge/1"
+            self.add(StepStarted(1, "t", key, "merge"), step)
+            yield False
+            self.add(TaskMerged(key, "d" * 40, "c" * 40), step)
+            self.add(StepEnded(1, True), step)
+            yield False
         done, skipped = self.draw(st.booleans()), self.draw(st.integers(0, 4)) == 0
         replanned = not done and not skipped and self.draw(st.integers(0, 3)) == 0
         remaining = self.draw(st.integers(0, 2))

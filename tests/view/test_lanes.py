@@ -12,9 +12,9 @@ from segue.domain.events import (
     RunParked,
     RunStarted,
     StepEnded,
+    StepStarted,
     TaskCollided,
     TaskEnded,
-    TaskMerged,
     TaskStarted,
 )
 from segue.domain.run import RunState
@@ -32,9 +32,9 @@ RUN = at(
     (6, TaskEnded("2", True)),
     (6, TaskStarted("4", "Four", lane=2)),
     (8, TaskCollided("4", ("2",), ("b.py",), "both changed b.py", "again")),
-    (8, TaskStarted("4", "Four", lane=2, after="2", why="both changed b.py")),
     (9, RunParked("3", 600.0)),
-    (10, TaskMerged("4", "d" * 40, "c" * 40, 0.5)),
+    (9, StepStarted(1, "t", "4", "merge"), "task/4/merge/1"),
+    (10, StepEnded(1, True), "task/4/merge/1"),
     (10, TaskEnded("4", True)),
     (600, StepEnded(1, True), "task/3/park/execute/1"),
     (602, TaskEnded("3", True)),
@@ -47,13 +47,22 @@ def test_the_chain_leads_back_to_a_task_that_began_at_once() -> None:
     assert [link.words for link in chain] == [
         "1 began at once",
         "3 waited for 1: both name a.py",
-        "3 waited: usage limit",
+        "3 went on after a usage limit",
     ]
     assert [link.seconds for link in chain] == [4, 5, 2]
 
 
+def test_a_collision_is_part_of_the_chain() -> None:
+    chain = find_chain(RunView.of(TITLES, RUN[:-3]), 11)
+    assert [link.words for link in chain] == [
+        "2 began at once",
+        "4 waited for 2: no lane was free",
+        "4 went on after a collision with 2: both changed b.py",
+    ]
+
+
 def test_who_has_no_reason_waited_for_a_lane() -> None:
-    chain = find_chain(RunView.of(TITLES, RUN[:8]), 9)
+    chain = find_chain(RunView.of(TITLES, RUN[:7]), 9)
     assert [link.words for link in chain] == ["2 began at once", "4 waited for 2: no lane was free"]
 
 
@@ -62,8 +71,8 @@ def test_work_is_compared_with_the_time_that_passed() -> None:
     assert view.seconds(700) == 12
     assert measure_parallelism(view, 700) == (4 + 6 + 5 + 4 + 2) / 12
     assert describe_lanes(view, 700) == [
-        "1.8 tasks at a time; merging took 0.5s, 1 collision.",
-        "What serialised them: 3 waited for 1: both name a.py; 3 waited: usage limit.",
+        "1.8 tasks at a time; merging took 1.0s, 1 collision.",
+        "What serialised them: 3 waited for 1: both name a.py; 3 went on after a usage limit.",
     ]
 
 

@@ -145,7 +145,9 @@ def test_tasks_in_lanes_are_worked_on_at_the_same_time() -> None:
         (1, TaskStarted("2", "Two", lane=2)),
         (4, RunParked("2", 600.0)),
         (4, StepStarted(1, "t", phase="sleep"), "task/2/park/execute/1"),
-        (6, TaskMerged("1", "d" * 40, "c" * 40, 0.5)),
+        (5, StepStarted(1, "t", "1", "merge"), "task/1/merge/1"),
+        (6, TaskMerged("1", "d" * 40, "c" * 40), "task/1/merge/1"),
+        (6, StepEnded(1, True), "task/1/merge/1"),
         (6, TaskEnded("1", True)),
         (6, TaskStarted("3", "Three", lane=1, after="1", why="both name a.py")),
         (8, TaskEnded("3", True)),
@@ -158,12 +160,12 @@ def test_tasks_in_lanes_are_worked_on_at_the_same_time() -> None:
     assert (begun.tasks["3"].waits, list(begun.waiting)) == ("waits for 1: both name a.py", ["3"])
     assert [begun.task_seconds(task, 9) for task in begun.tasks.values()] == [9, 3, None]
     assert begun.seconds(9) == 9, "task 2 is parked, but task 1 is worked on"
-    rests = RunView.of(TITLES, events[:10])
+    rests = RunView.of(TITLES, events[:12])
     assert rests.seconds(500) == 8, "all that is under way is parked"
     view = RunView.of(TITLES, events)
     assert [task.seconds for task in view.tasks.values()] == [6, 3 + 3, 2]
     assert (view.work_ms, view.lanes, view.waiting, view.done) == (8_000 + 3_000, {}, {}, 3)
-    assert (view.tasks["1"].merged, view.tasks["1"].merge_seconds) == ("d" * 40, 0.5)
+    assert (view.tasks["1"].merged, view.tasks["1"].merge_seconds) == ("d" * 40, 1.0)
     stretches = [(one.task, one.lane, one.start, one.end, one.after) for one in view.work.stretches]
     assert stretches == [
         ("1", 1, 0, 6_000, ""),
@@ -171,7 +173,7 @@ def test_tasks_in_lanes_are_worked_on_at_the_same_time() -> None:
         ("3", 1, 6_000, 8_000, "1"),
         ("2", 2, 600_000, 603_000, "2"),
     ]
-    assert view.work.stretches[0].merging == 5_500
+    assert view.work.stretches[0].merging == 5_000
 
 
 def test_a_task_that_collides_is_worked_on_again() -> None:
@@ -183,17 +185,41 @@ def test_a_task_that_collides_is_worked_on_again() -> None:
             (0, TaskStarted("1", "One", lane=1)),
             (0, TaskStarted("2", "Two", lane=2)),
             (5, Committed("2", "c" * 40), "task/2/commit/task"),
-            (6, collided),
-            (6, TaskStarted("2", "Two", lane=2, after="1", why="both changed a.py")),
+            (6, StepStarted(1, "t", "2", "merge"), "task/2/merge/1"),
+            (7, StepEnded(1, False), "task/2/merge/1"),
+            (8, collided),
             (9, TaskEnded("2", True)),
         ),
     )
     assert (view.collisions, view.tasks["2"].collisions, view.tasks["2"].phase) == (1, 1, "merge")
-    assert (view.tasks["1"].seconds, view.tasks["2"].seconds) == (9, 9)
-    assert [(one.start, one.collided) for one in view.work.stretches if one.task == "2"] == [
-        (0, 6000),
-        (6000, None),
+    assert (view.tasks["1"].seconds, view.tasks["2"].seconds) == (9, 7 + 1), "waiting for a seat is no work"
+    mine = [one for one in view.work.stretches if one.task == "2"]
+    assert [(one.start, one.end, one.collided) for one in mine] == [(0, 7000, 7000), (8000, 9000, None)]
+    assert (mine[1].after, mine[1].why) == ("2", "a collision with 1: both changed a.py")
+
+
+def test_waiting_for_the_turn_to_be_merged_is_no_work() -> None:
+    view = RunView.of(
+        TITLES,
+        at(
+            (0, RunStarted(*FACTS)),
+            (0, TaskStarted("1", "One", lane=1)),
+            (0, TaskStarted("2", "Two", lane=2)),
+            (2, Committed("2", "c" * 40), "task/2/commit/task"),
+            (8, StepStarted(1, "t", "1", "merge"), "task/1/merge/1"),
+            (9, StepEnded(1, True), "task/1/merge/1"),
+            (9, TaskEnded("1", True)),
+            (9, StepStarted(1, "t", "2", "merge"), "task/2/merge/1"),
+            (10, StepEnded(1, True), "task/2/merge/1"),
+            (10, TaskEnded("2", True)),
+        ),
+    )
+    assert [view.tasks[key].seconds for key in "12"] == [9, 2 + 1]
+    assert [(one.start, one.end, one.after) for one in view.work.stretches if one.task == "2"] == [
+        (0, 2000, ""),
+        (9000, 10000, "1"),
     ]
+    assert view.work_ms == 10_000
 
 
 def test_all_lanes_of_a_killed_session_wait_for_the_next_one() -> None:

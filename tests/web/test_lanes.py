@@ -15,7 +15,9 @@ from segue.domain.events import (
     Event,
     PromptSent,
     RunEnded,
+    RunParked,
     RunStarted,
+    StepEnded,
     StepStarted,
     TaskCollided,
     TaskEnded,
@@ -60,6 +62,10 @@ class Working:
         self.emit(StepStarted(1, "t", key, "execute", 1, "scripted"), PromptSent("d", 1), step=step)
         self.emit(AgentTool("Edit", {"path": f"src/{key}.py"}), step=step)
 
+    def park(self) -> None:
+        """Store what a sleep of one task makes of the run."""
+        self._do(self._journal.set_state(RunState.PARKED, wake=4e9))
+
     def end(self, state: RunState) -> None:
         self.emit(RunEnded(str(state)))
         self._do(self._journal.set_state(state))
@@ -101,12 +107,19 @@ def fill(run: Working) -> None:
     run.begin("T02", 2)
 
 
+def merge(run: Working, key: str) -> None:
+    """End a task with its merge."""
+    step = f"task/{key}/merge/1"
+    run.emit(StepStarted(1, "t", key, "merge"), step=step)
+    run.emit(TaskMerged(key, "a" * 40, "b" * 40), StepEnded(1, True), step=step)
+    run.emit(TaskEnded(key, True))
+
+
 def finish(run: Working) -> None:
     """End what `fill` began; one task collides and is done again."""
-    run.emit(TaskMerged("T01", "a" * 40, "b" * 40, 0.01), TaskEnded("T01", True))
+    merge(run, "T01")
     run.begin("T03", 1, "T01", "both name src/<auth>.py")
     run.emit(TaskCollided("T02", ("T01",), ("x.py",), "both changed x.py", "again"))
-    run.begin("T02", 2, "T01", "both changed x.py")
     run.emit(TaskEnded("T03", True), TaskEnded("T02", True))
     run.end(RunState.DONE)
 
@@ -129,6 +142,21 @@ def test_the_page_says_what_each_lane_does_and_what_waits(place: Place, served: 
     assert "&lt;b&gt;part" in body
 
 
+def test_a_run_with_some_lanes_parked_is_running(place: Place, served: Served) -> None:
+    with working(place) as run:
+        fill(run)
+        run.emit(RunParked("T01", 4e9))
+        run.park()
+        shown = served.data(f"/runs/{run.run}")
+        assert shown["run"]["state"] == "running"
+        assert [row["state"] for row in shown["lanes"]["rows"]] == ["parked", "running"]
+        assert served.data("/runs")["runs"][0]["state"] == "running"
+        assert "Waiting for the usage limit" not in served.get(f"/runs/{run.run}").text
+        run.emit(RunParked("T02", 4e9))
+        run.park()
+        assert served.data(f"/runs/{run.run}")["run"]["state"] == "parked"
+
+
 def test_after_the_run_the_page_says_what_serialised_it(place: Place, served: Served) -> None:
     with working(place) as run:
         fill(run)
@@ -139,11 +167,12 @@ def test_after_the_run_the_page_says_what_serialised_it(place: Place, served: Se
         ("T01", 1, ""),
         ("T02", 2, ""),
         ("T03", 1, "T01"),
-        ("T02", 2, "T01"),
+        ("T02", 2, "T02"),
     ]
-    assert [link["task"] for link in lanes["chain"]] == ["T01", "T02"]
-    assert lanes["chain"][-1]["why"] == "both changed x.py"
-    assert (lanes["collisions"], lanes["merge_seconds"]) == (1, 0.01)
+    assert [link["task"] for link in lanes["chain"]] == ["T02", "T02"]
+    assert lanes["chain"][-1]["why"] == "a collision with T01: both changed x.py"
+    assert lanes["collisions"] == 1
+    assert lanes["merge_seconds"] > 0
 
 
 def test_a_run_with_one_task_at_a_time_has_no_lanes(place: Place, served: Served) -> None:
@@ -177,7 +206,7 @@ def test_lanes_are_watched_in_a_browser(place: Place, served: Served) -> None:
         assert page.locator("#lanes svg.waits path").count() == 3
         page.locator("#waits-table summary").click()
         shown(page, "#waits-table td", "both name src/<auth>.py")
-        run.emit(TaskMerged("T01", "a" * 40, "b" * 40, 0.01), TaskEnded("T01", True))
+        merge(run, "T01")
         shown(page, "#lanes tbody tr", "free")
         assert page.evaluate("window.same") is True, "the page was loaded anew"
         assert page.locator("#waits-table").get_attribute("open") is not None, "what was opened stays open"
@@ -198,10 +227,15 @@ def test_lanes_over_time_in_a_browser(place: Place, served: Served) -> None:
                 assert bars.locator("rect.bad").count() == 1
                 assert bars.locator("rect.phase-7").count() == 1, "the merge is marked"
                 label = str(bars.nth(3).get_attribute("aria-label"))
-                assert re.match(r"T02 in lane 2 · [\d.]+s · waited for T01: both changed x.py", label)
+                assert re.match(
+                    r"T02 in lane 2 · [\d.]+s · after a collision with T01: both changed x.py", label
+                )
                 page.locator("#lanes-table summary").click()
                 assert page.locator("#lanes-table li").count() == 4
-                assert "waited for T01: both changed x.py" in page.locator(".chain li").last.inner_text()
+                assert (
+                    "after a collision with T01: both changed x.py"
+                    in page.locator(".chain li").last.inner_text()
+                )
                 assert contrast(page, ".chain li span") >= 4.5
                 assert contrast(page, "#lanes-table li") >= 4.5
                 bars.first.focus()

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from segue.domain.proof import Seal
 from segue.system.isolation.bubblewrap import CONTAINED, find_bubblewrap, proc_mounts
 from segue.system.isolation.places import TOOLS
+from segue.system.isolation.policy import GIT_FOLDER
 from segue.system.isolation.toolchain import program_places
 
 _MOST_FILES = 300
@@ -34,6 +35,8 @@ class Mounts(Struct, frozen=True):
     """Further places that stay visible, read-only."""
     writable: Sequence[Path] = ()
     """Further places that the check may write, under their own paths."""
+    git: Path | None = None
+    """Git's folder, where `.git` is a file that names it at another place."""
 
 
 def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: bool) -> list[str]:
@@ -47,6 +50,7 @@ def wrap(argv: Sequence[str], mounts: Mounts, env: Mapping[str, str], network: b
     line += ["--bind", str(mounts.tree), str(mounts.root), *_guards(mounts)]
     for place in mounts.writable:
         line += ["--bind", str(place), str(place)]
+    line += ["--ro-bind", str(mounts.git), str(GIT_FOLDER)] if mounts.git is not None else []
     line += _NAMESPACES
     line += [] if network else ["--unshare-net"]
     for name, value in env.items():

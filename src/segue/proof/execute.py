@@ -22,6 +22,8 @@ from segue.proof.setup import Setup, place_installed
 from segue.proof.trees import write_tree
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
+from segue.system.isolation.policy import git_link
+from segue.system.lane import lane_variables
 from segue.system.process.capture import Captured, TookTooLong, capture, child_environment
 
 _SIDE_BY_SIDE = 2
@@ -68,14 +70,14 @@ class Sandbox:
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         await self._write(composed, tree)
-        inputs = self._inputs_for(work)
+        git, inputs = self._git_for(work), self._inputs_for(work)
         if self._setup is not None:
             place = await self._install(composed)
             inputs |= await asyncio.to_thread(place_installed, place, tree)
         stage = Stage(argv, self._root, tree, hooks, reports, token, composed.tests)
         env = self._environment(join_variables(runner.arm(stage) for runner in armed), token)
         readable = (hooks, *self._dependencies.linked, *user_site_places(self._dependencies))
-        mounts = Mounts(self._root, tree, composed.guarded, inputs, readable, (reports,))
+        mounts = Mounts(self._root, tree, composed.guarded, inputs, readable, (reports,), git)
         line = wrap(argv, mounts, env, self._options.network)
         return stage, await self._bounded(line, env)
 
@@ -107,16 +109,27 @@ class Sandbox:
         limit = self._options.timeout
         return await run_bounded(capture(line, self._scratch, env, limit, limit=_KEPT_OUTPUT))
 
+    def _git_for(self, work: Path) -> Path | None:
+        """Return git's folder, and write a `.git` that leads there, if the work tree is seen elsewhere."""
+        if self._trees.root == self._trees.home or not (self._trees.root / ".git").is_file():
+            return None
+        common, text = git_link(self._trees.root)
+        (work / "git-link").write_text(text)
+        return common
+
     def _inputs_for(self, work: Path) -> dict[str, Path]:
         """Return what is mounted into the tree: dependencies without their caches, and git's folder."""
         inputs = {path: self._trees.find(path) for path in self._dependencies.visible}
         inputs = {path: place for path, place in inputs.items() if place.exists()}
-        git = {".git": self._root / ".git"} if (self._root / ".git").exists() else {}
+        link, own = work / "git-link", self._root / ".git"
+        git = {".git": link if link.exists() else own} if own.exists() else {}
         empty = dict.fromkeys(caches_within(self._trees, inputs), private_folder(work / "empty"))
         return git | inputs | empty
 
     def _environment(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
-        env = environment(variables, self._options.network)
+        # It has a temporary folder of its own, but with `check_network` not its own ports.
+        lane = {name: value for name, value in lane_variables(self._trees.root).items() if name != "TMPDIR"}
+        env = environment({**lane, **variables}, self._options.network)
         if not self._dependencies.user_site:
             env["PYTHONNOUSERSITE"] = "1"
         if self._dependencies.compiled:

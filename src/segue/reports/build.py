@@ -74,5 +74,5 @@ def _list_lanes(view: RunView, now: int) -> Iterator[ReportTable]:
         for one in stretches
     ]
     columns = ("lane", "task", "begin", "seconds", "after", "why", "merge_seconds", "collided")
-    note = "One row per stretch of work. After: the task it waited for, itself when it was parked."
+    note = "One row per stretch of work. After: the task it waited for, itself when it was interrupted."
     yield ReportTable("lanes", "Lanes", columns, tuple(rows), note)

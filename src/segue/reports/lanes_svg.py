@@ -68,7 +68,7 @@ class WorkingTime:
 
 def describe_stretch(stretch: Stretch, now: int) -> str:
     """Say what a stretch of work was, how long it took and what it waited for."""
-    waited = f"waited: {stretch.why}" if stretch.after == stretch.task else ""
+    waited = f"after {stretch.why}" if stretch.after == stretch.task else ""
     if stretch.after and not waited:
         waited = f"waited for {stretch.after}: {stretch.why}"
     merged = "merged" if stretch.merging is not None else ""

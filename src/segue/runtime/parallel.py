@@ -99,7 +99,7 @@ class RunLanes:
         if merges_at_end(self._opened.app, self._opened.spec):
             await self._catch_up(context)
         await self._branch.sync(self._opened.repo)
-        await self._opened.repo.git("switch", "--quiet", self._branch.branch)
+        await self._opened.repo.git("switch", "--quiet", "--ignore-other-worktrees", self._branch.branch)
 
     async def close(self) -> None:
         """Remove the lanes; what no commit holds is kept and named."""

@@ -22,14 +22,14 @@ class ChainLink(Struct, frozen=True):
     title: str
     seconds: float
     after: str
-    """The task it waited for, itself if it was parked; empty: it began at once."""
+    """The task it waited for, itself if it was interrupted; empty: it began at once."""
     why: str
 
     @property
     def words(self) -> str:
         """Say what it waited for, and why."""
         if self.after == self.task:
-            return f"{self.task} waited: {self.why}"
+            return f"{self.task} went on after {self.why}"
         return (
             f"{self.task} waited for {self.after}: {self.why}" if self.after else f"{self.task} began at once"
         )

@@ -18,9 +18,15 @@ def load_view(store: Store, run: Run) -> RunView:
     return RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED)).close(state_of(run))
 
 
-def state_of(run: Run) -> RunState:
-    """Return the state a run is really in: one whose process is gone does not run."""
-    return RunState.STOPPED if is_lost(run) else run.state
+def state_of(run: Run, view: RunView | None = None) -> RunState:
+    """Return the state a run is really in: one whose process is gone does not run.
+
+    With its view, a run of which only some lanes are parked is running.
+    """
+    if is_lost(run):
+        return RunState.STOPPED
+    lanes = view.lanes.values() if view is not None and run.state is RunState.PARKED else ()
+    return RunState.RUNNING if any(task.state == "running" for task in lanes) else run.state
 
 
 def is_lost(run: Run) -> bool:

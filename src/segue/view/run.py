@@ -186,15 +186,15 @@ class RunView(Struct):
     def _task_merged(self, event: e.TaskMerged, at: e.Recorded) -> None:
         self.work.tick(at.ts)
         task = self._task(event.task)
-        task.merged, task.merge_seconds = event.commit, event.seconds
-        self.work.merge(task, at.ts, event.seconds)
+        task.merged = event.commit
 
     def _task_collided(self, event: e.TaskCollided, at: e.Recorded) -> None:
         self.work.tick(at.ts)
         task = self._task(event.task)
         task.collisions += 1
         self.collisions += 1
-        self.work.collide(task, at.ts)
+        why = f"a collision with {', '.join(event.tasks) or 'new commits'}: {event.reason}"
+        self.work.collide(task, at.ts, event.then != "human", why)
 
     def _gate_reached(self, event: e.GateReached, _at: e.Recorded) -> None:
         self.gate = event.task
@@ -260,6 +260,9 @@ class RunView(Struct):
         task = self._owner(at.step)
         if task is None or event.phase in (None, "commit", "revise"):
             return
+        self.work.go_on(task, at.ts)
+        if event.phase == "merge":
+            self.work.begin_merge(task, at.ts)
         task.phase = event.phase or task.phase
         task.agent = name or task.agent
         if task is self.planning and task.started is None:
@@ -274,6 +277,8 @@ class RunView(Struct):
         if task is not None and task.state == "parked":
             task.state, task.wake = "running", None
             self.work.wake(task, at.ts)
+        if task is not None and (at.step or "").split("/")[2] == "merge":
+            self.work.end_merge(task, at.ts)
         if task is self.planning and task is not None and task.key in self.work.under_way:
             task.state, task.ended = ("done" if event.ok else "needs_human"), at.ts
 
@@ -323,6 +328,7 @@ class RunView(Struct):
         task.commit = event.commit
         if task.lane:
             task.phase = "merge"  # unless another phase follows
+            self.work.pause(task, at.ts)
 
     def _plan_revised(self, event: e.PlanRevised, at: e.Recorded) -> None:
         self.work.tick(at.ts)
@@ -340,9 +346,6 @@ class RunView(Struct):
     def _searched(self, _event: e.SearchDone, at: e.Recorded) -> None:
         self.work.tick(at.ts)
         self.searches += 1
-
-    def _diagnosed(self, _event: e.DiagnosticRun, at: e.Recorded) -> None:
-        self.work.tick(at.ts)
 
 
 class _StepView(Struct):
@@ -389,7 +392,7 @@ _FOLDS: dict[type[e.Event], Callable[[RunView, Any, e.Recorded], None]] = {
     e.PlanRevised: RunView._plan_revised,
     e.AgentReplaced: RunView._replaced,
     e.SearchDone: RunView._searched,
-    e.DiagnosticRun: RunView._diagnosed,
+    e.DiagnosticRun: lambda view, _event, at: view.work.tick(at.ts),
 }
 FOLDED: tuple[type[e.Event], ...] = tuple(_FOLDS)
 """The kinds of events a view is computed from. All others change nothing in it."""

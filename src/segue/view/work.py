@@ -16,10 +16,10 @@ class Stretch(Struct):
     end: int | None = None
     """None: it is under way."""
     after: str = ""
-    """The task whose end let it begin, or itself if it was parked; `why` says why it waited."""
+    """The task whose end let it begin, or itself if it was interrupted; `why` says why it waited."""
     why: str = ""
     merging: int | None = None
-    """When merging its work began, which lasted until its end."""
+    """When merging its work began, if that was the end of it."""
     collided: int | None = None
     """When its work did not fit what others had merged."""
     session: int = 0
@@ -43,13 +43,17 @@ class Work(Struct):
     session: int = 0
     """How many sessions there were so far."""
     _open: dict[str, Stretch] = field(default_factory=dict)
+    _paused: dict[str, Stretch] = field(default_factory=dict)
+    """The last stretches of tasks that wait for their turn to be merged, or for a seat after that."""
+    _merged: tuple[str, int] = ("", 0)
+    """The task that was merged last, and when that ended."""
 
     def tick(self, ts: int) -> None:
         """Count the time since the last event as work, for all who are at work."""
         passed = max(0, ts - self.clock) if self.clock is not None else 0
         self.ms += passed
         for task in self.under_way.values():
-            if task.state != "parked":
+            if self._is_at_work(task):
                 task.work_ms += passed
         self._set_clock(ts)
 
@@ -57,6 +61,7 @@ class Work(Struct):
         """Start the clock; nothing is under way any more."""
         self._close_all(self.clock if self.clock is not None else ts)
         self.under_way.clear()
+        self._paused.clear()
         self.session += 1
         self.clock = ts
 
@@ -71,6 +76,7 @@ class Work(Struct):
             self._close_all(ts)
             self.under_way.clear()
         self.under_way.pop("", None)
+        self._paused.pop(task.key, None)
         self._close(task.key, ts)
         self.under_way[task.key] = task
         self._open_stretch(task, ts, after, why)
@@ -79,6 +85,7 @@ class Work(Struct):
     def end(self, task: TaskView, ts: int) -> None:
         """End the work on a task."""
         self.under_way.pop(task.key, None)
+        self._paused.pop(task.key, None)
         self._close(task.key, ts)
         self._set_clock(ts)
 
@@ -91,22 +98,57 @@ class Work(Struct):
     def wake(self, task: TaskView, ts: int) -> None:
         """Continue the work on a task that was parked."""
         if task.key in self.under_way:
-            self._open_stretch(task, ts, task.key, "usage limit")
+            self._open_stretch(task, ts, task.key, "a usage limit")
             self._set_clock(ts)
 
-    def collide(self, task: TaskView, ts: int) -> None:
-        """Mark the stretch whose work does not fit."""
-        if stretch := self._open.get(task.key):
-            stretch.collided = ts
+    def pause(self, task: TaskView, ts: int) -> None:
+        """Stop the clock of a task in a lane until its next step begins: others may be merged first."""
+        if task.key in self._open:
+            self._paused[task.key] = self._open[task.key]
+            self._close(task.key, ts)
 
-    def merge(self, task: TaskView, ts: int, seconds: float) -> None:
-        """Mark the stretch whose work was merged, and since when it was."""
+    def go_on(self, task: TaskView, ts: int) -> None:
+        """Continue the work on a task that paused, if it did."""
+        last = self._paused.pop(task.key, None)
+        if last is None or last.end is None:
+            return
+        other, when = self._merged
+        if other != task.key and when > last.end:
+            self._open_stretch(task, ts, other, "its work was merged first")
+        else:  # it did not really wait
+            task.work_ms += max(0, ts - last.end)
+            last.end = None
+            self._open[task.key] = last
+
+    def collide(self, task: TaskView, ts: int, again: bool, why: str) -> None:
+        """Mark the stretch whose work does not fit, and begin another one if the work is done again."""
+        stretch = self._open.get(task.key) or self._paused.pop(task.key, None)
+        if stretch is None:
+            return
+        self._close(task.key, ts)
+        stretch.collided = stretch.end
+        if again:
+            self._open_stretch(task, ts, task.key, why)
+
+    def begin_merge(self, task: TaskView, ts: int) -> None:
+        """Mark where merging begins."""
         if stretch := self._open.get(task.key):
-            stretch.merging = max(stretch.start, ts - round(seconds * 1000))
+            stretch.merging = ts
+
+    def end_merge(self, task: TaskView, ts: int) -> None:
+        """Count how long merging took; what follows, waits."""
+        stretch = self._open.get(task.key)
+        if stretch is not None and stretch.merging is not None:
+            task.merge_seconds += max(0, ts - stretch.merging) / 1000
+            self._merged = (task.key, ts)
+            self.pause(task, ts)
 
     def since(self, task: TaskView) -> int | None:
         """Return up to when work on a task is counted, if it is at work."""
-        return self.clock if task.key in self.under_way and task.state != "parked" else None
+        return self.clock if task.key in self.under_way and self._is_at_work(task) else None
+
+    def _is_at_work(self, task: TaskView) -> bool:
+        return task.state != "parked" and task.key not in self._paused
 
     def _set_clock(self, ts: int) -> None:
         resting = self.under_way and all(task.state == "parked" for task in self.under_way.values())

@@ -38,7 +38,7 @@ def query_run(request: PageRequest) -> Data:
     going = state in queries.ACTIVE
     return {
         "title": name_source(run),
-        "run": describe_run(run),
+        "run": describe_run(run, view),
         "used": queries.describe_usage(view),
         "caps": queries.read_budget(request.app, run),
         "open": [_describe_step(step) for step in steps if step["state"] == "started" and going],

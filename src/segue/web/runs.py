@@ -66,7 +66,7 @@ def _actual_state(store: Store, row: dict[str, Any]) -> str:
 
 def _make_row(run: Run, view: RunView) -> dict[str, Any]:
     return {
-        **describe_run(run),
+        **describe_run(run, view),
         "tasks": len(view.tasks),
         "done": view.done,
         "needs_human": sum(task.state == "needs_human" for task in view.tasks.values()),
@@ -74,9 +74,9 @@ def _make_row(run: Run, view: RunView) -> dict[str, Any]:
     }
 
 
-def describe_run(run: Run) -> dict[str, Any]:
+def describe_run(run: Run, view: RunView) -> dict[str, Any]:
     """Describe a run: its state, and with what it was started."""
-    state, spec = state_of(run), run.spec
+    state, spec = state_of(run, view), run.spec
     return {
         **{name: getattr(run, name) for name in ("id", "note", "created", "updated", "wake")},
         **{name: getattr(spec, name) for name in ("source", "kind", "agent", "model", "flow", "repo")},

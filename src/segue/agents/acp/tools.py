@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, field
-
 from segue.agents.local.values import as_list, as_table, as_text, clip, shrink
 
 _NAMES = {
@@ -29,12 +27,13 @@ _NEW_CONTENT = ("content", "contents", "file_text", "fileText")
 _OLD_CONTENT = ("old_string", "oldString", "old_str", "patch", "diff", "edits")
 
 
-class AcpToolCall(Struct):
+class AcpToolCall:
     """What is known about one call so far; updates add to it in any order."""
 
-    id: str
-    facts: dict[str, Any] = field(default_factory=dict)
-    rejected: bool = False
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.facts: dict[str, Any] = {}
+        self.rejected = False
 
     def learn(self, update: Mapping[str, Any]) -> None:
         """Take over what an update says; keep what it leaves out."""

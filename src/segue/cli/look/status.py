@@ -49,7 +49,7 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
     if output.json:
         output.data(run_data(run, view))
         return
-    title = f"Run {run.id}: {state_of(run)} · {run.spec.agent} · {run.place}"
+    title = f"Run {run.id}: {state_of(run, view)} · {run.spec.agent} · {run.place}"
     print_tasks(output, view, title)
     if run.note:
         output.text(run.note)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from segue.sim import script
 from segue.sim.script import ScriptWords
@@ -54,8 +54,7 @@ WORDS = ScriptWords(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Flavour:
+class Flavour(NamedTuple):
     """The modes and habits of one vendor's agent."""
 
     version: str

@@ -21,6 +21,7 @@ from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
 from segue.system.files import exclusive, private_folder, read_start
 from segue.system.git.apart import QUIET
+from segue.system.git.leftovers import clear_leftovers
 from segue.system.git.linked import LinkedTree
 from segue.system.git.objects import PathChange
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
@@ -29,6 +30,7 @@ from segue.system.git.worktree import branch_of, list_files
 from segue.system.lane import LANE_NAME, has_content
 
 _ROUNDS = 3
+_PATIENCE = 300.0
 _POINTERS = (
     "MERGE_AUTOSTASH",
     "rebase-merge/autostash",
@@ -47,6 +49,7 @@ class LaneTrees:
         """`folder` is where the work trees of all runs are; `since` is when the run began, in seconds."""
         self._home, self._folder, self._run, self._since = home, folder, run, since
         self._alone = asyncio.Lock()
+        self._recovered = False
 
     def path(self, number: int) -> Path:
         """Return the folder of a lane."""
@@ -64,14 +67,16 @@ class LaneTrees:
         """
         # Nothing that is here belongs to Segue, so that nothing is left out of what is kept.
         tree = Repository(lane.root, lane.git_dir)
-        await tree.recover(self._since)
+        await self._recover(tree)
         now = await tree.snapshot()
+        said: list[str] = []
         if now.dirty and not now.links:
             await undo_killed_switch(tree, now, start)
-        said = await self._keep_commits(tree, start)
-        said += await self._empty(tree) if now.dirty else []
-        self._end_what_is_under_way(tree)
-        if now.head != start or now.branch:
+        under_way = any((tree.git_dir / name).exists() for name in _UNDER_WAY)
+        if now.dirty or now.branch or now.head != start or under_way:
+            said += await self._keep_commits(tree)
+            said += await self._empty(tree) if now.dirty else []
+            self._end_what_is_under_way(tree)
             said += await self._switch(tree, start)
         if (await lane.arrive((), now)).dirty:  # the other commit may ignore less
             said += await self._empty(tree)
@@ -113,13 +118,17 @@ class LaneTrees:
             link.write_text(f"gitdir: {tree.known}\n")  # somebody deleted it
         found = await tree.opened()
         if found is not None:
-            await found.recover(self._since)
+            await self._recover(found)
         elif tree.folder.exists():
             if self._made(tree).exists():  # somebody may have worked there
                 tree.folder.rename(_free(tree.folder.with_name(f"{tree.folder.name}-kept")))
             else:
                 shutil.rmtree(tree.folder, ignore_errors=True)
         return found
+
+    async def _recover(self, lane: Repository) -> None:
+        """Remove the locks of gits that were killed in a lane; those in other lanes are not waited for."""
+        await clear_leftovers(lane.root, lane.git_dir, lane.git_dir, self._since, _PATIENCE)
 
     async def _close(self, number: int) -> list[str]:
         tree = LinkedTree(self._home, self.path(number))
@@ -138,15 +147,12 @@ class LaneTrees:
             _delete(beside)
         return said
 
-    async def _keep_commits(self, lane: Repository, known: str = "") -> list[str]:
-        """Keep commits of a lane that neither the run's branch nor a ref of ours contains.
-
-        The `known` commit is on the branch.
-        """
+    async def _keep_commits(self, lane: Repository) -> list[str]:
+        """Keep commits of a lane that neither the run's branch nor a ref of ours contains."""
         head = await lane.head()
         places = (f"refs/heads/{branch_of(self._run)}", f"refs/segue/kept/{self._run}")
         said = []
-        if head != known and not await lane.git("for-each-ref", "--count=1", "--contains", head, *places):
+        if not await lane.git("for-each-ref", "--count=1", "--contains", head, *places):
             said.append(f"Commits that were not merged are kept as {await self._refer(lane, head, head)}.")
         for name in _POINTERS:
             commit = read_start(lane.git_dir / name).decode("ascii", "replace").strip()
@@ -256,6 +262,9 @@ class LaneTrees:
         private_folder(self._folder)
         async with self._alone:
             with exclusive(self._folder / f"{self._run}.lock"):
+                if not self._recovered:  # what an earlier process was killed at
+                    await self._home.recover(self._since)
+                    self._recovered = True
                 yield
 
 

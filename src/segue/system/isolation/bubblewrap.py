@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.system.isolation.places import SHOWN_IN_RUN
-from segue.system.isolation.policy import TEMPORARY, SandboxPolicy, git_places, shown_temporary
+from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, SandboxPolicy, git_link, shown_temporary
 from segue.system.isolation.toolchain import program_places
 from segue.system.process.capture import Captured, probe
 
@@ -21,8 +21,6 @@ CONTAINED = ("--unshare-user", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-
 """As root, bwrap keeps all capabilities unless they are dropped."""
 _NO_NESTING = ("--disable-userns",)
 _PROBE = 20.0
-_GIT = "segue-git"
-"""Where git's folder is seen in a lane."""
 
 
 class BubblewrapFound(Struct, frozen=True):
@@ -117,17 +115,16 @@ def _with_lane(rules: dict[Path, list[str]], policy: SandboxPolicy, home: Path) 
 
     Its `.git` names a folder in the user's `.git`, which is covered by that: git's folder is shown elsewhere.
     """
-    lane, folder = policy.root, Path(os.path.realpath(TEMPORARY[0])) / _GIT
-    own, common = list(git_places(lane))[1:3]
-    link = policy.scratch / "git-link"
-    link.write_text(f"gitdir: {folder / own.relative_to(common)}\n")
+    lane, link = policy.root, policy.scratch / "git-link"
+    common, text = git_link(lane)
+    link.write_text(text)
     found = {place: words for place, words in rules.items() if not place.is_relative_to(home)}
     found |= {
         home / place.relative_to(lane): [words[0], words[1], str(home / place.relative_to(lane))]
         for place, words in rules.items()
         if place.is_relative_to(lane) and len(words) == 3
     }
-    found[folder] = ["--ro-bind", str(common), str(folder)]
+    found[GIT_FOLDER] = ["--ro-bind", str(common), str(GIT_FOLDER)]
     hidden = [
         place.relative_to(home) for place in policy.hide if place.is_relative_to(home) and place != home
     ]

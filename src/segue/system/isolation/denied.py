@@ -7,6 +7,11 @@ import re
 _READ_ONLY = re.compile(r"read-only file system|EROFS", re.IGNORECASE)
 _DENIED = re.compile(r"read-only file system|EROFS|permission denied|EACCES", re.IGNORECASE)
 _PLACE = re.compile(r"""['"‘`](/[^'"’`\n]{1,300})['"’`]|(?:^|[\s:(])(/[^\s:'"(),]{2,300})""")
+_INSTALLED = re.compile(r"/(node_modules|\.?venv|vendor)(/|$)")
+_LANE = (
+    "In a lane your dependencies are read-only; lane_setup or lane_copy gives each lane its own "
+    "(docs/parallel.md#lanes)."
+)
 _LINES = 200
 
 
@@ -19,6 +24,8 @@ def explain_denied(text: str, *, by_rules: bool) -> str:
         if (_DENIED if by_rules else _READ_ONLY).search(line):
             found = _PLACE.search(line)
             place = next(filter(None, found.groups()), "") if found else ""
+            if _INSTALLED.search(place):
+                return _LANE
             where = f"{place} is" if place else "the place is"
             setting = f'["{place}"]' if place else "[…]"
             return f"If {where} closed by the sandbox, sandbox.write = {setting} opens it (docs/sandbox.md)."

@@ -27,6 +27,10 @@ _MOST_LOOKED_AT = 500
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - replaced by folders of the launch's own
 
 
+GIT_FOLDER = Path(os.path.realpath(TEMPORARY[0])) / "segue-git"
+"""Where git's folder is seen in a work tree that is seen in the place of another."""
+
+
 class Strength(StrEnum):
     """How much of the user's home a program sees."""
 
@@ -157,6 +161,15 @@ def _common(folder: Path) -> Iterator[Path]:
         yield Path(os.path.realpath(folder / (folder / "commondir").read_text().strip()))
     except OSError:
         return
+
+
+def git_link(tree: Path) -> tuple[Path, str]:
+    """Return git's folder of a work tree beside the main one, and a `.git` for it.
+
+    It names the folder where it is seen once the tree covers the main one: at `GIT_FOLDER`.
+    """
+    own, common = list(git_places(tree))[1:3]
+    return common, f"gitdir: {GIT_FOLDER / own.relative_to(common)}\n"
 
 
 def shown_temporary(real: Path) -> list[Path]:
