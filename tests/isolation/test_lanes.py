@@ -281,7 +281,8 @@ def test_checks_see_what_an_agent_has_installed_in_its_lane(project: Project) ->
 
 def test_git_works_in_the_checks_of_a_lane(project: Project) -> None:
     """There it knows the lane's commit, not the user's."""
-    project.write(file="x\n", **{"check.sh": "git log -1 --format=%s && git diff --exit-code HEAD -- file\n"})
+    script = "git log -1 --format=%s && git diff --exit-code HEAD -- file && test $SEGUE_LANE = 1\n"
+    project.write(file="x\n", **{"check.sh": script})
     base = project.commit()
     lane = project.lane()
     project.write(file="of the user\n")

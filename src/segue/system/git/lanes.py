@@ -49,6 +49,7 @@ class LaneTrees:
         """`folder` is where the work trees of all runs are; `since` is when the run began, in seconds."""
         self._home, self._folder, self._run, self._since = home, folder, run, since
         self._alone = asyncio.Lock()
+        self._recovered = False
 
     def path(self, number: int) -> Path:
         """Return the folder of a lane."""
@@ -261,6 +262,9 @@ class LaneTrees:
         private_folder(self._folder)
         async with self._alone:
             with exclusive(self._folder / f"{self._run}.lock"):
+                if not self._recovered:  # what an earlier process was killed at
+                    await self._home.recover(self._since)
+                    self._recovered = True
                 yield
 
 
