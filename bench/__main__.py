@@ -16,6 +16,7 @@ from bench import (
     events,
     events_postgres,
     journal,
+    lanes,
     loop,
     memory,
     merging,
@@ -40,6 +41,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "page": page.figures,
     "seal": seal.figures,
     "merging": merging.figures,
+    "lanes": lanes.figures,
 }
 
 

@@ -47,17 +47,17 @@ def peaks(program: str) -> dict[str, int]:
         command = here.command("run", str(plan), "--allow-no-change", "--quiet", argv=agent)
         process = subprocess.Popen(command, cwd=here.repo, env=here.environment)
         while process.poll() is None:
-            highest["Segue"] = max(highest["Segue"], _peak(process.pid))
+            highest["Segue"] = max(highest["Segue"], peak_of(process.pid))
             for child in _children(process.pid):
                 if b"supervisor" in _read(f"/proc/{child}/cmdline"):
-                    highest["supervisor"] = max(highest["supervisor"], _peak(child))
+                    highest["supervisor"] = max(highest["supervisor"], peak_of(child))
             time.sleep(0.01)
         if process.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
     return highest
 
 
-def _peak(pid: int) -> int:
+def peak_of(pid: int) -> int:
     """The kernel keeps the highest value itself, so that nothing is missed between two looks."""
     for line in _read(f"/proc/{pid}/status").splitlines():
         if line.startswith(b"VmHWM:"):

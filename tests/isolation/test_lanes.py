@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from segue.domain.proof import CheckState, Seal
@@ -21,6 +22,7 @@ from segue.proof.seal import Sealer
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, SandboxOptions, capture_inside
+from segue.system.isolation.policy import Strength
 from segue.system.process.capture import child_environment
 from tests.cli.place import Place
 from tests.proof.projects import needs_sandbox
@@ -88,7 +90,13 @@ def project() -> Iterator[Project]:
         yield Project(root)
 
 
-def test_a_lane_is_seen_in_the_place_of_the_users_work_tree(project: Project) -> None:
+@pytest.mark.parametrize("strength", Strength)
+def test_a_lane_is_seen_in_the_place_of_the_users_work_tree(
+    project: Project, strength: Strength, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all of the home is hidden, with the repository in it."""
+    monkeypatch.setenv("HOME", str(project.repo.parent))
+    project.options = msgspec.structs.replace(project.options, strength=strength)
     project.write(file="committed", **{".gitignore": "node_modules/\n.env\n"})
     project.commit()
     project.write(file="the user's edit", node_modules__one="installed", **{".env": "KEY=1"})
@@ -273,7 +281,8 @@ def test_checks_see_what_an_agent_has_installed_in_its_lane(project: Project) ->
 
 def test_git_works_in_the_checks_of_a_lane(project: Project) -> None:
     """There it knows the lane's commit, not the user's."""
-    project.write(file="x\n", **{"check.sh": "git log -1 --format=%s && git diff --exit-code HEAD -- file\n"})
+    script = "git log -1 --format=%s && git diff --exit-code HEAD -- file && test $SEGUE_LANE = 1\n"
+    project.write(file="x\n", **{"check.sh": script})
     base = project.commit()
     lane = project.lane()
     project.write(file="of the user\n")

@@ -150,8 +150,6 @@ class MergeOutput(Output, frozen=True, kw_only=True):
     tasks: tuple[str, ...] = ()
     """The tasks whose work it does not fit."""
     reason: str = ""
-    marked: str = ""
-    """A tree with both versions in the files, marked as git does; empty where there is none."""
 
 
 class EndOutput(Output, frozen=True, kw_only=True):

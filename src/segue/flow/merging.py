@@ -37,9 +37,11 @@ async def merge_task(context: RunContext, lane: Lane, state: TaskState) -> Merge
         return StepResult(bool(output.commit), output)
 
     async def reconcile(_token: str) -> StepResult[MergeOutput] | None:
+        if not await lane.branch.contains(state.head):
+            return None
         now = await lane.branch.head()
-        done = await lane.branch.contains(state.head)
-        return StepResult(True, MergeOutput(commit=now, before=now)) if done else None
+        await context.emit(TaskMerged(state.task.key, now, state.base.head), key)
+        return StepResult(True, MergeOutput(commit=now, before=state.base.head))
 
     facts = StepFacts(state.task.key, MERGE.name, number, build_phase=state.task.build_phase)
     async with lane.seat.turn(state.files):
@@ -49,7 +51,7 @@ async def merge_task(context: RunContext, lane: Lane, state: TaskState) -> Merge
 
 async def begin_again(context: RunContext, lane: Lane, state: TaskState, found: MergeOutput) -> bool:
     """Prepare the lane for another round of a task that collided; False when a person must decide."""
-    resolves = state.round == _AGAIN + 1 and bool(found.marked) and not context.cloud
+    resolves = state.round == _AGAIN + 1 and bool(found.files) and not context.cloud
     if state.round > _AGAIN and not resolves:
         await _report(context, state, found, "human")
         return False
@@ -61,7 +63,7 @@ async def begin_again(context: RunContext, lane: Lane, state: TaskState, found: 
         await lane.tree.keep(f"{state.task.key}-{state.round}")
         now = await lane.tree.start(found.before)
         if resolves:
-            await lane.tree.lay(found.marked)
+            await lane.tree.lay((await lane.branch.merge(found.before, state.head)).marked)
         return StepResult(True, SnapshotOutput(now.head, now.branch, now.dirty, lane.number, seen))
 
     key = f"{state.folder}/base/{state.round + 1}"
@@ -82,7 +84,7 @@ async def _merge(context: RunContext, lane: Lane, state: TaskState, key: str) ->
             merged = await branch.merge(before, state.head)
             if not merged.tree:
                 reason = f"both changed {', '.join(merged.conflicts[:5]) or merged.said}"
-                return _collision(context, state, before, reason, merged.conflicts, merged.marked)
+                return _collision(context, state, before, reason, merged.conflicts)
             together = replace(context, checking=lane.checking)
             complaint = await check_tree(together, state, before, merged.tree, key)
             if complaint:
@@ -98,20 +100,14 @@ def _message(context: RunContext, task: Task) -> str:
 
 
 def _collision(
-    context: RunContext,
-    state: TaskState,
-    before: str,
-    reason: str,
-    files: tuple[str, ...] = (),
-    marked: str = "",
+    context: RunContext, state: TaskState, before: str, reason: str, files: tuple[str, ...] = ()
 ) -> MergeOutput:
     """Name the tasks that were merged since this one began; of these, those that changed the same files."""
     view = context.view
     began = view.tasks[state.task.key].started or 0
     since = [key for key, task in view.tasks.items() if task.state == "done" and (task.ended or 0) >= began]
     near = [key for key in since if set(files) & set(context.earlier.get(key, ()))]
-    tasks = tuple(near or since)
-    return MergeOutput(before=before, files=files, tasks=tasks, reason=reason, marked=marked)
+    return MergeOutput(before=before, files=files, tasks=tuple(near or since), reason=reason)
 
 
 async def _report(

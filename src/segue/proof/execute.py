@@ -23,6 +23,7 @@ from segue.proof.trees import write_tree
 from segue.system.files import private_folder
 from segue.system.git.objects import Objects
 from segue.system.isolation.policy import git_link
+from segue.system.lane import lane_variables
 from segue.system.process.capture import Captured, TookTooLong, capture, child_environment
 
 _SIDE_BY_SIDE = 2
@@ -126,7 +127,9 @@ class Sandbox:
         return git | inputs | empty
 
     def _environment(self, variables: Mapping[str, str], token: str) -> dict[str, str]:
-        env = environment(variables, self._options.network)
+        # It has a temporary folder of its own, but with `check_network` not its own ports.
+        lane = {name: value for name, value in lane_variables(self._trees.root).items() if name != "TMPDIR"}
+        env = environment({**lane, **variables}, self._options.network)
         if not self._dependencies.user_site:
             env["PYTHONNOUSERSITE"] = "1"
         if self._dependencies.compiled:

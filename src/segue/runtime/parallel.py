@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import NoticeGiven
 from segue.domain.task import TaskKind
-from segue.flow.context import RunContext
+from segue.flow.context import Checking, RunContext
 from segue.flow.lanes import Lane, Seat, Seats
 from segue.ports import Journal
+from segue.proof.guard import LaunchGuard
 from segue.runtime.guarding import make_guard
 from segue.runtime.lanes import LaneSetup
 from segue.runtime.open import OpenRun, merges_at_end
@@ -20,6 +22,14 @@ from segue.system.git.lanes import LaneTrees
 from segue.system.git.merging import Integration, catch_up
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
+
+
+class _LaneParts(Struct, frozen=True):
+    """What a lane keeps from task to task."""
+
+    tree: LaneTree
+    guard: LaunchGuard
+    checking: Checking
 
 
 class RunLanes:
@@ -34,6 +44,7 @@ class RunLanes:
         self._trees = LaneTrees(self._home, folder, run.id, since)
         self._branch = Integration(opened.repo, branch_of(run.id), settings.merge_union, since)
         self._remote = RemoteBranches(opened.repo, REMOTE, folder, opened.spec.base, self._branch.branch)
+        self._known: dict[int, _LaneParts] = {}
         self._told_missing = False
         self.seats = Seats(settings.jobs)
 
@@ -49,19 +60,25 @@ class RunLanes:
         """Return the context in which a lane works; its work tree is made if need be."""
         if context.cloud:
             return self._open_remote(context, number, seat)
+        known = self._known.get(number)
+        if known is None or not (known.tree.root / ".git").exists():
+            known = self._known[number] = await self._make(number, context)
+        return replace(
+            context,
+            workspace=known.tree,
+            launcher=replace(context.launcher, guard=known.guard, seat=seat, lane=number),
+            checking=known.checking,
+            lane=Lane(number, known.tree, self._branch, seat, context.checking),
+        )
+
+    async def _make(self, number: int, context: RunContext) -> _LaneParts:
         opened = self._opened
         made = await self._trees.open(number, await self._branch.head())
         places = (made.root, made.git_dir, self._home.own)
         tree = LaneTree(*places, trees=self._trees, tell=self._tell, furnish=self._furnish)
-        guard = make_guard(opened, tree, number)
         folder = opened.app.run_folder(opened.run.id) / "checks" / f"lane-{number}"
-        return replace(
-            context,
-            workspace=tree,
-            launcher=replace(context.launcher, guard=guard, seat=seat, lane=number),
-            checking=make_checking(opened.app, tree, folder, context.checking.examine),
-            lane=Lane(number, tree, self._branch, seat, context.checking),
-        )
+        checking = make_checking(opened.app, tree, folder, context.checking.examine)
+        return _LaneParts(tree, make_guard(opened, tree, number), checking)
 
     def _open_remote(self, context: RunContext, number: int, seat: Seat) -> RunContext:
         """Return the context of a lane whose agents work elsewhere."""

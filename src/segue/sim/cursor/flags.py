@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +83,9 @@ class CursorRefusal(Exception):
     """The program prints the reason on stderr and ends with exit code 1."""
 
 
-@dataclass
 class CursorFlags:
     """The options and words of one command line."""
 
-    argv: list[str]
-    words: list[str] = field(default_factory=list)
     print_mode: bool = False
     force: bool = False
     trust: bool = False
@@ -100,9 +96,13 @@ class CursorFlags:
     mode: str = ""
     model: str = ""
     workspace: str = ""
-    api_key: str = ""
     resume: str = ""
     ignored: str = ""
+
+    def __init__(self, argv: list[str], api_key: str) -> None:
+        self.argv = argv
+        self.words: list[str] = []
+        self.api_key = api_key
 
 
 def read_flags(argv: list[str]) -> CursorFlags:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from segue.sim import script
@@ -61,7 +60,11 @@ WORDS = ScriptWords(
 
 def load_script(home: Path | None) -> ProgramScript:
     """Read the script that the environment names; without one, launches are counted in `home`."""
-    return ProgramScript.load(WORDS, home or Path(tempfile.gettempdir()))
+    if home is None:
+        import tempfile  # slow, and launchers have a home
+
+        home = Path(tempfile.gettempdir())
+    return ProgramScript.load(WORDS, home)
 
 
 def is_logged_in(program: ProgramScript) -> bool:

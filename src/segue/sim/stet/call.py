@@ -10,9 +10,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from segue.sim.script import BadScript, is_match, lacks, matches, read_script
 
@@ -27,24 +26,25 @@ class StetFailure(Exception):
         self.code = code
 
 
-@dataclass
-class StetScript:
+class StetScript(NamedTuple):
     """The findings to report and the faults to have."""
 
-    findings: list[dict[str, str]] = field(default_factory=list)
-    faults: dict[str, Any] = field(default_factory=dict)
+    findings: list[dict[str, str]]
+    faults: dict[str, Any]
 
     @classmethod
     def load(cls) -> StetScript:
         """Read the script that SEGUE_SIM_STET names."""
         name = os.environ.get("SEGUE_SIM_STET")
         if not name:
-            return cls()
+            return cls([], {})
         try:
             data = read_script(Path(name))
         except BadScript as error:
             raise StetFailure(f"sim: {error}") from None
-        return cls(data) if isinstance(data, list) else cls(data.get("findings", []), data.get("faults", {}))
+        return (
+            cls(data, {}) if isinstance(data, list) else cls(data.get("findings", []), data.get("faults", {}))
+        )
 
     def get_fault(self, name: str, command: str) -> Any:
         """Return the value of a fault for this command, false if it does not have the fault."""
@@ -52,15 +52,14 @@ class StetScript:
         return command in value if isinstance(value, list) else value
 
 
-@dataclass
-class Hunk:
+class Hunk(NamedTuple):
     """A piece of `git diff`: its place in the new file, and the lines it adds."""
 
     file: str
     start: int
     end: int
-    raw: list[str] = field(default_factory=list)
-    added: list[tuple[int, str]] = field(default_factory=list)
+    raw: list[str]
+    added: list[tuple[int, str]]
 
     def contains(self, finding: dict[str, Any]) -> bool:
         """Return whether the finding is inside."""
@@ -99,7 +98,7 @@ def split_diff(diff: str) -> list[Hunk]:
         match = _HUNK.match(text)
         if match:
             line, count = int(match[1]), int(match[2] or 1)
-            hunks.append(Hunk(file, line, line + max(count, 1) - 1))
+            hunks.append(Hunk(file, line, line + max(count, 1) - 1, [], []))
         elif text.startswith("diff --git "):
             file = ""
         elif not file and text.startswith("+++ "):
@@ -112,8 +111,7 @@ def split_diff(diff: str) -> list[Hunk]:
     return hunks
 
 
-@dataclass
-class StetCall:
+class StetCall(NamedTuple):
     """One call of the program: its arguments, and the repository it works in."""
 
     command: str

@@ -21,11 +21,10 @@ corrupt_session, no_json_flag (an early build: JSON always; "human": text always
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -81,7 +80,7 @@ def _dispatch(argv: list[str]) -> None:
     root = call.git("rev-parse", "--show-toplevel", check=False)
     if not root:
         raise StetFailure("This directory is not inside a Git repository.", "Details: exit status 128")
-    _HANDLERS[argv[0]](replace(call, root=Path(root)))
+    _HANDLERS[argv[0]](call._replace(root=Path(root)))
 
 
 def _parse(command: str, arguments: list[str], script: StetScript) -> tuple[list[str], dict[str, str]]:
@@ -133,7 +132,7 @@ def _start(call: StetCall) -> None:
 def _begin(call: StetCall, ref: str, baseline: str) -> None:
     head = call.git("rev-parse", "HEAD")
     session: dict[str, Any] = {"dismissed_ids": [], "findings": []}
-    session |= {"session_id": secrets.token_hex(16), "baseline_ref": baseline, "last_reviewed_at": head}
+    session |= {"session_id": os.urandom(16).hex(), "baseline_ref": baseline, "last_reviewed_at": head}
     if baseline == head:
         call.save(session)
         if not call.stream:

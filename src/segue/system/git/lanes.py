@@ -49,6 +49,7 @@ class LaneTrees:
         """`folder` is where the work trees of all runs are; `since` is when the run began, in seconds."""
         self._home, self._folder, self._run, self._since = home, folder, run, since
         self._alone = asyncio.Lock()
+        self._recovered = False
 
     def path(self, number: int) -> Path:
         """Return the folder of a lane."""
@@ -68,12 +69,15 @@ class LaneTrees:
         tree = Repository(lane.root, lane.git_dir)
         await self._recover(tree)
         now = await tree.snapshot()
+        said: list[str] = []
         if now.dirty and not now.links:
             await undo_killed_switch(tree, now, start)
-        said = await self._keep_commits(tree)
-        said += await self._empty(tree)
-        self._end_what_is_under_way(tree)
-        said += await self._switch(tree, start)
+        under_way = any((tree.git_dir / name).exists() for name in _UNDER_WAY)
+        if now.dirty or now.branch or now.head != start or under_way:
+            said += await self._keep_commits(tree)
+            said += await self._empty(tree) if now.dirty else []
+            self._end_what_is_under_way(tree)
+            said += await self._switch(tree, start)
         if (await lane.arrive((), now)).dirty:  # the other commit may ignore less
             said += await self._empty(tree)
             await lane.arrive((), now)
@@ -258,6 +262,9 @@ class LaneTrees:
         private_folder(self._folder)
         async with self._alone:
             with exclusive(self._folder / f"{self._run}.lock"):
+                if not self._recovered:  # what an earlier process was killed at
+                    await self._home.recover(self._since)
+                    self._recovered = True
                 yield
 
 
