@@ -146,7 +146,6 @@ class TaskMerged(Event, frozen=True):
     """What the branch is at now."""
     before: str
     """What it was at before."""
-    seconds: float = 0.0
 
 
 class TaskCollided(Event, frozen=True):

@@ -103,13 +103,16 @@ class SqlJournal:
             return ended
         known = self._steps.get(key)
         with self._entering(key):
+            await self._show_naps()
             if known is None:
                 step = await asyncio.shield(self._begin(key, facts or StepFacts()))
                 reconcile = None
             else:
                 step = await asyncio.shield(self._adopt(known))
             result = await self._work(step.token, work, reconcile)
-            return await asyncio.shield(self._finish(step, kind, result))
+            ended = await asyncio.shield(self._finish(step, kind, result))
+        await self._show_naps()
+        return ended
 
     async def record(self, key: str, result: StepResult[R], facts: StepFacts | None = None) -> StepResult[R]:
         """Store a step that needs no intent, with the next transaction."""
@@ -159,12 +162,13 @@ class SqlJournal:
 
         async def doze(_token: str) -> StepResult[Nothing]:
             end = steady() + left
-            async with self._parked(name, instant):
-                while (rest := end - steady()) > 0:  # noqa: ASYNC110 - nothing but time ends it
-                    await asyncio.sleep(min(rest, _NAP_SECONDS))
+            while (rest := end - steady()) > 0:  # noqa: ASYNC110 - nothing but time ends it
+                await asyncio.sleep(min(rest, _NAP_SECONDS))
             return StepResult(True, Nothing())
 
-        await self.step(name, Nothing, doze, facts=StepFacts(phase="sleep", input=SleepInput(until)))
+        if self.recorded(name, Nothing) is None:
+            async with self._parked(name, instant):
+                await self.step(name, Nothing, doze, facts=StepFacts(phase="sleep", input=SleepInput(until)))
 
     async def wait(self, topic: str, timeout: float | None = None) -> dict[str, Any] | None:
         """Wait for a signal on the topic, also one sent before; None after the timeout.
@@ -355,7 +359,6 @@ class SqlJournal:
             return
         self._naps[name] = until
         try:
-            await self._show_naps()
             yield
         except BaseException:
             del self._naps[name]
@@ -364,7 +367,11 @@ class SqlJournal:
         await self._show_naps()
 
     async def _show_naps(self) -> None:
-        wake = int(min(self._naps.values()) * 1000) if self._naps else None
+        """Show the run as parked while it does nothing but sleep."""
+        asleep = bool(self._naps) and self._entered <= self._naps.keys()
+        wake = int(min(self._naps.values()) * 1000) if asleep else None
+        if wake == self._run.wake:
+            return
         before = RunState.PARKED if wake is None else RunState.RUNNING
         after = RunState.RUNNING if wake is None else RunState.PARKED
         await self._change(
