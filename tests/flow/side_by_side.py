@@ -67,7 +67,7 @@ class LoopLanes:
             context,
             workspace=tree,
             launcher=replace(context.launcher, seat=seat, lane=number),
-            lane=Lane(number, tree, self.branch, seat, context.checking),
+            lane=Lane(number, tree, self.branch, self.seats, seat, context.checking),
         )
 
 

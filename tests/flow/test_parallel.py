@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,15 @@ from msgspec.structs import replace
 
 from segue.domain.budget import Budget
 from segue.domain.errors import NeedsHuman, SegueError
-from segue.domain.events import TaskBlocked, TaskCollided, TaskEnded, TaskMerged, TaskStarted, TaskWaiting
+from segue.domain.events import (
+    NoticeGiven,
+    TaskBlocked,
+    TaskCollided,
+    TaskEnded,
+    TaskMerged,
+    TaskStarted,
+    TaskWaiting,
+)
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
@@ -216,6 +225,8 @@ def test_work_that_never_fits_ends_with_an_agent_that_resolves_it_and_then_with_
     assert seen[1:3] == ["theirs 1\n", "theirs 2\n"]
     assert "<<<<<<<" in seen[3]
     assert side.files() == {"same.txt": "theirs 4"}
+    told = [one.event.text for one in side.events if isinstance(one.event, NoticeGiven)]
+    assert sum("Somebody else has moved branch" in text for text in told) == 3, "the first move is not known"
     kept = side.git("for-each-ref", "--format=%(refname)", "refs/segue/kept")
     assert len(kept.splitlines()) >= 3
 
@@ -240,23 +251,18 @@ def test_work_that_fits_in_words_but_fails_together_is_done_again(tmp_path: Path
 
 
 def test_a_parked_task_lets_others_work(tmp_path: Path) -> None:
-    third_begun = asyncio.Event()
     limited = True
 
     def behave(job: Job) -> Outcome:
         nonlocal limited
         if job.labels["task"] == "1" and limited:
             limited = False
-            import time
-
             return Outcome(failure=Failure(FailureKind.USAGE_LIMIT, "limit", until=time.time() + 0.3))
-        if job.labels["task"] == "2":
-            third_begun.set()
         return write("{task}.txt")(job)
 
-    agent = PacedAgent("function", behave)
-    side = loop(tmp_path, agent, "1", "2", jobs=1)
+    side = loop(tmp_path, PacedAgent("function", behave), "1", "2", jobs=1)
     side.session()
+    assert side.order(TaskMerged) == ["2", "1"]
     assert side.files() == {"1.txt": "1", "2.txt": "2"}
 
 

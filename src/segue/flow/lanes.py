@@ -70,6 +70,8 @@ class Seats:
         """Set when a seat is free again."""
         self.merging = asyncio.Lock()
         """Held while the branch is moved: one task at a time."""
+        self.head = ""
+        """What the branch is at, as far as this run has moved it."""
 
     @property
     def is_free(self) -> bool:
@@ -158,6 +160,7 @@ class Lane(Struct, frozen=True):
     number: int
     tree: LanePlace
     branch: RunBranch
+    seats: Seats
     seat: Seat
     checking: Checking
     """Checks what several tasks have made together."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from segue.domain.events import TaskCollided, TaskMerged
+from segue.domain.events import NoticeGiven, TaskCollided, TaskMerged
 from segue.domain.merge import Collision
 from segue.domain.results import MergeOutput, SnapshotOutput, StepResult
 from segue.domain.task import Task
@@ -78,6 +78,7 @@ async def _merge(context: RunContext, lane: Lane, state: TaskState, key: str) ->
     branch = lane.branch
     while True:
         before, new = await branch.head(), state.head
+        await _name_strangers(context, lane, before)
         if new == state.base.head:  # there is nothing to merge
             return MergeOutput(commit=before, before=before)
         if before != state.base.head:
@@ -91,8 +92,17 @@ async def _merge(context: RunContext, lane: Lane, state: TaskState, key: str) ->
                 return _collision(context, state, before, f"together they fail: {complaint}")
             new = await branch.join(before, state.head, merged.tree, _message(context, state.task))
         if await branch.advance(before, new):
+            lane.seats.head = new
             await context.emit(TaskMerged(state.task.key, new, before), key)
             return MergeOutput(commit=new, before=before)
+
+
+async def _name_strangers(context: RunContext, lane: Lane, now: str) -> None:
+    """Say so when somebody else has moved the branch: a person, or an agent that nothing keeps from it."""
+    before, lane.seats.head = lane.seats.head, now
+    if before and before != now:
+        said = f"Somebody else has moved branch {lane.branch.branch} from {before[:10]} to {now[:10]}"
+        await context.emit(NoticeGiven(f"{said}: what is new there is part of the result."))
 
 
 def _message(context: RunContext, task: Task) -> str:

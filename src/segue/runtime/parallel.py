@@ -55,6 +55,7 @@ class RunLanes:
         elif not await self._home.has_branch(self._branch.branch):
             start = await context.workspace.begin("", context.source.head_branch())
             await self._home.git("branch", "--no-track", self._branch.branch, start.head)
+        self.seats.head = await self._branch.head()
 
     async def open(self, context: RunContext, number: int, seat: Seat) -> RunContext:
         """Return the context in which a lane works; its work tree is made if need be."""
@@ -68,7 +69,7 @@ class RunLanes:
             workspace=known.tree,
             launcher=replace(context.launcher, guard=known.guard, seat=seat, lane=number),
             checking=known.checking,
-            lane=Lane(number, known.tree, self._branch, seat, context.checking),
+            lane=Lane(number, known.tree, self._branch, self.seats, seat, context.checking),
         )
 
     async def _make(self, number: int, context: RunContext) -> _LaneParts:
@@ -87,7 +88,7 @@ class RunLanes:
             context,
             workspace=remote,
             launcher=replace(context.launcher, seat=seat, lane=number),
-            lane=Lane(number, RemoteLane(remote), self._branch, seat, context.checking),
+            lane=Lane(number, RemoteLane(remote), self._branch, self.seats, seat, context.checking),
         )
 
     async def finish(self, context: RunContext) -> None:
