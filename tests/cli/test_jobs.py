@@ -191,6 +191,19 @@ def test_cloud_agents_start_from_what_all_have_done(cloud: Cloud) -> None:
     assert "Merge task" in merged
 
 
+@pytest.mark.parametrize("agent", ["cursor", "gemini"])
+def test_any_agent_works_in_lanes(place: Place, agent: str) -> None:
+    place.segue("sim", "bin", str(place.root / "bin"))
+    place.env |= {"PATH": f"{place.root / 'bin'}:{place.env['PATH']}", "SEGUE_SIM_LOGGED_IN": "1"}
+    place.env |= {"GEMINI_API_KEY": "x", "CURSOR_API_KEY": "x"}
+    place.config(f'agent = "{agent}"\nflow = "execute"\nallow_no_change = true\n')
+    place.segue("run", "plan.md", "--jobs", "3")
+    assert {event["lane"] for event in place.events("task.started")} == {1, 2, 3}
+    assert place.rows("select count(*) from orchestrator_steps where agent is not null") == [(3,)]
+    assert place.git("status", "--porcelain") == ""
+    assert [task["state"] for task in place.json("status", "last")["tasks"]] == ["done"] * 3
+
+
 def test_a_dry_run_tells_how_much_faster_it_can_be(place: Place) -> None:
     place.script(WORK)
     lines = place.segue("run", "plan.md", "--jobs", "3", "--dry-run", "--json").stdout.splitlines()

@@ -173,6 +173,7 @@ class Loop:
     flow: str = "execute"
     phases: tuple[str, ...] | None = None
     attempts: int = 1
+    slots: int | None = None
     policy: Policy = field(default_factory=Policy)
     resumed_by_person: bool = False
     budget: Budget = field(default_factory=Budget)
@@ -236,6 +237,7 @@ class Loop:
                         *(journal, self.view, Limits(patience=600)),
                         budget=self.budget,
                         attempts=self.attempts,
+                        slots=self.slots,
                     ),
                     view=self.view,
                     checking=self.checking(),

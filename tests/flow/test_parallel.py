@@ -279,6 +279,15 @@ def test_a_budget_is_common_to_all_lanes(tmp_path: Path) -> None:
     assert len(agent.jobs) == 6
 
 
+def test_an_agent_has_no_more_launches_at_once_than_it_may_have(tmp_path: Path) -> None:
+    agent = PacedAgent("function", write("{task}.txt"))
+    agent.pace = paced([50, 200, 100])
+    side = loop(tmp_path, agent, *"12345", jobs=4, slots=2)
+    side.session()
+    assert len(side.files()) == 5
+    assert agent.most <= 2
+
+
 def test_a_person_has_no_lane_and_holds_up_nobody(tmp_path: Path) -> None:
     side = loop(tmp_path, PacedAgent("function", write("{task}.txt")), "1", "2")
     side.source.found["1"] = replace(side.source.found["1"], kind=TaskKind.HUMAN, kind_is_given=True)

@@ -83,6 +83,8 @@ class LimitSettings(Options, frozen=True):
     patience: NonNegativeFloat = 600
     """Seconds to wait for a service that is away (a cloud agent's API, a judge, Postgres) before the run
     is parked."""
+    slots: Count | None = None
+    """Launches of one agent at the same time, in all runs that share the database; the others wait."""
     launches: Count | None = None
     """Launches per run."""
     tokens: Count | None = None

@@ -35,7 +35,7 @@ HARMLESS = frozenset(
         *("rls.timeout", "judge.timeout", "judge.max_evidence_bytes", "judge.structured"),
         *("diagnostics.timeout", "diagnostics.output_bytes", "limits.phase_timeout", "limits.idle_timeout"),
         *("limits.run_timeout", "limits.kill_grace", "limits.attempts", "limits.resolutions"),
-        *("limits.replans", "limits.patience", "limits.output_bytes", "limits.kept_bytes"),
+        *("limits.replans", "limits.patience", "limits.slots", "limits.output_bytes", "limits.kept_bytes"),
         *("kinds.*", "roles.*", "review.*", "flows.*"),
     )
 )

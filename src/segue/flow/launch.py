@@ -177,6 +177,8 @@ class Launcher(Struct):
     """How many failed attempts a phase allows."""
     guard: Guard | None = None
     """Watches over what agents must not touch; None where they have no work tree."""
+    slots: int | None = None
+    """How many launches of one agent are at work at once, in all runs that share the database."""
     seat: Seat | None = None
     """What a task holds where several are worked on at once."""
     lane: int = 0
@@ -193,6 +195,15 @@ class Launcher(Struct):
 
     async def launch(self, request: LaunchRequest, conclude: Conclude) -> StepResult[LaunchOutput]:
         """Launch the agent, or return what the journal knows of this launch."""
+        known = self.journal.recorded(request.key, LaunchOutput)
+        if known is not None:
+            return known
+        if self.slots is None:
+            return await self._launch(request, conclude)
+        async with self.journal.slot(f"agent {request.by.agent.name}", self.slots):
+            return await self._launch(request, conclude)
+
+    async def _launch(self, request: LaunchRequest, conclude: Conclude) -> StepResult[LaunchOutput]:
         used = ""
 
         async def work(token: str) -> StepResult[LaunchOutput]:
@@ -200,8 +211,7 @@ class Launcher(Struct):
             used = token
             return await self._work(request, token, conclude)
 
-        state = self.journal.state(request.key)
-        if state is None:
+        if self.journal.state(request.key) is None:
             self._admit(request)
             if self.guard is not None:
                 self.guard.before(request.key)
@@ -218,8 +228,7 @@ class Launcher(Struct):
             result = await self.journal.step(request.key, LaunchOutput, work, facts=facts)
         finally:
             self._admitted.discard(request.key)
-        if state in (None, StepState.STARTED):
-            request.by.agent.forget(used)
+        request.by.agent.forget(used)
         return result
 
     async def attempt(self, series: Series, make: Attempt) -> tuple[int, StepResult[LaunchOutput]]:

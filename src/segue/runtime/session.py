@@ -270,6 +270,7 @@ class _Session:
             launcher=Launcher(
                 *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
                 guard=guard,
+                slots=limits.slots,
             ),
             view=self._view,
             checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
