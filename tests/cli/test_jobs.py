@@ -119,6 +119,46 @@ def test_stop_ends_all_lanes_and_resume_continues_in_them(place: Place) -> None:
     assert len(list(place.repo.glob("f*"))) == 3
 
 
+BROKEN = '[[on]]\ntask = "2"\nwrite = { "f2" = "half" }\nexit_code = 1\n'
+
+
+def test_work_that_i_accept_is_part_of_the_result(place: Place) -> None:
+    place.script(BROKEN + WORK)
+    done = place.segue("run", "plan.md", "--jobs", "3", code=3)
+    assert "-lane-2" in done.stderr
+    place.segue("task", "accept", "2")
+    place.segue("resume")
+    assert (place.repo / "f2").read_text() == "half"
+    assert len(list(place.repo.glob("f*"))) == 3
+    assert place.git("status", "--porcelain") == ""
+    assert place.git("worktree", "list").count("\n") == 1
+
+
+def test_work_that_does_not_fit_is_accepted_when_i_have_merged_it(place: Place) -> None:
+    place.script(
+        BROKEN.replace('"f2"', '"f1"') + '[[on]]\ntask = "1"\ndelay = 1\nwrite = { "f1" = "one" }\n' + WORK
+    )
+    place.segue("run", "plan.md", "--jobs", "3", code=3)
+    done = place.segue("task", "accept", "2", code=2)
+    assert "does not fit what was merged meanwhile: both changed f1" in done.stderr
+    (lane,) = (place.database.parent / "worktrees").glob("*-lane-2")
+    branch = f"segue/{place.last_run()}"
+    place.git("-C", str(lane), "merge", "--quiet", "-X", "ours", "--no-edit", branch)
+    place.segue("task", "accept", "2")
+    place.segue("resume")
+    assert (place.repo / "f1").read_text() == "half"
+
+
+def test_work_that_i_skip_is_left_out_and_kept(place: Place) -> None:
+    place.script(BROKEN + WORK)
+    place.segue("run", "plan.md", "--jobs", "3", code=3)
+    place.segue("task", "skip", "2", "--reason", "not needed")
+    place.segue("resume")
+    assert sorted(path.name for path in place.repo.glob("f*")) == ["f1", "f3"]
+    kept = place.git("for-each-ref", "--format=%(refname)", "refs/segue/kept").split()
+    assert [place.git("show", f"{ref}:f2") for ref in kept] == ["half"]
+
+
 def test_all_agents_at_work_are_adopted_after_kill_9(place: Place) -> None:
     place.script('[[on]]\nappend = { "started{task}" = "x\\n" }\ndelay = 2\nwrite = { "f{task}" = "x" }\n')
     process = place.start("run", "plan.md", "--jobs", "3")

@@ -12,6 +12,7 @@ from segue.domain.run import Run
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.phases import PHASES
 from segue.ports import Journal, Source, StepFacts
+from segue.runtime.accepting import accept_lane
 from segue.runtime.app import App
 from segue.runtime.history import read_history
 from segue.system.git.repository import Repository
@@ -37,17 +38,28 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
         with app.store() as store:
             journal = await store.open(run.id)
             try:
-                await _write(journal, task, await home.author() or "a person", reason, skip, source)
+                left = (None, None) if skip else _left(journal, task)
+                if run.spec.lanes and not skip:
+                    left = await accept_lane(app, journal, home, repo, task, left[0])
+                await _write(journal, task, await home.author() or "a person", reason, skip, source, left)
             finally:
                 await store.close(journal)
     finally:
         lock.release()
 
 
-async def _write(journal: Journal, task: Task, by: str, reason: str, skip: bool, source: Source) -> None:
+async def _write(
+    journal: Journal,
+    task: Task,
+    by: str,
+    reason: str,
+    skip: bool,
+    source: Source,
+    left: tuple[str | None, str | None],
+) -> None:
     end = f"task/{task.key}/end"
     status = TaskStatus.SKIPPED if skip else TaskStatus.DONE
-    commit, branch = (None, None) if skip else _left(journal, task)
+    commit, branch = left
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
