@@ -152,7 +152,7 @@ def test_lines_name_their_task() -> None:
     assert line.endswith(
         "T002         task T002 started on lane 2: Two (waited for T001: both name src/auth.py)"
     )
-    merged = event_line(recorded(TaskMerged("T002", "d" * 40, "c" * 40, 0.25)))
+    merged = event_line(recorded(TaskMerged("T002", "d" * 40, "c" * 40)))
     assert merged.endswith("T002         task T002 is merged: dddddddddd")
     said = event_line(recorded(AgentTool("Edit", {"path": "a.py"}), "task/T002/execute/1"))
     assert " T002 execute 1 agent uses Edit a.py" in said

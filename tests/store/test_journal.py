@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.domain.events import AgentOutput, AgentText, AgentTool, NoticeGiven, PromptSent, Recorded
-from segue.domain.results import Nothing, StepResult
+from segue.domain.results import StepResult
 from segue.domain.run import RunState, StepState
 from segue.ports import StepFacts
 from segue.store import connect
@@ -242,33 +242,6 @@ def test_the_run_is_parked_until_the_first_of_several_sleeps_ends(database: str)
                 assert journal.run.state is RunState.PARKED
                 late.cancel()
                 await asyncio.wait([late])
-
-    asyncio.run(main())
-
-
-def test_a_run_that_works_on_something_else_meanwhile_is_not_parked(database: str) -> None:
-    async def main() -> None:
-        with connect(database) as store:
-            async with driven(store) as journal:
-                at_work, enough = asyncio.Event(), asyncio.Event()
-
-                async def work(_token: str) -> StepResult[Nothing]:
-                    at_work.set()
-                    await enough.wait()
-                    return StepResult(True, Nothing())
-
-                asleep = asyncio.create_task(journal.sleep("nap", time.time() + 3600))
-                await until(lambda: journal.run.state is RunState.PARKED)
-                working = asyncio.create_task(journal.step("work", Nothing, work))
-                await at_work.wait()
-                run = store.run(journal.run.id)
-                assert run is not None
-                assert (run.state, run.wake) == (RunState.RUNNING, None)
-                enough.set()
-                await working
-                assert journal.run.state is RunState.PARKED
-                asleep.cancel()
-                await asyncio.wait([asleep])
 
     asyncio.run(main())
 

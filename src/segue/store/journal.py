@@ -103,16 +103,13 @@ class SqlJournal:
             return ended
         known = self._steps.get(key)
         with self._entering(key):
-            await self._show_naps()
             if known is None:
                 step = await asyncio.shield(self._begin(key, facts or StepFacts()))
                 reconcile = None
             else:
                 step = await asyncio.shield(self._adopt(known))
             result = await self._work(step.token, work, reconcile)
-            ended = await asyncio.shield(self._finish(step, kind, result))
-        await self._show_naps()
-        return ended
+            return await asyncio.shield(self._finish(step, kind, result))
 
     async def record(self, key: str, result: StepResult[R], facts: StepFacts | None = None) -> StepResult[R]:
         """Store a step that needs no intent, with the next transaction."""
@@ -162,13 +159,12 @@ class SqlJournal:
 
         async def doze(_token: str) -> StepResult[Nothing]:
             end = steady() + left
-            while (rest := end - steady()) > 0:  # noqa: ASYNC110 - nothing but time ends it
-                await asyncio.sleep(min(rest, _NAP_SECONDS))
+            async with self._parked(name, instant):
+                while (rest := end - steady()) > 0:  # noqa: ASYNC110 - nothing but time ends it
+                    await asyncio.sleep(min(rest, _NAP_SECONDS))
             return StepResult(True, Nothing())
 
-        if self.recorded(name, Nothing) is None:
-            async with self._parked(name, instant):
-                await self.step(name, Nothing, doze, facts=StepFacts(phase="sleep", input=SleepInput(until)))
+        await self.step(name, Nothing, doze, facts=StepFacts(phase="sleep", input=SleepInput(until)))
 
     async def wait(self, topic: str, timeout: float | None = None) -> dict[str, Any] | None:
         """Wait for a signal on the topic, also one sent before; None after the timeout.
@@ -359,6 +355,7 @@ class SqlJournal:
             return
         self._naps[name] = until
         try:
+            await self._show_naps()
             yield
         except BaseException:
             del self._naps[name]
@@ -367,11 +364,7 @@ class SqlJournal:
         await self._show_naps()
 
     async def _show_naps(self) -> None:
-        """Show the run as parked while it does nothing but sleep."""
-        asleep = bool(self._naps) and self._entered <= self._naps.keys()
-        wake = int(min(self._naps.values()) * 1000) if asleep else None
-        if wake == self._run.wake:
-            return
+        wake = int(min(self._naps.values()) * 1000) if self._naps else None
         before = RunState.PARKED if wake is None else RunState.RUNNING
         after = RunState.RUNNING if wake is None else RunState.PARKED
         await self._change(
