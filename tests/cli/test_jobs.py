@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -105,6 +106,20 @@ def test_what_cannot_be_with_several_at_once_is_refused(place: Place, settings: 
     place.script(WORK)
     place.more_config(settings)
     assert said in place.segue("run", "plan.md", "--jobs", "2", code=2).stderr
+
+
+def test_a_git_that_cannot_merge_is_named_before_anybody_works(place: Place) -> None:
+    place.script(WORK)
+    old = place.root / "old" / "git"
+    old.parent.mkdir()
+    real = shutil.which("git")
+    old.write_text(f'#!/bin/sh\ncase "$*" in *merge-tree*) exit 129;; esac\nexec {real} "$@"\n')
+    old.chmod(0o755)
+    path = f"{old.parent}:{place.env['PATH']}"
+    assert "Install git 2.38" in place.segue("run", "plan.md", "--jobs", "2", code=None, PATH=path).stderr
+    assert place.events("agent.started") == []
+    place.segue("resume")
+    assert len(list(place.repo.glob("f*"))) == 3
 
 
 def test_stop_ends_all_lanes_and_resume_continues_in_them(place: Place) -> None:

@@ -55,7 +55,8 @@ class RunLanes:
         elif not await self._home.has_branch(self._branch.branch):
             start = await context.workspace.begin("", context.source.head_branch())
             await self._home.git("branch", "--no-track", self._branch.branch, start.head)
-        self.seats.head = await self._branch.head()
+        self.seats.head = head = await self._branch.head()
+        await self._branch.merge(head, head)  # a git that cannot do that says so before anybody works
 
     async def open(self, context: RunContext, number: int, seat: Seat) -> RunContext:
         """Return the context in which a lane works; its work tree is made if need be."""

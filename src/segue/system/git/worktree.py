@@ -242,7 +242,7 @@ def no_commit(home: Repository) -> WorkspaceError:
     return WorkspaceError(
         f"{home.root} has no commit yet, so it cannot have another work tree.",
         kept="Nothing was started.",
-        hint="Make a first commit, or run without --worktree",
+        hint="Make a first commit, or leave --jobs and --worktree out",
     )
 
 
