@@ -21,13 +21,22 @@ from tests.cli.test_spec import feature as feature
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
 
 
+def meet(place: Place, number: int, work: str) -> None:
+    """Let agents work only when so many of them are there at once; `work` is a shell script."""
+    folder = place.root / "meeting"
+    folder.mkdir()
+    wait = f"touch {folder}/$SEGUE_TASK; until [ $(ls {folder} | wc -l) -ge {number} ]; do sleep 0.05; done"
+    argv = json.dumps(["sh", "-c", f"{wait}; {work}"])
+    place.config(f'agent = "command"\nagents.command.argv = {argv}\n')
+
+
 def test_tasks_are_done_at_once_and_end_up_on_my_branch(place: Place) -> None:
-    place.script('[[on]]\ndelay = 0.5\nwrite = { "f{task}" = "x" }\n')
+    meet(place, 3, "echo x > f$SEGUE_TASK")
     done = place.segue("run", "plan.md", "--jobs", "3")
     assert "The work was merged into main." in done.stdout + done.stderr
     assert sorted(path.name for path in place.repo.glob("f*")) == ["f1", "f2", "f3"]
     begun = place.events("task.started")
-    assert [event["lane"] for event in begun] == [1, 2, 3]
+    assert sorted(event["lane"] for event in begun) == [1, 2, 3]
     rows = place.rows("select type from orchestrator_events where type in ('task.started', 'task.ended')")
     assert [kind for (kind,) in rows] == ["task.started"] * 3 + ["task.ended"] * 3
     assert place.git("status", "--porcelain") == ""
@@ -45,11 +54,7 @@ def test_one_task_at_a_time_has_no_lanes(place: Place) -> None:
 
 def test_checks_decide_about_what_is_merged(place: Place) -> None:
     """Each of two tasks alone is fine; the second has to live with what the first did."""
-    place.script(
-        '[[on]]\ntask = "1"\ndelay = 0.5\nwrite = { "q1" = "1" }\n'
-        '[[on]]\ntask = "2"\nattempt = 1\ndelay = 0.5\nwrite = { "q2" = "1", "q3" = "1" }\n'
-        '[[on]]\ntask = "2"\nwrite = { "q2" = "1" }\n' + WORK
-    )
+    meet(place, 2, "touch q$SEGUE_TASK; if [ $SEGUE_TASK/$SEGUE_ATTEMPT = 2/1 ]; then touch q3; fi")
     place.more_config('checks = [["sh", "-c", "test $(ls | grep -c q) -lt 3"]]\n')
     place.segue("run", "plan.md", "--jobs", "2", "--task", "1", "--task", "2")
     (collided,) = place.events("task.collided")
@@ -73,7 +78,7 @@ def test_what_i_commit_meanwhile_is_part_of_the_result_and_checked(place: Place)
 
 
 def test_my_branch_is_never_advanced_with_red_checks(place: Place) -> None:
-    place.script('[[on]]\ndelay = 1\nwrite = { "f{task}" = "x" }\n')
+    place.script('[[on]]\ndelay = 3\nwrite = { "f{task}" = "x" }\n')
     place.more_config('checks = [["sh", "-c", "test $(ls | wc -l) -lt 5"]]\n')
     process = place.start("run", "plan.md", "--jobs", "3")
     until(lambda: place.started("task/1/execute/1"), "the agent works")
@@ -150,9 +155,8 @@ def test_work_that_i_accept_is_part_of_the_result(place: Place) -> None:
 
 
 def test_work_that_does_not_fit_is_accepted_when_i_have_merged_it(place: Place) -> None:
-    place.script(
-        BROKEN.replace('"f2"', '"f1"') + '[[on]]\ntask = "1"\ndelay = 1\nwrite = { "f1" = "one" }\n' + WORK
-    )
+    fails = "if [ $SEGUE_TASK = 2 ]; then echo half > f1; exit 1; fi"
+    meet(place, 3, f"{fails}; echo $SEGUE_TASK > f$SEGUE_TASK")
     place.segue("run", "plan.md", "--jobs", "3", code=3)
     done = place.segue("task", "accept", "2", code=2)
     assert "does not fit what was merged meanwhile: both changed f1" in done.stderr
@@ -161,7 +165,7 @@ def test_work_that_does_not_fit_is_accepted_when_i_have_merged_it(place: Place) 
     place.git("-C", str(lane), "merge", "--quiet", "-X", "ours", "--no-edit", branch)
     place.segue("task", "accept", "2")
     place.segue("resume")
-    assert (place.repo / "f1").read_text() == "half"
+    assert (place.repo / "f1").read_text() == "half\n"
 
 
 def test_work_that_i_skip_is_left_out_and_kept(place: Place) -> None:
