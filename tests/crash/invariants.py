@@ -58,7 +58,7 @@ def _in_work(flow: KilledFlow, place: Place) -> Iterator[Problem]:
     for task in flow.tasks:
         if not (place.repo / f"f{task}").exists():
             yield Problem(LOST, f"the work of task {task} is not there")
-    subjects = place.git("log", "--no-merges", "--format=%s", "--reverse").splitlines()[1:]
+    subjects = place.git("log", "--no-merges", "--topo-order", "--format=%s", "--reverse").splitlines()[1:]
     if (sorted(subjects) if flow.name == "lanes" else subjects) != list(flow.subjects):
         yield Problem(DOUBLED if len(subjects) > len(flow.subjects) else LOST, f"commits {subjects}")
     steps = place.git("log", "--format=%(trailers:key=Segue-Step,valueonly)").split()
