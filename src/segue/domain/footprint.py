@@ -34,7 +34,7 @@ _MADE = re.compile(
     r"|cmake|mk|bzl|bazel|sol|glsl|wgsl|gd|tscn|storyboard|xib|strings|po|nim|groovy|example|sample)"
 )
 _SHORT = re.compile(r"[\w-]+\.(?:[chdmrstv]|el|mm|pl|pm)")
-"""Too short to be told from an abbreviation, unless a folder is named or it is marked as code."""
+"""Too short to tell it from an abbreviation, unless a folder is named or it is marked as code."""
 _DOCUMENTS = frozenset(("README", "CHANGELOG", "CONTRIBUTING"))
 """Documents that are called so without their suffix."""
 _WITHOUT_DOT = _DOCUMENTS | {
@@ -75,7 +75,7 @@ _REFERS = words(
     " | verify | check | loads? | parses? | specification | spec | source | as in | with | from",
     after=r"[\s:]+(?:(?:in|the|to|on|file|files|section|of|from|with|all|all of)\s+)*\W{0,3}$",
 )
-"""What stands before a path that a task looks at; it need not change it."""
+"""What comes before a path that a task looks at; it need not change it."""
 _TAKES_FROM = words("remove | delete | drop | extract | move | strip | split | migrate | rename | replace")
 _FROM = Words(r"\bfrom\s+(?:the\s+)?\W{0,3}$", re.IGNORECASE)
 _AND = re.compile(r"[\s`*_]*(?:,|and|or|&|\+|/|;)?[\s`*_]*(?:and\s+)?[`*_]*")
@@ -180,7 +180,7 @@ def _only_refers(before: str) -> bool:
 
 
 def _read(token: str, quoted: bool, before: str) -> Iterator[str]:
-    """Yield the paths that a word stands for: none if it is no path, several if it has braces."""
+    """Yield the paths that a word means: none if it is no path, several if it has braces."""
     token = _SUFFIX.sub("", token.rstrip(".,;:!?")).rstrip(".,;:")
     if not quoted:
         token = _unwrap(token)

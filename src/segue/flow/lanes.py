@@ -79,7 +79,7 @@ class Seats:
         return not self._free.locked()
 
     async def take(self, task: str, place: int, footprint: Footprint) -> Seat:
-        """Wait for a seat; `place` is where the task stands in the plan."""
+        """Wait for a seat; `place` is the task's place in the plan."""
         seat = Seat(self, task, place, footprint)
         await seat.take()
         return seat

@@ -129,7 +129,7 @@ async def _report(
 
 
 async def _describe(context: RunContext, state: TaskState, found: MergeOutput) -> Collision:
-    """Return what the agent is told: whose work came first, what collides, and what it had done itself."""
+    """Return what the agent must know: whose work came first, what collides, and what it had done itself."""
     tasks = context.view.tasks
     others = {key: context.redact(tasks[key].title) for key in found.tasks if key in tasks}
     diff = context.redact(await context.workspace.diff(state.base.head, state.head))

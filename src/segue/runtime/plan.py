@@ -150,7 +150,7 @@ def _plan(
 
 
 def _continues(settings: Settings) -> bool:
-    """Return whether other tasks go on when one fails: several at once do, unless told otherwise."""
+    """Return whether other tasks continue when one fails: with several at once they do, if unset."""
     chosen = settings.continue_with_remaining_tasks
     return settings.jobs > 1 if chosen is None else chosen
 

@@ -12,7 +12,7 @@ from segue.view.work import Stretch
 
 NO_LANE = "no lane was free"
 _MOST_LINKS = 6
-"""How many waits are told in a sentence."""
+"""How many waits a sentence names."""
 
 
 class ChainLink(Struct, frozen=True):

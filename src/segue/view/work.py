@@ -31,7 +31,7 @@ class Stretch(Struct):
 
 
 class Work(Struct):
-    """The clock of a run. It stands still between sessions, and while all tasks under way are parked."""
+    """The clock of a run. It is stopped between sessions, and while all tasks under way are parked."""
 
     ms: int = 0
     """How long at least one task, or the run as a whole, was worked on."""

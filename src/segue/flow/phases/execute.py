@@ -50,7 +50,7 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
 
 
 def _prompt(context: RunContext, state: TaskState, about: str, feedback: str | None) -> Prompt:
-    """Return what the agent is asked to do; where the work was begun again, it is told why."""
+    """Return what the agent is asked to do; where the work was begun again, with the reason."""
     task, collision = state.task, state.collision
     if collision is not None and state.merges:
         return merge_prompt(task, about, collision, feedback, cloud=context.cloud)

@@ -17,7 +17,7 @@ class LaneTree(Repository, kw_only=True):
 
     trees: LaneTrees
     tell: Callable[[str], Awaitable[None]]
-    """Is told what was found there and where it is kept."""
+    """Gets what was found there and where it is kept."""
     furnish: Callable[[Repository], Awaitable[None]] | None = None
     """Gives it what git does not have, before a task begins."""
 
