@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from segue.domain.errors import StoreDenied, StoreError
 from segue.ports import QueryLimits
@@ -20,6 +20,7 @@ from segue.system.sensitive import passwords_in
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Generator
 
     import psycopg
 
@@ -80,10 +81,8 @@ class Postgres:
             if limits is not None:
                 cursor.execute(f"SET LOCAL statement_timeout = {round(limits.seconds * 1000)}")
             # Streaming sends one statement only: a second one could end the transaction.
-            with (
-                self._explain_timeout(),
-                closing(cursor.stream(_placeholders(sql), escape_values(values))) as found,
-            ):
+            found = cast("Generator[Row]", cursor.stream(_placeholders(sql), escape_values(values)))
+            with self._explain_timeout(), closing(found):
                 rows = list(islice(found, limits.rows if limits else None))
                 names = [column.name for column in cursor.description or ()]
         return names, [tuple(map(_plain, unescape_row(row))) for row in rows]
