@@ -49,8 +49,8 @@ class Caller:
         return text
 
     async def _call(self, tool: str, values: dict[str, Any]) -> tuple[bool, Any]:
-        async def remember(done: float, total: float | None, words: str | None) -> None:
-            self.progress.append((done, total, words))
+        async def remember(progress: float, total: float | None, message: str | None) -> None:
+            self.progress.append((progress, total, message))
 
         result = await self.client.call_tool(
             tool, values, read_timeout_seconds=DEADLINE, progress_callback=remember
@@ -67,7 +67,7 @@ async def over_stdio(
     server = StdioServerParameters(
         command=command[0], args=[*command[1:], *args], env=place.env, cwd=place.repo
     )
-    async with Client(server, mode=mode) as client:  # type: ignore[arg-type]
+    async with Client(server, mode=mode) as client:
         yield Caller(client)
 
 
@@ -102,6 +102,6 @@ async def over_http(place: Place, mode: str = "auto") -> AsyncIterator[Caller]:
     async with (
         listening(place) as server,
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {server.token}"}, timeout=DEADLINE) as http,
-        Client(streamable_http_client(server.url, http_client=http), mode=mode) as client,  # type: ignore[arg-type]
+        Client(streamable_http_client(server.url, http_client=http), mode=mode) as client,
     ):
         yield Caller(client)

@@ -11,7 +11,7 @@ from pydantic import Field
 from segue.domain.errors import Locked, UsageError
 from segue.domain.run import Run
 from segue.mcp.look import Data, RunName, plain, read_status
-from segue.mcp.project import Project
+from segue.mcp.project import ServedProject
 from segue.runtime.app import App
 from segue.runtime.background import detach, start_resume
 from segue.runtime.open import open_run
@@ -26,7 +26,7 @@ _VIA = "through MCP"
 class ChangeTools:
     """What a caller may do, as far as the settings of the project allow it."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: ServedProject) -> None:
         self._project = project
 
     async def start_run(

@@ -15,7 +15,7 @@ from pydantic import Field
 from segue.domain.errors import UsageError
 from segue.domain.kinds.recognise import with_kinds
 from segue.domain.run import TASK_RUNS, Run
-from segue.mcp.project import Project
+from segue.mcp.project import ServedProject
 from segue.ports import QueryLimits
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import ProofCard
@@ -46,7 +46,7 @@ _SETTLED = ("done", "pending")
 class LookTools:
     """What a caller may ask."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: ServedProject) -> None:
         self._project = project
 
     async def list_sources(self) -> Data:
@@ -168,7 +168,7 @@ class LookTools:
         return await asyncio.to_thread(ask)
 
 
-def read_status(project: Project, name: str) -> Data:
+def read_status(project: ServedProject, name: str) -> Data:
     """Return what is known of a run, as far as it fits into an answer."""
     app = project.look()
     with app.store(read_only=True) as store:
@@ -200,7 +200,7 @@ def _next(data: Data, view: RunView) -> str:
     return "Call decide with `resume` to continue."
 
 
-def read_cards(project: Project, name: str, task: str = "") -> list[ProofCard]:
+def read_cards(project: ServedProject, name: str, task: str = "") -> list[ProofCard]:
     """Return the proof cards of a run; of one task, if it is named."""
     app = project.look()
     with app.store(read_only=True) as store:

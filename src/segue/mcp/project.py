@@ -15,7 +15,7 @@ from segue.runtime.find import find_run
 from segue.system.git.repository import git_dirs
 
 
-class Project(Struct, frozen=True):
+class ServedProject(Struct, frozen=True):
     """One repository with its settings, which are read again for every call."""
 
     repo: Path

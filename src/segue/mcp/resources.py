@@ -10,12 +10,12 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 from segue.domain.errors import SegueError
 from segue.mcp.look import read_cards, read_status
-from segue.mcp.project import Project
+from segue.mcp.project import ServedProject
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import render_markdown
 
 
-def add_resources(server: MCPServer[None], project: Project) -> None:
+def add_resources(server: MCPServer[None], project: ServedProject) -> None:
     """Offer `run://RUN`, `proof://RUN` and `proof://RUN/TASK`."""
 
     @server.resource("run://{run}", mime_type="application/json")
@@ -37,7 +37,7 @@ def add_resources(server: MCPServer[None], project: Project) -> None:
         return await _render(project, run, task)
 
 
-async def _render(project: Project, run: str, task: str = "") -> str:
+async def _render(project: ServedProject, run: str, task: str = "") -> str:
     try:
         cards = await asyncio.to_thread(read_cards, project, run, task)
     except SegueError as error:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from segue.domain.run import Run
 from segue.mcp.look import Data, RunName, describe
-from segue.mcp.project import Project
+from segue.mcp.project import ServedProject
 from segue.ports import Store
 from segue.view.load import ACTIVE, load_view, state_of
 from segue.view.run import RunView
@@ -26,7 +26,7 @@ Report = Callable[[float, float, str], Awaitable[None]]
 class WaitTool:
     """Waits without holding anything: the run works in a process of its own."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: ServedProject) -> None:
         self._project = project
 
     async def wait_for_run(

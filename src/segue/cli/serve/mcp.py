@@ -37,7 +37,7 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
     from segue.system.process.ancestors import is_in_job
 
     try:
-        from segue.mcp.project import Project
+        from segue.mcp.project import ServedProject
         from segue.mcp.server import forget_host, serve_http, serve_stdio
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("segue"):
@@ -49,8 +49,8 @@ def mcp(http: bool, port: int, read_only: bool, settings: CommandSettings, outpu
     app = settings.look(say=False)
     os.chdir(app.repo)  # relative paths of callers start in the repository
     place = {name: value for name, value in settings.values.items() if value is not None}
-    project = Project(app.repo, settings.config and settings.config.absolute(), place, is_in_job())
-    forget_host()
+    project = ServedProject(app.repo, settings.config and settings.config.absolute(), place, is_in_job())
+    forget_host(app)
 
     def announce(url: str, token_file: Path) -> None:
         if output.json:
