@@ -1,0 +1,1 @@
+"""GitHub: its API, and who may use it."""
