@@ -11,7 +11,7 @@ import pytest
 from segue.sim.github.app import github_app
 from segue.sim.gitlab.app import gitlab_app
 from segue.system.http.server import start_server
-from tests.cli.hosted import PROJECT, Hosted, make_origin
+from tests.cli.hosted import PROJECT, WORK, Hosted, make_origin
 from tests.cli.place import Place
 
 
@@ -39,6 +39,13 @@ def labels_of(pull: dict[str, list[str]]) -> list[str]:
     return [one["name"] if isinstance(one, dict) else one for one in pull["labels"]]
 
 
+def stop_at_two(hosted: Hosted) -> None:
+    """Run until the second task needs a person; it works when it is resumed."""
+    hosted.settings("", script=f'[[on]]\ntask = "2"\nexit_code = 1\n{WORK}')
+    hosted.place.segue("run", "plan.md", "--pr", code=3)
+    (hosted.place.root / "script.toml").write_text(WORK)
+
+
 def test_a_run_becomes_one_pull_request(hosted: Hosted) -> None:
     place = hosted.place
     before = place.git("rev-parse", "HEAD")
@@ -58,9 +65,7 @@ def test_a_run_becomes_one_pull_request(hosted: Hosted) -> None:
 
 def test_work_that_needs_a_person_is_a_draft_until_it_is_done(hosted: Hosted) -> None:
     place = hosted.place
-    failing = '[[on]]\ntask = "2"\nexit = 1\ntimes = 1\n[[on]]\nwrite = { "f{task}" = "x" }\n'
-    hosted.settings("", script=failing)
-    place.segue("run", "plan.md", "--pr", code=3)
+    stop_at_two(hosted)
     (pull,) = hosted.pulls()
     assert pull["draft"] is True
     assert labels_of(pull) == ["proof: incomplete"]
@@ -75,9 +80,7 @@ def test_work_that_needs_a_person_is_a_draft_until_it_is_done(hosted: Hosted) ->
 
 def test_what_people_write_into_it_stays(hosted: Hosted) -> None:
     place = hosted.place
-    failing = '[[on]]\ntask = "2"\nexit = 1\ntimes = 1\n[[on]]\nwrite = { "f{task}" = "x" }\n'
-    hosted.settings("", script=failing)
-    place.segue("run", "plan.md", "--pr", code=3)
+    stop_at_two(hosted)
     (pull,) = hosted.pulls()
     hosted.edit(pull, f"Please look at f1 first.\n\n{body_of(pull)}\n\nThank you.")
     place.segue("resume")
@@ -124,16 +127,17 @@ def test_settings_that_cannot_work_are_refused(hosted: Hosted) -> None:
     assert "delivery_per" in said
     assert "commit" in place.segue("run", "plan.md", "--pr", "--commit", "never", code=2).stderr
     assert "worktree_end" in place.segue("run", "plan.md", "--pr", code=2, SEGUE_WORKTREE_END="merge").stderr
-    assert "There is no delivery 'pigeon'" in place.segue("run", "plan.md", code=2, SEGUE_DELIVERY="pigeon").stderr
+    assert (
+        "There is no delivery 'pigeon'"
+        in place.segue("run", "plan.md", code=2, SEGUE_DELIVERY="pigeon").stderr
+    )
     said = place.segue("run", "plan.md", "--pr", "--base", "nowhere", code=2).stderr
     assert "Branch nowhere does not exist on origin" in said
 
 
 def test_commits_that_others_pushed_are_never_overwritten(hosted: Hosted) -> None:
     place = hosted.place
-    failing = '[[on]]\ntask = "2"\nexit = 1\ntimes = 1\n[[on]]\nwrite = { "f{task}" = "x" }\n'
-    hosted.settings("", script=failing)
-    place.segue("run", "plan.md", "--pr", code=3)
+    stop_at_two(hosted)
     branch = f"segue/{place.last_run()}"
     place.git("fetch", "--quiet", "origin", branch)
     other = place.git("commit-tree", "FETCH_HEAD^{tree}", "-p", "FETCH_HEAD", "-m", "theirs").strip()
@@ -148,7 +152,10 @@ def test_a_changed_remote_gets_nothing(hosted: Hosted, tmp_path: Path) -> None:
     other = tmp_path / "other.git"
     place.git("init", "--quiet", "--bare", str(other))
     config = place.repo / ".git" / "config"
-    hosted.settings("", script=f'[[on]]\nrun = ["git", "config", "remote.origin.url", "{other}"]\nwrite = {{ "f{{task}}" = "x" }}\n')
+    hosted.settings(
+        "",
+        script=f'[[on]]\nrun = [["git", "config", "remote.origin.url", "{other}"]]\nwrite = {{ "f{{task}}" = "x" }}\n',
+    )
     place.segue("run", "plan.md", "--pr", code=None)
     assert str(other) in config.read_text()
     assert not list((other / "refs" / "heads").iterdir())
