@@ -33,7 +33,8 @@ class Hosted:
     def settings(self, more: str, head: str = "", script: str = WORK) -> None:
         """Write the settings: `head` before the tables, `more` into the one of the delivery."""
         self.place.script(script)
-        table = f'[deliveries.pr]\nservice = "{self.service}"\napi = "{self.api}"\nproject = "{PROJECT}"\n{more}\n'
+        named = f'service = "{self.service}"\napi = "{self.api}"\nproject = "{PROJECT}"'
+        table = f"[deliveries.pr]\n{named}\n{more}\n"
         self.place.more_config(head)
         old = (self.place.root / "segue.toml").read_text()
         self.place.config(f"{old}\n{table}")

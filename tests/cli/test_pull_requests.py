@@ -1,8 +1,10 @@
-"""Runs that end as a pull request: one per run, with the proof, on a branch of its own, whatever is killed."""
+"""Runs that end as a pull request: one per run, with the proof, on a branch of its own, despite kills."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +12,10 @@ import pytest
 
 from segue.sim.github.app import github_app
 from segue.sim.gitlab.app import gitlab_app
+from segue.system.http.guard import AsgiApp, Message, Receive, Scope, Send
 from segue.system.http.server import start_server
 from tests.cli.hosted import PROJECT, WORK, Hosted, make_origin
-from tests.cli.place import Place
+from tests.cli.place import Place, until
 
 
 @pytest.fixture(params=["github", "gitlab"])
@@ -154,7 +157,7 @@ def test_a_changed_remote_gets_nothing(hosted: Hosted, tmp_path: Path) -> None:
     config = place.repo / ".git" / "config"
     hosted.settings(
         "",
-        script=f'[[on]]\nrun = [["git", "config", "remote.origin.url", "{other}"]]\nwrite = {{ "f{{task}}" = "x" }}\n',
+        script=f'{WORK}run = [["git", "config", "remote.origin.url", "{other}"]]\n',
     )
     place.segue("run", "plan.md", "--pr", code=None)
     assert str(other) in config.read_text()
@@ -169,3 +172,56 @@ def test_the_record_for_programs_names_the_pull_request(hosted: Hosted) -> None:
     assert event["number"] == 1
     assert event["url"] in last["worktree"]["words"]
     assert hosted.place.json("status", "last")["delivery"]["url"] == event["url"]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_kill_between_push_and_record_makes_no_second_one(
+    place: Place, moment: str, request: pytest.FixtureRequest
+) -> None:
+    """Killed when the branch is pushed and the request not yet opened, or opened and not yet recorded."""
+    origin = make_origin(place)
+    gate = Gate(github_app(None, {PROJECT: origin}), moment)
+    url, stop = start_server(gate)
+    request.addfinalizer(stop)
+    hosted = Hosted(place, origin, "github", url)
+    request.addfinalizer(hosted.http.close)
+    process = place.start("run", "plan.md", "--pr")
+    until(gate.reached.is_set, "the pull request is about to be opened")
+    process.kill()
+    process.wait()
+    gate.closed = False
+    gate.go.set()
+    branch = f"segue/{place.last_run()}"
+    assert hosted.git("rev-parse", branch) == place.git("rev-parse", branch).strip()
+    assert len(hosted.pulls()) == (1 if moment == "after" else 0)
+    place.segue("resume")
+    assert len(hosted.pulls()) == 1
+    assert len(place.events("work.delivered")) == 1
+
+
+class Gate:
+    """Holds the request that opens a pull request: before it is served, or before it is answered."""
+
+    def __init__(self, app: AsgiApp, moment: str) -> None:
+        self._app, self._moment = app, moment
+        self.reached, self.go = threading.Event(), threading.Event()
+        self.closed = True
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        opens = scope.get("method") == "POST" and scope.get("path", "").endswith("/pulls")
+        if not (opens and self.closed):
+            await self._app(scope, receive, send)
+            return
+        if self._moment == "before":
+            await self._hold()
+            return
+
+        async def hold(message: Message) -> None:
+            await self._hold()
+            await send(message)
+
+        await self._app(scope, receive, hold)
+
+    async def _hold(self) -> None:
+        self.reached.set()
+        await asyncio.to_thread(self.go.wait)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from segue.domain.delivery import Delivered
 from segue.domain import options
+from segue.domain.delivery import Delivered
 from segue.ports import Delivery, Handover
 from segue.system.services import Services
 

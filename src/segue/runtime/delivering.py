@@ -41,8 +41,8 @@ def check_delivery(settings: Settings) -> None:
     name = settings.delivery
     if settings.delivery_per != "run":
         raise UsageError(
-            f'delivery_per = "{settings.delivery_per}" is not possible: the tasks of a run build on one another '
-            "on one branch, so that a pull request of a part would contain the parts before it.",
+            f'delivery_per = "{settings.delivery_per}" is not possible: the tasks of a run build on one '
+            "another on one branch, so that a pull request of a part would contain the parts before it.",
             kept=_KEPT,
             hint="Leave it out; or run one story at a time, each with its own pull request: --story US1 --pr",
         )

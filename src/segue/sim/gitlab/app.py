@@ -1,4 +1,4 @@
-"""The GitLab simulator as an app: the part of the API that merge requests need, and controls under `/_sim/`."""
+"""The GitLab simulator as an app: what merge requests need of the API, and controls under `/_sim/`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,16 @@ from segue.sim.gitlab.shown import (
     show_request,
     show_user,
 )
-from segue.sim.gitlab.state import Lab, LabDiscussion, LabJob, LabNote, LabPipeline, LabProject, LabRequest
-from segue.sim.gitlab.state import new_discussion
+from segue.sim.gitlab.state import (
+    Lab,
+    LabDiscussion,
+    LabJob,
+    LabNote,
+    LabPipeline,
+    LabProject,
+    LabRequest,
+    new_discussion,
+)
 from segue.sim.script import check_script
 from segue.sim.services import refuse_web_page
 from segue.system.http.server import drop_connection
@@ -74,14 +82,13 @@ async def _project(call: Call, project: LabProject, _parts: Sequence[str]) -> An
 
 async def _list_requests(call: Call, project: LabProject, _parts: Sequence[str]) -> Any:
     given = call.given
-    found = [
+    return [
         show_request(call.lab, project, one, call.url)
         for one in sorted(project.requests.values(), key=lambda one: -one.iid)
         if given.get("state", "all") in ("all", one.state)
         and given.get("source_branch", one.source) == one.source
         and given.get("target_branch", one.target) == one.target
     ]
-    return found
 
 
 async def _open_request(call: Call, project: LabProject, _parts: Sequence[str]) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from segue.sim.gitlab.script import GitlabFaults, GitlabScript, GitlabToken
 from segue.sim.github.repository import BareBranches
+from segue.sim.gitlab.script import GitlabFaults, GitlabScript, GitlabToken
 from segue.sim.services import RequestLog
 
 

@@ -55,7 +55,7 @@ class Remote(Struct, frozen=True):
             raise NeedsHuman(
                 f"The remote {self.name} was {expected} when the run began and is {now or 'gone'} now.",
                 kept=f"Nothing was pushed; the work is on branch {branch}.",
-                hint=f"If you changed it, push it and open the pull request yourself: git push {self.name} {branch}",
+                hint=f"If you changed it, propose the work yourself: git push {self.name} {branch}",
             )
         there = await self.head_of(branch)
         if there == head:
