@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,15 +31,15 @@ def hosted(place: Place, request: pytest.FixtureRequest) -> Iterator[Hosted]:
     stop()
 
 
-def body_of(pull: dict[str, str]) -> str:
+def body_of(pull: dict[str, Any]) -> str:
     return pull.get("body") or pull.get("description") or ""
 
 
-def head_of(pull: dict[str, str]) -> str:
-    return pull["source_branch"] if "source_branch" in pull else pull["head"]["ref"]  # type: ignore[index]
+def head_of(pull: dict[str, Any]) -> str:
+    return pull["source_branch"] if "source_branch" in pull else pull["head"]["ref"]
 
 
-def labels_of(pull: dict[str, list[str]]) -> list[str]:
+def labels_of(pull: dict[str, Any]) -> list[str]:
     return [one["name"] if isinstance(one, dict) else one for one in pull["labels"]]
 
 
