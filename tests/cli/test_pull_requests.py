@@ -36,7 +36,7 @@ def body_of(pull: dict[str, Any]) -> str:
 
 
 def head_of(pull: dict[str, Any]) -> str:
-    return pull["source_branch"] if "source_branch" in pull else pull["head"]["ref"]
+    return str(pull["source_branch"] if "source_branch" in pull else pull["head"]["ref"])
 
 
 def labels_of(pull: dict[str, Any]) -> list[str]:

@@ -63,7 +63,7 @@ class _Rights(Struct, frozen=True):
     push: bool = False
 
 
-class _Project(Struct, frozen=True):
+class _GithubProject(Struct, frozen=True):
     full_name: str
     permissions: _Rights | None = None
     archived: bool = False
@@ -139,7 +139,7 @@ class GitHub:
     async def check(self) -> list[Problem]:
         """Ask for the repository, and what the token may do there."""
         try:
-            found = await self._rest.get(self._repo, _Project)
+            found = await self._rest.get(self._repo, _GithubProject)
         except Refused as refused:
             why = "does not exist, or the token may not see it" if refused.status == 404 else refused.said
             return [

@@ -60,7 +60,7 @@ class _Permissions(Struct, frozen=True):
     group_access: _Access | None = None
 
 
-class _Project(Struct, frozen=True):
+class _GitlabProject(Struct, frozen=True):
     path_with_namespace: str
     permissions: _Permissions | None = None
     archived: bool = False
@@ -118,7 +118,7 @@ class GitLab:
     async def check(self) -> list[Problem]:
         """Ask for the project, and what the token may do there."""
         try:
-            found = await self._rest.get(self._project, _Project)
+            found = await self._rest.get(self._project, _GitlabProject)
         except Refused as refused:
             why = "does not exist, or the token may not see it" if refused.status == 404 else refused.said
             return [

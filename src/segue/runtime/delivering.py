@@ -20,7 +20,7 @@ from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.wiring import make_delivery, raise_problems
 from segue.system.git.branches import REMOTE, RemoteBranches
-from segue.system.git.pushing import Remote, fetched_from
+from segue.system.git.pushing import PushRemote, fetched_from
 from segue.system.git.repository import Repository
 from segue.system.git.upstream import pushed_branch
 from segue.system.git.worktree import Worktree, WorktreeResult
@@ -85,7 +85,7 @@ async def aim(app: App, services: Services, home: Repository, spec: RunSpec) -> 
     if not delivery.needs_remote:
         raise_problems(await delivery.check(Target(spec.onto)))
         return spec, ""
-    remote = Remote(home, REMOTE)
+    remote = PushRemote(home, REMOTE)
     address = await remote.address()
     if not address:
         raise WorkspaceError(
@@ -121,7 +121,7 @@ def _refuse_in_place(app: App) -> None:
         )
 
 
-async def _choose_base(app: App, home: Repository, remote: Remote) -> str:
+async def _choose_base(app: App, home: Repository, remote: PushRemote) -> str:
     """Return the branch that a pull request is for: the one that was named, or that of the user."""
     named = (app.loaded.settings.base or "").removeprefix(f"{REMOTE}/")
     base = named or await pushed_branch(home, REMOTE)
@@ -135,7 +135,7 @@ async def _choose_base(app: App, home: Repository, remote: Remote) -> str:
     return base
 
 
-async def _compare(home: Repository, remote: Remote, base: str) -> str:
+async def _compare(home: Repository, remote: PushRemote, base: str) -> str:
     """Say what differs between where the run starts and the branch that its pull request is for."""
     await remote.fetch(base, _BASE)
     own = int(await home.git("rev-list", "--count", f"{_BASE}..HEAD"))
@@ -233,7 +233,7 @@ class Delivering(Struct, frozen=True):
     async def has_work(self) -> bool:
         """Return whether the branch has anything that the remote's does not."""
         head = await self.tree.home.branch_head(self.tree.branch)
-        base = await Remote(self.tree.home, REMOTE).fetch(self.spec.into, _BASE)
+        base = await PushRemote(self.tree.home, REMOTE).fetch(self.spec.into, _BASE)
         return bool(head) and not await self.tree.home.objects().is_ancestor(head, base)
 
     async def _hand_over(self, token: str, note: str) -> Handover:
@@ -246,7 +246,7 @@ class Delivering(Struct, frozen=True):
         clean = self.services.redactor.text
 
         async def push() -> None:
-            await Remote(tree.home, REMOTE).push(tree.branch, head, spec.into, spec.remote)
+            await PushRemote(tree.home, REMOTE).push(tree.branch, head, spec.into, spec.remote)
 
         async def merge() -> str:
             return await tree.merge_into(spec.onto, forward=spec.lanes)

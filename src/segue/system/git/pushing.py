@@ -14,7 +14,7 @@ _PACK = "--receive-pack=git-receive-pack"
 _ALSO = " pushed to "
 
 
-class Remote(Struct, frozen=True):
+class PushRemote(Struct, frozen=True):
     """A remote of the user's repository."""
 
     repo: Repository
