@@ -59,7 +59,7 @@ ACTING = frozenset(
             "sim cursor",
         ),
         *("sim llm", "sim search", "db migrate", "db push", "db supabase", "bench judge", "bench proof"),
-        "serve",
+        *("serve", "mcp"),
     )
 )
 """Commands that do something: in an untrusted project they are refused where its settings matter."""
