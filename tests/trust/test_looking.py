@@ -58,7 +58,16 @@ ACTING = frozenset(
             "sim bin",
             "sim cursor",
         ),
-        *("sim llm", "sim search", "db migrate", "db push", "db supabase", "bench judge", "bench proof"),
+        *(
+            "sim llm",
+            "sim search",
+            "sim github",
+            "db migrate",
+            "db push",
+            "db supabase",
+            "bench judge",
+            "bench proof",
+        ),
         *("serve", "mcp"),
     )
 )
