@@ -366,6 +366,9 @@ class Settings(Options, frozen=True):
     gates: tuple[Literal["checkpoint", "task"], ...] = ()
     """Where a run waits until a person lets it go on: after each `checkpoint` of `tasks.md`, after each
     `task`."""
+    summary: str | None = None
+    """Where a run writes a summary in Markdown when it ends: a file, or `github` for the job summary of
+    GitHub Actions."""
     isolation: Literal["auto", "bwrap", "landlock", "container", "none", "require"] = "auto"
     """The sandbox of agents and checks: `auto` takes the strongest that works here, and `require` starts
     nothing without one."""

@@ -34,6 +34,7 @@ EXAMPLES = {
     "judged_by": "agent",
     "require": "checked",
     "gates": ["checkpoint"],
+    "summary": "summary.md",
     "control_files": ["scripts/check/**"],
     "known_failures": ["tests/test_old.py::*"],
     "check_setup": ["npm ci"],

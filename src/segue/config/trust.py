@@ -207,7 +207,10 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("checks", "check_setup", "check_teardown", "smoke"), "runs commands to check the work"),
     (("hooks", "final", "reviewers"), "runs commands before, beside and after the work"),
     (("proof.scenarios",), "starts the finished program and sends it requests"),
-    (("state_dir", "database_url", "repo", "source", "log"), "decides where Segue reads and writes"),
+    (
+        ("state_dir", "database_url", "repo", "source", "log", "summary"),
+        "decides where Segue reads and writes",
+    ),
     (
         ("judge", "search", "searchers", "judges", "rls"),
         "sends work and questions to services, with your keys",

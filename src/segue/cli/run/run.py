@@ -92,6 +92,11 @@ if TYPE_CHECKING:
     help="If the repository lacks commits of completed tasks: keep them as done, or start over.",
 )
 @click.option("--restart", is_flag=True, help="Start over: every task is pending again.")
+@click.option(
+    "--summary",
+    metavar="github|FILE",
+    help="Write a summary in Markdown at the end: `github` is the job summary of GitHub Actions.",
+)
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
 @options(
@@ -151,6 +156,7 @@ def run(
 
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
+    from segue.cli.run.summary import refuse_summary
     from segue.domain.errors import TwoLists
     from segue.runtime.past import CommitsMissing
     from segue.runtime.plan import PlanChanged
@@ -163,6 +169,8 @@ def run(
     units = Units(stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
     _refuse_idle(app, settings.values["order"], fail_fast)
+    if settings.values["summary"]:
+        refuse_summary(app)
     if fail_fast:
         more["continue_with_remaining_tasks"] = False
         app = settings.look(say=False, **more) if dry_run else settings.load(**more)

@@ -8,7 +8,7 @@ from segue.domain.plain import plain
 from segue.domain.proof import Level
 from segue.reports.card.card import ProofCard
 from segue.reports.card.layout import lay_out
-from segue.reports.card.markdown import render_markdown, safe
+from segue.reports.card.markdown import escape_markdown, render_markdown
 
 _LONGEST_TITLE = 100
 _DONE = ("done", "skipped")
@@ -48,18 +48,18 @@ def _lines(cards: Sequence[ProofCard], run: str, note: str) -> Iterator[str]:
     done = sum(card.state in _DONE for card in cards)
     level = weakest_level(cards)
     agents = ", ".join(dict.fromkeys(agent for card in cards for agent in card.agents))
-    by = f" by {safe(agents)}" if agents else ""
+    by = f" by {escape_markdown(agents)}" if agents else ""
     proof = f" Every task is at least **{level}**." if level else ""
     yield f"{done} of {len(cards)} task{'' if len(cards) == 1 else 's'} done{by}.{proof}"
     if note:
         yield ""
-        yield f"> {safe(note)}"
+        yield f"> {escape_markdown(note)}"
     yield ""
     yield "| task | | proof |"
     yield "|---|---|---|"
     for card in cards:
         shown = card.conclusion or card.state.replace("_", " ")
-        yield f"| {safe(card.task)} | {safe(card.title)} | {safe(shown)} |"
+        yield f"| {escape_markdown(card.task)} | {escape_markdown(card.title)} | {escape_markdown(shown)} |"
     yield ""
     yield "<details><summary>Proof of each task</summary>"
     yield ""
@@ -67,4 +67,4 @@ def _lines(cards: Sequence[ProofCard], run: str, note: str) -> Iterator[str]:
     yield ""
     yield "</details>"
     yield ""
-    yield f"Run {safe(run)} of Segue. Levels of proof: changed, judged, checked, tested, independent, held."
+    yield f"Run {run} of Segue. Levels of proof: changed, judged, checked, tested, independent, held."
