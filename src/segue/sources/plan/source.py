@@ -29,10 +29,8 @@ from segue.system import files
 from segue.system.reading import check_inside, read_file, work_tree
 
 CONTEXT_BYTES = 8 * 1024
-_MANY = 500
-"""Tasks of a plan whose state file is so large that it is not written for each of them."""
 _WAITS = 50
-"""How many times as long as it took, until that file is written again."""
+"""How many times as long as writing the state file took, until it is written again."""
 _LONGEST_WAIT = 1.0
 _SETTLED_NS = 2 * 10**9
 """A file that was changed longer ago cannot be changed again without a new time."""
@@ -144,8 +142,7 @@ class PlanFile(Source):
             )
         self._marks.pop(task.key, None)
         self._marks[task.key] = completion
-        may_wait = self._batching and len(self._known) > _MANY
-        wait = self._next_write - time.monotonic() if may_wait else 0.0
+        wait = self._next_write - time.monotonic() if self._batching else 0.0
         if wait <= 0:
             self._write_marks()
         elif self._timer is None:
