@@ -222,8 +222,8 @@ def set_status(listed: list[Any], key: str, status: str) -> bool:
         return False
     if not sub:
         return _put(task, status)
-    subtasks = [one for one in task.get("subtasks") or [] if isinstance(one, dict)]
-    found = next((one for one in subtasks if _id(one).rpartition(".")[2] == sub), None)
+    subtasks = _subtasks(task)
+    found = next((one for one in subtasks if _part(one) == sub), None)
     if found is None:
         return False
     changed = _put(found, status)
@@ -273,19 +273,28 @@ def _entries(listed: Sequence[Any]) -> Iterator[_Entry]:
             continue
         seen.add(key)
         entry = _Entry(key, task)
-        inner = {
-            f"{key}.{_id(one).rpartition('.')[2]}": one
-            for one in task.get("subtasks") or []
-            if isinstance(one, dict) and _is_key(_id(one))
-        }
+        inner: dict[str, dict[str, Any]] = {}
+        for one in _subtasks(task):
+            if _is_key(_part(one)):
+                inner.setdefault(f"{key}.{_part(one)}", one)
         if not inner:
             yield entry
         for sub, facts in inner.items():
             yield _Entry(sub, facts, entry)
 
 
+def _subtasks(task: Mapping[str, Any]) -> list[dict[str, Any]]:
+    listed = task.get("subtasks")
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _part(subtask: Mapping[str, Any]) -> str:
+    """Return the id of a subtask in its task: `1`, also where the file has `2.1`."""
+    return _id(subtask).rpartition(".")[2]
+
+
 def _is_key(text: str) -> bool:
-    return re.fullmatch(r"[\w.-]{1,60}", text) is not None
+    return re.fullmatch(r"[\w-]{1,60}", text) is not None
 
 
 def _id(facts: Mapping[str, Any]) -> str:

@@ -1,15 +1,16 @@
-"""Where GitHub's API is, and the token to use it with."""
+"""GitHub: where its API is, and the token to use it with."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from segue.domain.errors import CredentialsError
 from segue.domain.options import Options, WebAddress
+from segue.system.http.rest import Rest, RestWords
 from segue.system.process.capture import child_environment, probe
 
 PUBLIC = "https://api.github.com"
@@ -18,6 +19,7 @@ _ENTERPRISE_TOKENS = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
 _GH_SECONDS = 20.0
 _GH_PASSED = ("GH_CONFIG_DIR", "DBUS_SESSION_BUS_ADDRESS")
 """Variables by which gh finds where it keeps its login."""
+_REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "docs/issues.md")
 
 
 class GithubSettings(Options, frozen=True):
@@ -83,3 +85,13 @@ def _ask_gh(host: str) -> str:
     command = ["gh", "auth", "token", "--hostname", host]
     said = probe(command, _GH_SECONDS, child_environment(_GH_PASSED))
     return said.out.decode("utf-8", "replace").strip() if said is not None and said.exit_code == 0 else ""
+
+
+def open_rest(access: GithubAccess, clean: Callable[[str], str]) -> Rest:
+    """Return the REST API with a token."""
+    headers = {
+        "authorization": f"Bearer {access.token}",
+        "accept": "application/vnd.github+json",
+        "x-github-api-version": "2022-11-28",
+    }
+    return Rest("GitHub", access.api_url, headers, clean, words=_REST_WORDS)

@@ -1,1 +1,0 @@
-"""GitHub: its API, and who may use it."""
