@@ -182,12 +182,12 @@ class TaskMasterSource(ListedSource):
                 self._lock_path.rmdir()
 
 
-class _Entry(Struct):
+class _ListedTask(Struct):
     """A task or subtask as the file has it."""
 
     key: str
     facts: Mapping[str, Any]
-    parent: _Entry | None = None
+    parent: _ListedTask | None = None
 
 
 def read_tasks(document: Any, tag: str, name: str) -> Reading:
@@ -265,14 +265,14 @@ def _choose_tag(document: Any, tag: str, name: str) -> tuple[str, list[Any]]:
     return chosen, tags[chosen]
 
 
-def _entries(listed: Sequence[Any]) -> Iterator[_Entry]:
+def _entries(listed: Sequence[Any]) -> Iterator[_ListedTask]:
     """Yield the tasks without subtasks, and the subtasks of the others."""
     seen: set[str] = set()
     for task in listed:
         if not isinstance(task, dict) or not _is_key(key := _id(task)) or key in seen:
             continue
         seen.add(key)
-        entry = _Entry(key, task)
+        entry = _ListedTask(key, task)
         inner: dict[str, dict[str, Any]] = {}
         for one in _subtasks(task):
             if _is_key(_part(one)):
@@ -280,7 +280,7 @@ def _entries(listed: Sequence[Any]) -> Iterator[_Entry]:
         if not inner:
             yield entry
         for sub, facts in inner.items():
-            yield _Entry(sub, facts, entry)
+            yield _ListedTask(sub, facts, entry)
 
 
 def _subtasks(task: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -302,7 +302,7 @@ def _id(facts: Mapping[str, Any]) -> str:
     return str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
 
 
-def _waits(entry: _Entry, leaves: Mapping[str, Sequence[str]]) -> tuple[list[str], list[str]]:
+def _waits(entry: _ListedTask, leaves: Mapping[str, Sequence[str]]) -> tuple[list[str], list[str]]:
     """Return what an entry waits for: a short id in a subtask means a sibling; those of its parent count."""
     found: list[str] = []
     unknown: list[str] = []
@@ -325,7 +325,7 @@ def _list(value: Any) -> list[str]:
     return [str(one).strip() for one in items if isinstance(one, int | str) and not isinstance(one, bool)]
 
 
-def _task(entry: _Entry, waits: Sequence[str]) -> Task:
+def _task(entry: _ListedTask, waits: Sequence[str]) -> Task:
     facts = entry.facts
     title = plain(_text(facts.get("title")), _TITLE)
     parts = [
@@ -368,7 +368,7 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _left(entries: Sequence[_Entry]) -> Iterator[tuple[str, str]]:
+def _left(entries: Sequence[_ListedTask]) -> Iterator[tuple[str, str]]:
     for entry in entries:
         status = _text(entry.facts.get("status")).lower()
         if status in ("blocked", "review"):
