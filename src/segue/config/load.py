@@ -61,7 +61,7 @@ SYNONYMS = {
 }
 """Other names under which settings are accepted."""
 
-SOCKETS = ("agents", "reviewers", "sources", "judges", "searchers", "notifiers")
+SOCKETS = ("agents", "reviewers", "sources", "judges", "searchers", "notifiers", "deliveries")
 """Tables whose keys are names of parts that must exist."""
 
 NAMED_TABLES = (*SOCKETS, "acp", "profiles", "flows")

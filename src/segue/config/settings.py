@@ -282,7 +282,8 @@ class Settings(Options, frozen=True):
     allow_dirty: bool = False
     """Start even if the work tree has uncommitted changes."""
     base: str | None = None
-    """The branch of `origin` that cloud agents start from; the upstream of your branch if unset."""
+    """The branch of `origin` that cloud agents start from, and that a pull request is for; the upstream of
+    your branch if unset."""
     jobs: Annotated[int, Meta(ge=1, le=64)] = 1
     """How many tasks to work on at once, each in a git worktree of its own."""
     order: bool = False
@@ -303,6 +304,13 @@ class Settings(Options, frozen=True):
     worktree_end: Literal["keep", "merge"] = "keep"
     """What to do with the branch of such a run when it is done: keep it, or merge it into yours if there is
     no conflict."""
+    delivery: str | None = None
+    """What happens with the work of a run, which then has a branch of its own: `branch` keeps it there,
+    `merge` merges it into yours, `pr` opens a pull request; or a plug-in."""
+    delivery_per: Literal["run", "story", "task"] = "run"
+    """What gets a pull request of its own: the whole `run`."""
+    follow_rounds: Count = 5
+    """How often feedback on a pull request is sent back to the agent."""
     allow_no_change: bool = False
     """Let a task succeed without changing anything."""
     plan_format: Literal["auto", "strict"] = "auto"
@@ -393,6 +401,8 @@ class Settings(Options, frozen=True):
     """Options per search service that is a plug-in."""
     notifiers: dict[str, dict[str, Any]] = {}
     """Options per notifier that is a plug-in; naming one switches it on."""
+    deliveries: dict[str, dict[str, Any]] = {}
+    """Options per delivery: see docs/pull-requests.md."""
     flows: dict[str, FlowSettings] = {}
     """Flows of your own, each a list of phases."""
     reviewers: dict[str, dict[str, Any]] = {}

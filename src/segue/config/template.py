@@ -28,6 +28,7 @@ EXAMPLES = {
     "source_kind": "planfile",
     "repo": ".",
     "base": "main",
+    "delivery": "pr",
     "criteria": ["constitution"],
     "task_list": 1,
     "judged_by": "agent",

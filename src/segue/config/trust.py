@@ -27,7 +27,7 @@ VARIABLE = "SEGUE_TRUST"
 HARMLESS = frozenset(
     (
         *("agent", "model", "flow", "source", "commit", "allow_dirty", "base", "worktree", "worktree_end"),
-        *("jobs", "order", "merge_union"),
+        *("jobs", "order", "merge_union", "delivery_per", "follow_rounds"),
         *("allow_no_change", "plan_format", "task_list", "verify", "judged_by", "require", "criteria"),
         *("ignore_checklists", "control_files", "known_failures", "check_timeout", "replan", "plan_changed"),
         *("commits_missing", "continue_with_remaining_tasks", "max_consecutive_task_failures", "gates"),

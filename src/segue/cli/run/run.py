@@ -62,7 +62,12 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "bwrap", "landlock", "container", "none", "require"]),
     help="The sandbox of agents and checks; auto takes the strongest that works here.",
 )
-@click.option("--base", metavar="BRANCH", help="The branch of origin that cloud agents start from.")
+@click.option(
+    "--pr", is_flag=True, help="Work on a new branch, push it, and open a pull request with the proof."
+)
+@click.option(
+    "--base", metavar="BRANCH", help="The branch of origin that cloud agents start from, and --pr is for."
+)
 @click.option(
     "--ignore-checklists",
     is_flag=True,
@@ -115,6 +120,7 @@ def run(
     detach: bool,
     serve: bool,
     stay: bool,
+    pr: bool,
     verbose: bool,
     settings: CommandSettings,
     output: Printer,
@@ -139,6 +145,7 @@ def run(
       segue run plan.md --detach && segue logs -f    in the background
       segue run plan.md --serve                      watch it in a browser
       segue run plan.md --worktree                   leave my working tree alone
+      segue run plan.md --pr                         on a new branch, proposed as a pull request
       segue run plan.md --trust                      allow the project's settings, for this call only
       segue run "Build a todo app" --repo todo --agent claude      plan, build and verify step by step
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
@@ -158,6 +165,7 @@ def run(
 
     more = _agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
+    more |= {"delivery": "pr"} if pr else {}
     units = Units(stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
     _refuse_idle(app, settings.values["order"], fail_fast)
