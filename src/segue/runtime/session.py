@@ -24,6 +24,7 @@ from segue.domain.errors import (
     StoreAway,
     StoreError,
     TimeLimit,
+    WaitsElsewhere,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.hook import HookTime
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from segue.runtime.parallel import RunLanes
 
 _STOP_TIMEOUT = 60.0
+_LONGEST_WAIT = 60.0
+"""Seconds for which a worker of a fleet waits for a usage limit with a run in its hands."""
 _GIT_PATIENCE = 3.0
 """Seconds to wait at the end for gits that are still at work, such as a commit whose editor is open."""
 
@@ -86,6 +89,9 @@ async def run_session(opened: OpenRun, observers: Sequence[Observer] = ()) -> Se
         view = RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED))
         journal = await store.open(run.id, [view.apply, *observers])
         try:
+            if opened.carrier is not None:
+                opened.carrier.confirm()
+                journal.carry(opened.carrier.pack)
             ended = await _Session(opened, store, journal, view).run()
         except BaseException:
             with suppress(StoreError):  # what is wrong with it has been said
@@ -124,13 +130,21 @@ class _Session:
                 await close_run(self._journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
                 raise
         state = state_after(error)
+        wake = error.until if isinstance(error, WaitsElsewhere) else None
         try:
-            await close_run(self._journal, state, error.message if error else "")
+            await self._deliver(state)
+            await close_run(self._journal, state, error.message if error else "", wake)
         except StoreError as broken:
             broken.kept = " ".join(filter(None, (broken.kept, self._name_work())))
             raise
         await self._tidy(merged=result is not None and result.merged)
         return SessionEnd(opened.run.id, state, self._view.done - self._before, error, tuple(final), result)
+
+    async def _deliver(self, state: RunState) -> None:
+        """Hand the work of a run that any machine may drive over to people, once they have to look at it."""
+        carrier = self._opened.carrier
+        if carrier is not None and state in (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN):
+            await self._journal.emit(NoticeGiven(await carrier.deliver()))
 
     async def _tidy(self, merged: bool) -> None:
         """Delete the branch of a run that was merged, and locks of gits that were killed during the run."""
@@ -257,7 +271,6 @@ class _Session:
     def _context(self, guard: LaunchGuard) -> RunContext:
         opened, parts = self._opened, self._opened.parts
         settings, redactor = opened.app.loaded.settings, parts.services.redactor
-        limits = settings.limits
         folder = opened.app.run_folder(opened.run.id)
         examine = examine_rls(opened.app, folder) if parts.building else None
         return RunContext(
@@ -267,11 +280,7 @@ class _Session:
             agents=parts.agents,
             workspace=make_workspace(opened),
             policy=opened.plan.policy,
-            launcher=Launcher(
-                *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
-                guard=guard,
-                slots=limits.slots,
-            ),
+            launcher=self._launcher(guard),
             view=self._view,
             checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
             redact=redactor.text,
@@ -284,9 +293,24 @@ class _Session:
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
         )
 
+    def _launcher(self, guard: LaunchGuard) -> Launcher:
+        limits, carrier = self._opened.app.loaded.settings.limits, self._opened.carrier
+        launcher = Launcher(
+            *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
+            guard=guard,
+            slots=limits.slots,
+        )
+        if carrier is not None:
+            processes = self._opened.parts.services.processes
+            launcher.longest_wait, launcher.shared_slots = _LONGEST_WAIT, carrier.slots
+            launcher.is_elsewhere = lambda token: not processes.knows(token)
+            sessions = [step.output.get("session") for step in self._journal.steps()] if carrier.moved else []
+            launcher.forgotten = frozenset(filter(None, sessions))
+        return launcher
+
     async def _announce(self, guard: LaunchGuard) -> None:
         opened, journal = self._opened, self._journal
-        spec, run = opened.spec, opened.run
+        spec, run = opened.stored, opened.run
         await journal.set_state(RunState.RUNNING)
         if spec != run.spec:
             await journal.respec(spec)

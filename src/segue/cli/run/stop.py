@@ -36,6 +36,8 @@ def stop(run_id: str | None, settings: CommandSettings, output: Printer) -> None
         output.result(None, "Nothing to stop.")
         return
     began = time.monotonic()
+    if run.spec.origin is not None:
+        from segue.fleet.control import stop as stop_run  # type: ignore[assignment]
     run = asyncio.run(stop_run(app, run))
     state, seconds = state_of(run), time.monotonic() - began
     output.result({"id": run.id, "state": state}, f"Run {run.id} is {state} ({seconds:.1f} s).")

@@ -158,6 +158,10 @@ class Processes:
         """Return a private folder that launches of an agent share; it lasts as long as the run's."""
         return private_folder(self._folder.path / "agents" / name)
 
+    def knows(self, token: str) -> bool:
+        """Return whether a job was begun on this machine."""
+        return self._folder.job(token).path.exists()
+
     def forget(self, token: str) -> None:
         """Delete the files of a job, once its outcome is stored elsewhere."""
         shutil.rmtree(self._folder.job(token).path, ignore_errors=True)
