@@ -524,6 +524,13 @@ class Observer(Protocol):
         """See one event. Must return quickly and never raise."""
 
 
+class QueryLimits(Struct, frozen=True):
+    """How much a question to the dataset may cost, when a program asks it on behalf of others."""
+
+    rows: int
+    seconds: float
+
+
 class Store(Protocol):
     """Where runs, steps and events are stored."""
 
@@ -574,8 +581,14 @@ class Store(Protocol):
     ) -> Iterable[Recorded]:
         """Return the events of a run with a number above `after`, in order; of some kinds, or all."""
 
-    def query(self, sql: str, arguments: Sequence[object] = ()) -> list[dict[str, Any]]:
-        """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments."""
+    def query(
+        self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
+    ) -> list[dict[str, Any]]:
+        """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments.
+
+        With limits, it is a single SELECT, the first rows are returned, and StoreError is raised if it takes
+        too long.
+        """
 
     def table(self, name: str) -> Iterable[list[dict[str, Any]]]:
         """Return all rows of `runs`, `steps`, `events`, `signals` or `prompts`, in batches."""

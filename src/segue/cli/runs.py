@@ -1,42 +1,22 @@
-"""Find the run a command is about, and describe it as data."""
+"""What several commands say about runs; which run is meant is found by `runtime.find`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from segue.domain.errors import UsageError
-from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.ports import Source, Store
 from segue.runtime.app import App
-from segue.view.data import task_data
-from segue.view.lanes import lanes_data
-from segue.view.load import is_lost
+from segue.runtime.find import find_run as find_run
+from segue.runtime.find import find_unfinished as find_unfinished
+from segue.view.data import run_data as run_data
 from segue.view.load import state_of as state_of
-from segue.view.run import RunView
 
 T = TypeVar("T")
 
-_KNOWN = 200
-"""Among how many of the newest runs a mistyped one is searched."""
 NO_RUNS = "No runs here yet. Try: segue demo"
-
-
-def find_run(store: Store, app: App, name: str | None) -> Run:
-    """Return the run with this id or unique prefix; for `last` or nothing, the newest with tasks from here.
-
-    Raises UsageError if there is none.
-    """
-    run = _named(store, name) or _newest(store, app)
-    if run is None:
-        raise UsageError(
-            f"There is no run in {app.repo}.",
-            hint="Start one: segue run SOURCE   Try: segue demo   All runs: segue status",
-        )
-    return run
 
 
 def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T]]) -> dict[str, T]:
@@ -48,82 +28,6 @@ def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T
         return read(store, source.key)
 
 
-def find_unfinished(store: Store, app: App, name: str | None) -> Run | None:
-    """Return the run with this id or unique prefix; without a name, the newest from here that is not done."""
-    return _newest(store, app) if name == "last" else _named(store, name) or _newest(store, app, True)
-
-
-def _named(store: Store, name: str | None) -> Run | None:
-    if name is None or name == "last":
-        return None
-    run = store.run(name)
-    if run is None:
-        raise UsageError(
-            f"There is no run {name!r}.{_meant(store, name)}", hint="List the runs: segue status"
-        )
-    return run
-
-
-def _meant(store: Store, name: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [run.id for run in store.runs(limit=_KNOWN)], n=1, cutoff=0.8)
-    return f" Did you mean {near[0]!r}?" if near else ""
-
-
-def _newest(store: Store, app: App, unfinished: bool = False) -> Run | None:
-    """Return the newest run of this work tree, or of the repository if the work tree has none of its own.
-
-    Runs of other repositories are reached by their ids.
-    """
-    from segue.system.git.repository import git_dirs
-
-    dirs = cache(git_dirs)
-    here, runs = dirs(app.repo), store.runs(kinds=TASK_RUNS)
-    if here is None:
-        near = [run for run in runs if _contains(run, app.repo)]
-    else:
-        known = [(run, [dirs(place) for place in _places(run)]) for run in runs]
-        near = [run for run, found in known if any(one and one[0] == here[0] for one in found)]
-        near = near or [run for run, found in known if any(one and one[1] == here[1] for one in found)]
-    return next((run for run in near if not unfinished or run.state is not RunState.DONE), None)
-
-
-def _places(run: Run) -> list[Path]:
-    """Return where a run works, as far as that still exists."""
-    return [path for path in (Path(run.spec.repo), Path(run.place)) if path.is_dir()]
-
-
-def _contains(run: Run, folder: Path) -> bool:
-    return any(folder.is_relative_to(place) for place in (run.spec.repo, run.place))
-
-
 def moment(ms: int | None) -> str:
     """Format an instant in local time."""
     return "" if ms is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
-
-
-def run_data(run: Run, view: RunView) -> dict[str, Any]:
-    """Return one run as programs read it: the machine contract of `status`."""
-    return {
-        "id": run.id,
-        "state": state_of(run, view),
-        "lost": is_lost(run),
-        "flow": run.spec.flow,
-        "agent": run.spec.agent,
-        "model": run.spec.model,
-        "source": run.spec.source,
-        "repo": run.spec.repo,
-        "isolation": view.isolation or None,
-        "worktree": run.place if run.spec.worktree else None,
-        "created": run.created,
-        "updated": run.updated,
-        "wake": run.wake,
-        "note": run.note,
-        "waiting": [
-            {"service": wait.service, "reason": wait.reason, "since": since, "until": wait.until}
-            for since, wait in view.waits.values()
-        ],
-        "lanes": lanes_data(view, time.time()),
-        "tasks": [task_data(view, task) for task in view.tasks.values()],
-    }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from segue.domain.errors import StoreAway, StoreError
+from segue.ports import QueryLimits
 from segue.store.address import is_postgres, sqlite_path
 from segue.store.encoding import escape, unescape
 
@@ -85,7 +86,9 @@ class Database(Protocol):
     def append(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows as fast as the database can."""
 
-    def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
+    def read(
+        self, sql: str, values: Sequence[object], limits: QueryLimits | None = None
+    ) -> tuple[list[str], list[Row]]:
         """Run a user's statement, read-only; return the names of its columns and its rows."""
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
@@ -145,9 +148,11 @@ def ask(database: Database, sql: str, *values: object) -> list[Row]:
     return _persist(database, lambda _again: database.execute(sql, *values))
 
 
-def look(database: Database, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
+def look(
+    database: Database, sql: str, values: Sequence[object], limits: QueryLimits | None = None
+) -> tuple[list[str], list[Row]]:
     """Run a user's read-only query; repeat it if the connection breaks."""
-    return _persist(database, lambda _again: database.read(sql, values))
+    return _persist(database, lambda _again: database.read(sql, values, limits))
 
 
 def _persist(database: Database, attempt: Callable[[bool], T]) -> T:

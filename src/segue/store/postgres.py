@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
 
 from segue.domain.errors import StoreDenied, StoreError
+from segue.ports import QueryLimits
 from segue.store.address import for_driver, is_pooled, masked
 from segue.store.database import RETRY_PAUSES, Disconnected, LongWait, Row, escape_values, unescape_row
 from segue.store.migrate import in_postgres
@@ -18,6 +20,7 @@ from segue.system.sensitive import passwords_in
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Generator
 
     import psycopg
 
@@ -74,13 +77,19 @@ class Postgres:
             for row in rows:
                 copy.write_row(row)
 
-    def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
+    def read(
+        self, sql: str, values: Sequence[object], limits: QueryLimits | None = None
+    ) -> tuple[list[str], list[Row]]:
         """Run a user's statement, read-only; return the names of its columns and its rows."""
         with self.transaction(), self._connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION READ ONLY")
+            if limits is not None:
+                cursor.execute(f"SET LOCAL statement_timeout = {round(limits.seconds * 1000)}")
             # Streaming sends one statement only: a second one could end the transaction.
-            rows = list(cursor.stream(_placeholders(sql), escape_values(values)))
-            names = [column.name for column in cursor.description or ()]
+            found = cast("Generator[Row]", cursor.stream(_placeholders(sql), escape_values(values)))
+            with self._explain_timeout(), closing(found):
+                rows = list(islice(found, limits.rows if limits else None))
+                names = [column.name for column in cursor.description or ()]
         return names, [tuple(map(_plain, unescape_row(row))) for row in rows]
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
@@ -200,6 +209,17 @@ class Postgres:
         for secret in sorted(passwords_in(self._url), key=len, reverse=True):
             said = said.replace(secret, "***") if len(secret) >= _SHORTEST else said
         return said
+
+    @contextmanager
+    def _explain_timeout(self) -> Iterator[None]:
+        try:
+            yield
+        except self._psycopg.errors.QueryCanceled as error:  # asking again would take as long
+            raise StoreError(
+                f"The database {masked(self._url)} took longer than this question may.",
+                kept=_KEPT,
+                hint="Ask for less: fewer rows, a narrower WHERE.",
+            ) from error
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:

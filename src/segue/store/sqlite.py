@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.errors import StoreError
+from segue.ports import QueryLimits
 from segue.store.database import RETRY_PAUSES, LongWait, Row, escape_values, unescape_row
 from segue.store.migrate import words
 
@@ -24,8 +25,14 @@ FLOOR = (3, 38, 0)
 BUSY_SECONDS = 30.0
 _CHUNKS = (500, 50)
 _NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+_LONGEST_VALUE = 16 * 1024**2
+_STEPS_BETWEEN_LOOKS = 10_000
+_READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _KEPT = "Everything up to the last finished step is kept."
 _EXPLANATIONS = (
+    ("interrupted", "took longer than this question may", "Ask for less: fewer rows, a narrower WHERE."),
+    ("not authorized", "answers nothing but SELECT here", "Ask with a single SELECT."),
+    ("prohibited", "answers nothing but SELECT here", "Ask with a single SELECT."),
     (
         "not a database",
         "is not a Segue database",
@@ -83,15 +90,14 @@ class Sqlite:
                 self._connection.execute(_insert(table, tuple(columns), size), values)
                 done += size
 
-    def read(self, sql: str, values: Sequence[object]) -> tuple[list[str], list[Row]]:
+    def read(
+        self, sql: str, values: Sequence[object], limits: QueryLimits | None = None
+    ) -> tuple[list[str], list[Row]]:
         """Run a user's statement, read-only; return the names of its columns and its rows."""
-        with self._explain_errors():
-            self._connection.execute("PRAGMA query_only = ON")
-            try:
-                cursor = self._connection.execute(sql, escape_values(values))
-                rows: list[Row] = cursor.fetchall()
-            finally:
-                self._connection.execute("PRAGMA query_only = OFF")
+        with self._explain_errors(), _only_reading(self._connection), _limited(self._connection, limits):
+            cursor = self._connection.execute(sql, escape_values(values))
+            rows: list[Row] = cursor.fetchmany(limits.rows) if limits else cursor.fetchall()
+            cursor.close()
         return [column[0] for column in cursor.description or ()], [unescape_row(row) for row in rows]
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
@@ -202,6 +208,35 @@ class Sqlite:
                     message = f"The database {self._path} {meaning} ({error})."
                     raise StoreError(message, kept=kept, hint=hint) from error
             raise StoreError(f"The database {self._path} failed: {error}", kept=kept) from error
+
+
+@contextmanager
+def _only_reading(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("PRAGMA query_only = ON")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA query_only = OFF")
+
+
+@contextmanager
+def _limited(connection: sqlite3.Connection, limits: QueryLimits | None) -> Iterator[None]:
+    """Allow nothing but SELECT inside the block, for some time; ATTACH would open any file of the user's."""
+    if limits is None:
+        yield
+        return
+    deadline = time.monotonic() + limits.seconds
+    longest = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+    connection.set_authorizer(
+        lambda action, *_: sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+    )
+    try:
+        yield
+    finally:
+        connection.set_authorizer(None)
+        connection.set_progress_handler(None, 0)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
 
 
 def _number(column: str, path: list[str]) -> str:

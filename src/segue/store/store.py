@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from segue.domain.errors import Locked, StoreAway, StoreError, UsageError
 from segue.domain.events import Event, Recorded
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step
-from segue.ports import Journal, Observer
+from segue.ports import Journal, Observer, QueryLimits
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.boundary import Boundary
@@ -236,13 +236,15 @@ class SqlStore:
         found = self._ask("SELECT text FROM orchestrator_prompts WHERE digest = ?", digest)
         return found[0][0] if found else None
 
-    def query(self, sql: str, arguments: Sequence[object] = ()) -> list[dict[str, Any]]:
+    def query(
+        self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
+    ) -> list[dict[str, Any]]:
         """Ask the dataset a question, in SQL that both databases understand, with `?` for arguments.
 
         It changes nothing. Columns called `spec`, `input`, `output`, `data` or `payload` are decoded.
         """
         with self._lock:
-            names, found = look(self._database, sql, arguments)
+            names, found = look(self._database, sql, arguments, limits)
         return [rows.by_name(names, row) for row in found]
 
     def table(self, name: str) -> Iterator[list[dict[str, Any]]]:

@@ -1,10 +1,13 @@
-"""Tasks as JSON values, the same in `status`, in summaries and on the page."""
+"""Runs and tasks as JSON values, the same in `status`, in summaries, on the page and over MCP."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
+from segue.domain.run import Run
+from segue.view.lanes import lanes_data
+from segue.view.load import is_lost, state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView
 
@@ -25,4 +28,30 @@ def task_data(view: RunView, task: TaskView) -> dict[str, Any]:
         "seconds": view.task_seconds(task, time.time()),
         "tokens": task.usage.tokens,
         "cost_usd": task.usage.cost_usd,
+    }
+
+
+def run_data(run: Run, view: RunView) -> dict[str, Any]:
+    """Return one run as programs read it: the machine contract of `status`."""
+    return {
+        "id": run.id,
+        "state": state_of(run, view),
+        "lost": is_lost(run),
+        "flow": run.spec.flow,
+        "agent": run.spec.agent,
+        "model": run.spec.model,
+        "source": run.spec.source,
+        "repo": run.spec.repo,
+        "isolation": view.isolation or None,
+        "worktree": run.place if run.spec.worktree else None,
+        "created": run.created,
+        "updated": run.updated,
+        "wake": run.wake,
+        "note": run.note,
+        "waiting": [
+            {"service": wait.service, "reason": wait.reason, "since": since, "until": wait.until}
+            for since, wait in view.waits.values()
+        ],
+        "lanes": lanes_data(view, time.time()),
+        "tasks": [task_data(view, task) for task in view.tasks.values()],
     }

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
-from pathlib import Path
 
-from segue.domain.errors import Locked, SegueError, UsageError
-from segue.domain.run import Run, RunState
+from segue.domain.errors import Locked, UsageError
+from segue.domain.run import Run
 from segue.runtime.app import App
+from segue.runtime.background import start_resume
 from segue.runtime.overrides import decide
-from segue.runtime.session import resume_in_background, stop_run
+from segue.runtime.session import stop_run
 from segue.runtime.stored import load_run_app
 from segue.view.load import state_of
 from segue.web import queries
 from segue.web.routes import ActionResult, ActionRoute
-
-_START_TIMEOUT = 20.0
-_LOG_BYTES = 4000
 
 Fields = Mapping[str, str]
 
@@ -35,14 +31,14 @@ async def stop(app: App, path: Fields, _form: Fields) -> ActionResult:
 async def resume(app: App, path: Fields, _form: Fields) -> ActionResult:
     """Resume a run in a process of its own."""
     run = await _read_run(app, path["run"])
-    await _start_resume(app, run)
+    await start_resume(app, run)
     return ActionResult(f"Run {run.id} was resumed in the background.", f"/runs/{run.id}")
 
 
 async def retry(app: App, path: Fields, _form: Fields) -> ActionResult:
     """Retry a task that could not be finished: the run is resumed and starts with it."""
     run = await _read_run(app, path["run"])
-    await _start_resume(app, run)
+    await start_resume(app, run)
     return ActionResult(
         f"Retrying task {path['task']}; the run was resumed in the background.", f"/runs/{run.id}"
     )
@@ -76,41 +72,6 @@ async def _read_run(app: App, run_id: str) -> Run:
             return queries.get_run(store, run_id)
 
     return await asyncio.to_thread(find)
-
-
-async def _start_resume(app: App, run: Run) -> None:
-    """Start `segue resume` and wait until it runs; its log says what prevents that."""
-    if state_of(run) in queries.ACTIVE:
-        raise Locked(f"Run {run.id} is already running.", kept="Nothing was changed.")
-    if state_of(run) is RunState.DONE:
-        raise UsageError(f"Run {run.id} is done.", kept="Nothing was changed.")
-    if not Path(run.spec.repo).is_dir():
-        raise UsageError(f"The repository {run.spec.repo} no longer exists.", kept="Nothing was changed.")
-    log = app.run_folder(run.id) / "segue.log"
-    before = log.stat().st_size if log.exists() else 0
-    resume_in_background(app, run, log)
-    deadline = time.monotonic() + _START_TIMEOUT
-    while (now := await _read_run(app, run.id)).updated == run.updated or now.owner is None:
-        await asyncio.sleep(0.1)
-        _raise_refusal(log, before)
-        if time.monotonic() > deadline:
-            raise SegueError(
-                f"Run {run.id} was resumed, but did not report back within {_START_TIMEOUT:g} s.",
-                hint=f"See {log}",
-            )
-        if now.updated != run.updated and state_of(now) not in queries.ACTIVE:
-            return  # it has ended already
-
-
-def _raise_refusal(log: Path, before: int) -> None:
-    """Raise the error that the new process printed if it ended at once."""
-    with log.open("rb") as file:
-        file.seek(before)
-        text = file.read(_LOG_BYTES).decode("utf-8", "replace")
-    first = next((line for line in text.splitlines() if line.startswith("segue: ")), "")
-    if first:
-        hints = [line.strip() for line in text.splitlines() if line.startswith("  Next: ")]
-        raise UsageError(first.removeprefix("segue: "), hint=hints[0][6:] if hints else f"See {log}")
 
 
 _TASK = "/runs/{run}/tasks/{task}"

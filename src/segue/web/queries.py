@@ -8,13 +8,14 @@ from typing import Any
 
 from segue.domain.budget import Budget
 from segue.domain.errors import SegueError, UsageError
-from segue.domain.run import Run, RunState
+from segue.domain.run import Run
 from segue.ports import Store
 from segue.reports.selection import Rows
 from segue.runtime.app import App
 from segue.runtime.stored import load_run_app
 from segue.store.rows import CHATTY
 from segue.view.data import task_data
+from segue.view.load import ACTIVE as ACTIVE
 from segue.view.load import load_view, state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView
@@ -25,7 +26,6 @@ class NotFound(UsageError):
     """There is nothing at this address."""
 
 
-ACTIVE = (RunState.RUNNING, RunState.PARKED)
 RESULT = (
     "CASE WHEN s.output->'verdict'->>'result' <> 'PASS' OR s.output->'verdict'->'criteria'->0 IS NOT NULL"
     " THEN s.output->'verdict'->>'result' END"

@@ -19,10 +19,11 @@ from segue.cli.terminal.progress import Progress
 from segue.domain.errors import AtGate, TwoLists, UsageError
 from segue.ports import Observer
 from segue.runtime.app import App
+from segue.runtime.background import detach
 from segue.runtime.open import OpenRun, open_run, reopen_run
 from segue.runtime.plan import NO_TASKS
 from segue.runtime.preconditions import Undecided
-from segue.runtime.session import SessionEnd, resume_in_background, run_session
+from segue.runtime.session import SessionEnd, run_session
 from segue.runtime.units import ALL, Units
 from segue.runtime.wiring import make_notifiers
 from segue.store.address import masked
@@ -68,7 +69,6 @@ async def start(
         if detach:
             if opened.warning:
                 output.warn(opened.warning)
-            opened.lock.release()
             return await _detach(opened, output)
         ended = await show_session(opened, output, verbose, page)
     return await go_on(app, ended, output, verbose)
@@ -205,21 +205,10 @@ def _launch_record(opened: OpenRun, pid: int) -> dict[str, object]:
 
 async def _detach(opened: OpenRun, output: Printer) -> int:
     """Hand the run to a `segue resume` in the background."""
-    await _write_spec(opened)
-    log = opened.app.run_folder(opened.run.id) / "segue.log"
-    pid = resume_in_background(opened.app, opened.run, log)
+    pid, log = await detach(opened)
     if output.json:
         output.record({**_launch_record(opened, pid), "log": str(log)})
     else:
         output.text(f"Run {opened.run.id} continues in the background (pid {pid}).")
         output.note(f"Follow it: segue logs -f {opened.run.id}   Stop it: segue stop {opened.run.id}")
     return 0
-
-
-async def _write_spec(opened: OpenRun) -> None:
-    """Store this command's options, so that the background process uses them."""
-    if opened.spec != opened.run.spec:
-        with opened.app.store() as store:
-            journal = await store.open(opened.run.id)
-            await journal.respec(opened.spec)
-            await store.close(journal)

@@ -1,0 +1,69 @@
+"""Runs that continue in a process of their own, which outlives the one that asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from segue.domain.errors import Locked, SegueError, UsageError
+from segue.domain.run import Run, RunState
+from segue.runtime.app import App
+from segue.runtime.open import OpenRun
+from segue.runtime.session import resume_in_background
+from segue.view.load import ACTIVE, state_of
+
+_START_TIMEOUT = 20.0
+_LOG_BYTES = 4000
+
+
+async def detach(opened: OpenRun) -> tuple[int, Path]:
+    """Hand an open run to a `segue resume` in the background; return its pid and its log."""
+    opened.lock.release()
+    if opened.spec != opened.run.spec:  # this command's options, for the other process
+        with opened.app.store() as store:
+            journal = await store.open(opened.run.id)
+            await journal.respec(opened.spec)
+            await store.close(journal)
+    log = opened.app.run_folder(opened.run.id) / "segue.log"
+    return resume_in_background(opened.app, opened.run, log), log
+
+
+async def start_resume(app: App, run: Run) -> None:
+    """Start `segue resume` and wait until it runs; its log says what prevents that."""
+    if state_of(run) in ACTIVE:
+        raise Locked(f"Run {run.id} is already running.", kept="Nothing was changed.")
+    if state_of(run) is RunState.DONE:
+        raise UsageError(f"Run {run.id} is done.", kept="Nothing was changed.")
+    if not Path(run.spec.repo).is_dir():
+        raise UsageError(f"The repository {run.spec.repo} no longer exists.", kept="Nothing was changed.")
+    log = app.run_folder(run.id) / "segue.log"
+    before = log.stat().st_size if log.exists() else 0
+    resume_in_background(app, run, log)
+    deadline = time.monotonic() + _START_TIMEOUT
+    while (now := await asyncio.to_thread(_read_again, app, run)).updated == run.updated or now.owner is None:
+        await asyncio.sleep(0.1)
+        _raise_refusal(log, before)
+        if time.monotonic() > deadline:
+            raise SegueError(
+                f"Run {run.id} was resumed, but did not report back within {_START_TIMEOUT:g} s.",
+                hint=f"See {log}",
+            )
+        if now.updated != run.updated and state_of(now) not in ACTIVE:
+            return  # it has ended already
+
+
+def _read_again(app: App, run: Run) -> Run:
+    with app.store(read_only=True) as store:
+        return store.run(run.id) or run
+
+
+def _raise_refusal(log: Path, before: int) -> None:
+    """Raise the error that the new process printed if it ended at once."""
+    with log.open("rb") as file:
+        file.seek(before)
+        text = file.read(_LOG_BYTES).decode("utf-8", "replace")
+    first = next((line for line in text.splitlines() if line.startswith("segue: ")), "")
+    if first:
+        hints = [line.strip() for line in text.splitlines() if line.startswith("  Next: ")]
+        raise UsageError(first.removeprefix("segue: "), hint=hints[0][6:] if hints else f"See {log}")

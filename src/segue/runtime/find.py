@@ -1,0 +1,78 @@
+"""Find the run that somebody means: by its id, a part of it, or as the newest one here."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from segue.domain.errors import UsageError
+from segue.domain.run import TASK_RUNS, Run, RunState
+from segue.ports import Store
+from segue.runtime.app import App
+
+_KNOWN = 200
+"""Among how many of the newest runs a mistyped one is searched."""
+
+
+def find_run(store: Store, app: App, name: str | None) -> Run:
+    """Return the run with this id or unique prefix; for `last` or nothing, the newest with tasks from here.
+
+    Raises UsageError if there is none.
+    """
+    run = _named(store, name) or _newest(store, app)
+    if run is None:
+        raise UsageError(
+            f"There is no run in {app.repo}.",
+            hint="Start one: segue run SOURCE   Try: segue demo   All runs: segue status",
+        )
+    return run
+
+
+def find_unfinished(store: Store, app: App, name: str | None) -> Run | None:
+    """Return the run with this id or unique prefix; without a name, the newest from here that is not done."""
+    return _newest(store, app) if name == "last" else _named(store, name) or _newest(store, app, True)
+
+
+def _named(store: Store, name: str | None) -> Run | None:
+    if name is None or name == "last":
+        return None
+    run = store.run(name)
+    if run is None:
+        raise UsageError(
+            f"There is no run {name!r}.{_meant(store, name)}", hint="List the runs: segue status"
+        )
+    return run
+
+
+def _meant(store: Store, name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [run.id for run in store.runs(limit=_KNOWN)], n=1, cutoff=0.8)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _newest(store: Store, app: App, unfinished: bool = False) -> Run | None:
+    """Return the newest run of this work tree, or of the repository if the work tree has none of its own.
+
+    Runs of other repositories are reached by their ids.
+    """
+    from segue.system.git.repository import git_dirs
+
+    dirs = cache(git_dirs)
+    here, runs = dirs(app.repo), store.runs(kinds=TASK_RUNS)
+    if here is None:
+        near = [run for run in runs if _contains(run, app.repo)]
+    else:
+        known = [(run, [dirs(place) for place in _places(run)]) for run in runs]
+        near = [run for run, found in known if any(one and one[0] == here[0] for one in found)]
+        near = near or [run for run, found in known if any(one and one[1] == here[1] for one in found)]
+    return next((run for run in near if not unfinished or run.state is not RunState.DONE), None)
+
+
+def _places(run: Run) -> list[Path]:
+    """Return where a run works, as far as that still exists."""
+    return [path for path in (Path(run.spec.repo), Path(run.place)) if path.is_dir()]
+
+
+def _contains(run: Run, folder: Path) -> bool:
+    return any(folder.is_relative_to(place) for place in (run.spec.repo, run.place))
