@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from segue.config.load import leaves
 from segue.config.trust import VARIABLE, is_harmless
+from segue.config.worker import WorkerSettings
 from segue.domain.errors import Locked, SegueError, UsageError
 from segue.domain.run import Run, RunState
 from segue.fleet.bundles import find_work, load_base, load_work
 from segue.fleet.carrier import WorkCarrier, source_here
 from segue.fleet.placement import refuse_foreign
+from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.portable import open_portable
 from segue.runtime.session import run_session
 from segue.runtime.wiring import make_notifiers
 from segue.store.postgres import Postgres
-from segue.ports import Observer
 from segue.system import identity
 from segue.system.files import exclusive, private_folder, write_atomic
 from segue.system.git.clones import Clones
@@ -50,8 +50,8 @@ class Order(Struct, frozen=True):
     """The database."""
     state_dir: Path
     """Where this worker keeps its files."""
-    agents: tuple[str, ...] | None = None
-    """The agents that may be launched; None: all."""
+    worker: WorkerSettings
+    """What the owner of this machine allows."""
     slots: tuple[tuple[str, int], ...] = ()
     """How many of each agent the fleet may have at work."""
 
@@ -89,7 +89,7 @@ async def _drive(order: Order) -> DriveEnd:
     if run is None or run.spec.origin is None or run.state in OVER:
         return DriveEnd(True)
     powerful = [name for name, value in leaves(run.spec.settings) if not is_harmless(name, value)]
-    refuse_foreign(worker.loaded.settings.worker, run.spec, powerful)
+    refuse_foreign(order.worker, run.spec, powerful)
     place = private_folder(place_of(order.state_dir, run.id))
     os.environ[VARIABLE] = "1"  # its repository was allowed
     lock = RepoLock.take(place, run.id)  # another process of this machine may still be at it
@@ -101,13 +101,11 @@ async def _drive(order: Order) -> DriveEnd:
 
 async def _work(order: Order, run: Run, place: Path) -> DriveEnd:
     repo, carrier = await _settle(order, run, place)
-    app = App.load_for(
-        replace(run, spec=replace(run.spec, repo=str(repo.root), config=None)),
-        command_line={"database_url": order.address, "state_dir": str(place), "store": {"patience": 0}},
-    )
+    given = {"database_url": order.address, "state_dir": str(place), "store": {"patience": 0}}
+    app = App.load(repo.root, command_line=given, stored=run.spec.settings)
     named = source_here(run, repo.root, place)
     async with open_portable(app, run, repo, named, carrier) as opened:
-        _refuse_agents(opened, order.agents)
+        _refuse_agents(opened, order.worker.allow_agents)
         with _notifier(opened) as observer:
             ended = await run_session(opened, observer)
     return DriveEnd(True, ended.error.message if ended.error else "")

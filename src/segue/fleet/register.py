@@ -143,7 +143,7 @@ class Register:
         )
 
     def sweep(self) -> list[Run]:
-        """Return the runs that nobody drives and nobody is rung for; tidy up jobs of workers that are gone."""
+        """Return the runs that nobody drives and no bell rings for; remove jobs of workers that are gone."""
 
         def look(database: Postgres) -> list[Run]:
             if database.execute("SELECT pg_try_advisory_xact_lock(hashtext('segue sweep'))") != [(True,)]:
@@ -207,7 +207,9 @@ class Register:
     def stop(self, run: str) -> bool:
         """Stop a run that nobody drives; False if somebody does."""
         sql = (
-            "UPDATE orchestrator_runs SET state = 'stopped', note = ?, owner = NULL, updated = {now}"
+            "UPDATE orchestrator_runs SET owner = NULL, updated = {now},"
+            " note = CASE WHEN state IN ('queued', 'running', 'parked') THEN ? ELSE note END,"
+            " state = CASE WHEN state IN ('queued', 'running', 'parked') THEN 'stopped' ELSE state END"
             " WHERE id = ? AND (owner IS NULL OR lease < {now})"
         )
         return self._change(lambda database: database.change(sql, "stopped by `segue stop`", run)) == 1

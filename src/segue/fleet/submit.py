@@ -35,7 +35,12 @@ if TYPE_CHECKING:
     import procrastinate
 
 _LARGEST = 1024**2
-_ELSEWHERE = ("database_url", "state_dir", "repo", "worker", "notify")
+_OF_MACHINES = frozenset(
+    (
+        *("database_url", "state_dir", "repo", "worker", "notify", "isolation", "sandbox", "log", "store"),
+        *("gc", "relay", "bridge", "provider", "allow_dirty", "worktree", "worktree_end"),
+    )
+)
 """Settings that belong to a machine, and never travel."""
 
 
@@ -89,7 +94,7 @@ class Wanted(Struct, frozen=True):
 async def prepare(app: App, wanted: Wanted) -> list[Submission]:
     """Find everything that could be wrong before anything is submitted."""
     refuse_lanes(app)
-    settings = {key: value for key, value in app.loaded.overrides.items() if key not in _ELSEWHERE}
+    settings = {key: value for key, value in app.loaded.overrides.items() if key not in _OF_MACHINES}
     _refuse_secrets(settings)
     common = Submission(
         source="",

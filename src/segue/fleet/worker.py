@@ -118,9 +118,8 @@ class Worker:
             return
         worker = self._app.loaded.settings.worker
         slots = await asyncio.to_thread(self._register.limits)
-        order = Order(
-            run, self._address, self._app.state_dir.absolute(), worker.allow_agents, tuple(slots.items())
-        )
+        place = self._app.state_dir.absolute()
+        order = Order(run, self._address, place, worker, tuple(slots.items()))
         end = await self._seats.drive(order)
         if end is not None and not self._ending.is_set():
             await self._conclude(run, end)

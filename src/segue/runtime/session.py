@@ -270,7 +270,7 @@ class _Session:
 
     def _context(self, guard: LaunchGuard) -> RunContext:
         opened, parts = self._opened, self._opened.parts
-        settings, redactor = opened.app.loaded.settings, parts.services.redactor
+        redactor = parts.services.redactor
         folder = opened.app.run_folder(opened.run.id)
         examine = examine_rls(opened.app, folder) if parts.building else None
         return RunContext(

@@ -27,7 +27,7 @@ def stop(run_id: str | None, settings: CommandSettings, output: Printer) -> None
 
     from segue.cli.runs import find_unfinished, state_of
     from segue.domain.run import RunState
-    from segue.runtime.session import stop_run
+    from segue.fleet.control import stop_run
 
     app = settings.find()
     with app.store(read_only=True) as store:
@@ -36,8 +36,6 @@ def stop(run_id: str | None, settings: CommandSettings, output: Printer) -> None
         output.result(None, "Nothing to stop.")
         return
     began = time.monotonic()
-    if run.spec.origin is not None:
-        from segue.fleet.control import stop as stop_run  # type: ignore[assignment]
     run = asyncio.run(stop_run(app, run))
     state, seconds = state_of(run), time.monotonic() - began
     output.result({"id": run.id, "state": state}, f"Run {run.id} is {state} ({seconds:.1f} s).")

@@ -193,7 +193,7 @@ class LaneTrees:
             words, changes = await self._save(lane, now)
             said += words
             # Only what was kept just now: with other ignore rules, git would also delete what was not.
-            await asyncio.to_thread(_unlink, lane.root, [one.path for one in changes if one.added])
+            await asyncio.to_thread(delete_files, lane.root, [one.path for one in changes if one.added])
             await lane.git(*QUIET, "reset", "--quiet", "--hard", "HEAD")
         raise WorkspaceError(
             f"The lane {lane.root} cannot be made ready for another task: git still sees changes in it.",
@@ -291,7 +291,7 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _unlink(root: Path, paths: Iterable[str]) -> None:
+def delete_files(root: Path, paths: Iterable[str]) -> None:
     """Delete these files, and the folders that are empty without them."""
     for path in paths:
         (root / path).unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from segue.system.files import read_start
 
 _LARGEST = 64 * 1024**2
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def read_head(git_dir: Path, common: Path) -> str:
@@ -20,18 +20,18 @@ def read_head(git_dir: Path, common: Path) -> str:
     said = _read_text(os.path.join(git_dir, "HEAD"))
     if said.startswith("ref: refs/heads/"):
         return read_ref(common, said.removeprefix("ref: "))
-    return said if _COMMIT.fullmatch(said) else ""
+    return said if COMMIT.fullmatch(said) else ""
 
 
 def read_ref(common: Path, ref: str) -> str:
     """Return the commit of a branch, by its full name; empty where these files do not tell."""
     said = _read_text(os.path.join(common, ref)) or _packed(_read_packed(common)).get(ref, "")
-    return said if _COMMIT.fullmatch(said) else ""
+    return said if COMMIT.fullmatch(said) else ""
 
 
 def is_detached(git_dir: Path) -> bool:
     """Return whether a work tree is on a commit and not on a branch."""
-    return _COMMIT.fullmatch(_read_text(os.path.join(git_dir, "HEAD"))) is not None
+    return COMMIT.fullmatch(_read_text(os.path.join(git_dir, "HEAD"))) is not None
 
 
 def find_holder(common: Path, ref: str) -> Path | None:
@@ -55,8 +55,8 @@ def read_branch(git_dir: Path, refs: dict[str, str]) -> tuple[str, str]:
     return ref.removeprefix("refs/heads/"), refs.get(ref, "")
 
 
-def read_refs(common: Path) -> dict[str, str]:
-    """Return every ref but Segue's own, with its commit."""
+def read_refs(common: Path, own: bool = False) -> dict[str, str]:
+    """Return every ref with its commit; Segue's own, unless they are packed, only if `own` is set."""
     refs = dict(_packed(_read_packed(common)))
     folders = ["refs"]
     while folders:
@@ -69,7 +69,7 @@ def read_refs(common: Path) -> dict[str, str]:
         for entry in entries:
             name = f"{folder}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
-                folders += [] if name == "refs/segue" else [name]
+                folders += [name] if own or name != "refs/segue" else []
             elif not name.endswith(".lock"):
                 refs[name] = _read_text(entry.path)
     return refs

@@ -58,13 +58,13 @@ class Repository(Struct):
         if not path.is_dir():
             raise WorkspaceError(f"{NOT_A_REPOSITORY}: {path} is not a folder.")
         try:
-            done = await _git(path, "rev-parse", *_PLACES, timeout=timeout)
+            done = await run_git(path, "rev-parse", *_PLACES, timeout=timeout)
         except TimeoutError as error:
             hint = "Look whether a file that its configuration includes is a pipe or a device."
             raise WorkspaceError(f"git did not answer in {path}: {error}.", hint=hint) from None
         lines = [os.fsdecode(line) for line in done.out.removesuffix(b"\n").split(b"\n")]
         if done.exit_code == 0 and len(lines) > 2:  # there is a line end in the path
-            asked = [await _git(path, "rev-parse", what) for what in _PLACES]
+            asked = [await run_git(path, "rev-parse", what) for what in _PLACES]
             lines = [os.fsdecode(one.out.removesuffix(b"\n")) for one in asked]
         if done.exit_code != 0 or len(lines) != 2:
             why = done.err.decode("utf-8", "replace").strip().splitlines()
@@ -78,7 +78,7 @@ class Repository(Struct):
     async def snapshot(self) -> Snapshot:
         """Return a snapshot of the work tree."""
         arguments = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]
-        done = await self._run(*arguments, *self.without_own())
+        done = await self.run(*arguments, *self.without_own())
         if len(done.out) < _SMALL:
             return parse_status(self.root, done.out)
         return await asyncio.to_thread(parse_status, self.root, done.out)
@@ -114,8 +114,8 @@ class Repository(Struct):
             # With its time: git looks again at files that were changed in the second when the index was.
             shutil.copy2(index, staged)
         extra = {"GIT_INDEX_FILE": str(staged)}
-        await self._run("add", "--all", *self.without_own(), extra=extra)
-        tree = (await self._run("write-tree", extra=extra)).out.decode().strip()
+        await self.run("add", "--all", *self.without_own(), extra=extra)
+        tree = (await self.run("write-tree", extra=extra)).out.decode().strip()
         staged.unlink(missing_ok=True)
         return tree
 
@@ -129,13 +129,13 @@ class Repository(Struct):
         if left is not None and not left.dirty:
             return None
         self._left = None
-        added = await self._run("add", "--all", "--verbose", *self.without_own())
+        added = await self.run("add", "--all", "--verbose", *self.without_own())
         # What was just added can be committed, as a rule: one git process less for every task.
         if not added.out and await self._nothing_staged():
             return None
         identity = await self.identity_options()
         try:
-            await self._run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
+            await self.run(*identity, "commit", "--quiet", "--file=-", stdin=message.encode())
         except WorkspaceError:
             if not await self._nothing_staged():
                 raise
@@ -161,14 +161,14 @@ class Repository(Struct):
         """Move all uncommitted changes out of the work tree and return where they are kept."""
         self._left = None
         identity = await self.identity_options()
-        await self._run(*identity, "stash", "push", "--quiet", "--include-untracked", "--message", message)
+        await self.run(*identity, "stash", "push", "--quiet", "--include-untracked", "--message", message)
         return f"git stash ({message!r})"
 
     async def head(self) -> str:
         """Return the current commit; empty in a repository without commits."""
         if found := read_head(self.git_dir, common_dir(self.git_dir)):
             return found
-        done = await _git(self.root, "rev-parse", "--verify", "--quiet", "HEAD")
+        done = await run_git(self.root, "rev-parse", "--verify", "--quiet", "HEAD")
         return done.out.decode().strip()
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002 - works in place
@@ -200,7 +200,7 @@ class Repository(Struct):
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
-        done = await self._run("log", "--format=%H", "--fixed-strings", f"--grep={mark}", span)
+        done = await self.run("log", "--format=%H", "--fixed-strings", f"--grep={mark}", span)
         found = done.out.decode().split()
         return found[0] if found else None
 
@@ -211,26 +211,26 @@ class Repository(Struct):
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""
         ref = f"refs/heads/{name}"
-        return (await _git(self.root, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
+        return (await run_git(self.root, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
 
     async def branch_head(self, name: str) -> str:
         """Return the commit of a local branch; empty if there is none."""
-        done = await _git(self.root, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
+        done = await run_git(self.root, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
         return done.out.decode().strip()
 
     async def git(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> str:
         """Run any other git command and return its output."""
         self._left = None
-        return (await self._run(*args, stdin=stdin, extra=extra)).out.decode("utf-8", "replace")
+        return (await self.run(*args, stdin=stdin, extra=extra)).out.decode("utf-8", "replace")
 
     async def setting(self, name: str) -> str:
         """Return a value of the repository's configuration; empty if it is not set."""
-        done = await _git(self.root, "config", "--get", name)
+        done = await run_git(self.root, "config", "--get", name)
         return done.out.decode("utf-8", "replace").strip()
 
     async def settings(self, pattern: str) -> dict[str, str]:
         """Return the values of the repository's configuration whose names match; the last one counts."""
-        done = await _git(self.root, "config", "-z", "--get-regexp", pattern)
+        done = await run_git(self.root, "config", "-z", "--get-regexp", pattern)
         entries = done.out.decode("utf-8", "replace").split("\0")[:-1]
         # A name without a value means that it is switched on.
         found = [entry.partition("\n") for entry in entries]
@@ -238,7 +238,7 @@ class Repository(Struct):
 
     async def remote_url(self, name: str = "origin") -> str | None:
         """Return the URL of a remote; None if there is no such remote."""
-        done = await _git(self.root, "remote", "get-url", name)
+        done = await run_git(self.root, "remote", "get-url", name)
         return done.out.decode("utf-8", "replace").strip() or None
 
     def _recent(self) -> Snapshot | None:
@@ -255,7 +255,7 @@ class Repository(Struct):
         common = common_dir(self.git_dir)
         stamp = signature(common / "config")
         if self._hooks is None or self._hooks[0] != stamp:
-            named = await _git(self.root, "config", "--get-regexp", r"^(core\.hookspath|hook\..*)$")
+            named = await run_git(self.root, "config", "--get-regexp", r"^(core\.hookspath|hook\..*)$")
             self._hooks = stamp, named.exit_code != 1
         folder = common / "hooks"
         return self._hooks[1] or (
@@ -263,25 +263,25 @@ class Repository(Struct):
         )
 
     async def _nothing_staged(self) -> bool:
-        return (await _git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
+        return (await run_git(self.root, "diff", "--cached", "--quiet")).exit_code == 0
 
     async def author(self) -> str:
         """Return the name that git would write into a commit; empty if it knows none."""
-        known = await _git(self.root, "var", "GIT_AUTHOR_IDENT")
+        known = await run_git(self.root, "var", "GIT_AUTHOR_IDENT")
         return known.out.decode("utf-8", "replace").partition(" <")[0].strip() if known.exit_code == 0 else ""
 
     async def identity_options(self) -> tuple[str, ...]:
         """Return what lets git commit where it knows nobody."""
         if self._identity is None:
-            known = await _git(self.root, "var", "GIT_COMMITTER_IDENT")
+            known = await run_git(self.root, "var", "GIT_COMMITTER_IDENT")
             self._identity = () if known.exit_code == 0 else FALLBACK_IDENTITY
         return self._identity
 
-    async def _run(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> Captured:
-        """Run git; retry for a moment while another git has the index lock."""
+    async def run(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> Captured:
+        """Run git and return its raw output; retry for a moment while another git has the index lock."""
         for pause in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, None):
             try:
-                done = await _git(self.root, *args, stdin=stdin, extra=extra)
+                done = await run_git(self.root, *args, stdin=stdin, extra=extra)
             except TimeoutError as error:
                 raise WorkspaceError(
                     f"git {_verb(args)} did not end: {error}.",
@@ -305,7 +305,7 @@ async def new_repository(folder: Path) -> bool:
     if folder.exists() and not _is_new(folder):
         return False
     known = next(place for place in (folder, *folder.parents) if place.is_dir())
-    if (await _git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
+    if (await run_git(known, "var", "GIT_AUTHOR_IDENT")).exit_code != 0:
         raise WorkspaceError(
             "git does not know who you are, so nothing can be committed.",
             kept="Nothing was created.",
@@ -313,7 +313,7 @@ async def new_repository(folder: Path) -> bool:
         )
     folder.mkdir(parents=True, exist_ok=True)
     await clear_leftovers(folder, folder / ".git", folder / ".git", 0.0, _TIMEOUT)
-    await _git(folder, "init", "--quiet")
+    await run_git(folder, "init", "--quiet")
     repo = await Repository.open(folder)
     if repo.root != Path(os.path.realpath(folder)):
         return False
@@ -357,15 +357,17 @@ def common_dir(git_dir: Path) -> Path:
     return Path(os.path.realpath(git_dir / named))
 
 
-async def _git(
+async def run_git(
     where: Path,
     *args: str,
     stdin: bytes = b"",
     extra: Mapping[str, str] | None = None,
     timeout: float = _TIMEOUT,
+    limit: int = 64 * 1024**2,
 ) -> Captured:
+    """Run git in a folder, without questions at the terminal; at most `limit` bytes of output are kept."""
     environment = child_environment(passed=_git_variables(), extra={**_ENVIRONMENT, **(extra or {})})
-    return await capture(["git", *args], cwd=where, env=environment, timeout=timeout, stdin=stdin)
+    return await capture(["git", *args], where, environment, timeout, stdin, limit)
 
 
 def _git_variables() -> list[str]:

@@ -1,0 +1,111 @@
+"""Commits and their refs as the bytes of a git bundle, of a bounded size."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from segue.domain.errors import WorkspaceError
+from segue.system.git.apart import QUIET
+from segue.system.git.delivery import is_shallow
+from segue.system.git.repository import Repository, run_git
+
+MOST_BYTES = 256 * 1024**2
+BASE = "refs/segue/base"
+"""Where a bundle names the commit that it builds on."""
+_AS_STORED = {"GIT_NO_REPLACE_OBJECTS": "1"}
+_PATIENCE = 3600.0
+_PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
+_MOST_NAMED = 5
+
+
+async def bundle_base(repo: Repository, commit: str, most: int = MOST_BYTES) -> bytes:
+    """Return a bundle with the whole history up to a commit, and the tags in it."""
+    if is_shallow(repo) or await repo.settings(_PROMISED):
+        raise WorkspaceError(
+            f"{repo.root} does not have its whole history, so it cannot be sent to other machines.",
+            kept="Nothing was sent.",
+            hint="Fetch the rest: git fetch --unshallow   (for a partial clone: git fetch --refetch), or name "
+            "a remote that every machine can reach",
+        )
+    tags = await repo.git(
+        "for-each-ref", f"--merged={commit}", "--format=%(objectname) %(refname)", "refs/tags"
+    )
+    named = dict(reversed(line.split(" ", 1)) for line in tags.splitlines())
+    return await make_bundle(repo, {f"{BASE}/{commit}": commit, **named}, "", most)
+
+
+async def make_bundle(repo: Repository, refs: Mapping[str, str], base: str, most: int) -> bytes:
+    """Return a bundle of these refs, without what the commit `base` contains."""
+    wanted = "".join(f"{commit}\n" for commit in dict.fromkeys(refs.values()))
+    wanted += f"^{base}\n" if base else ""
+    packing = ("pack-objects", "--revs", "--thin", "--stdout", "--quiet", "--delta-base-offset")
+    try:
+        done = await run_git(
+            repo.root,
+            *(*QUIET, *packing),
+            stdin=wanted.encode(),
+            extra=_AS_STORED,
+            timeout=_PATIENCE,
+            limit=most + 1,
+        )
+    except TimeoutError as error:
+        raise WorkspaceError(f"git pack-objects did not end: {error}.", kept="Nothing was changed.") from None
+    if done.exit_code != 0:
+        said = done.err.decode("utf-8", "replace").strip()[-2000:]
+        raise WorkspaceError(f"git cannot pack the work in {repo.root}: {said}", kept="Nothing was changed.")
+    data = _head(refs, base) + done.out
+    if len(data) > most:
+        raise too_large(repo, most, await _largest_objects(repo, wanted))
+    return data
+
+
+def _head(refs: Mapping[str, str], base: str) -> bytes:
+    """Return what a bundle has before its pack: what it needs, and its refs."""
+    is_long = any(len(commit) == 64 for commit in refs.values())
+    lines = ["# v3 git bundle", "@object-format=sha256"] if is_long else ["# v2 git bundle"]
+    lines += [f"-{base} "] if base else []
+    lines += [f"{commit} {name}" for name, commit in sorted(refs.items())]
+    return ("\n".join(lines) + "\n\n").encode("utf-8", "surrogateescape")
+
+
+def read_refs_of(data: bytes) -> dict[str, str]:
+    """Return the refs of a bundle, with their commits."""
+    lines = data[: data.find(b"\n\n")].decode("utf-8", "surrogateescape").splitlines()
+    found = [line.partition(" ") for line in lines if line[:1] not in ("#", "@", "-")]
+    return {name: commit for commit, _, name in found}
+
+
+@contextmanager
+def as_file(data: bytes) -> Iterator[str]:
+    """Yield the path of a bundle, for git to fetch from."""
+    with tempfile.TemporaryDirectory(prefix="segue-bundle-") as folder:
+        path = Path(folder) / "work.bundle"
+        path.write_bytes(data)
+        yield str(path)
+
+
+def too_large(repo: Repository, most: int, sizes: Mapping[str, int]) -> WorkspaceError:
+    """Return the error for work that is too large to be sent, with its largest files."""
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[:_MOST_NAMED]
+    names = ", ".join(f"{path} ({_megabytes(size)})" for path, size in largest)
+    return WorkspaceError(
+        f"The work in {repo.root} is larger than {_megabytes(most)}, so it cannot be sent to other machines."
+        + (f" Largest: {names}." if names else ""),
+        kept="The work is where it was.",
+        hint="Have git ignore files that can be made again, or keep large ones out of the repository",
+    )
+
+
+async def _largest_objects(repo: Repository, wanted: str) -> dict[str, int]:
+    listed = await repo.git("rev-list", "--objects", "--stdin", stdin=wanted.encode())
+    shape = "--batch-check=%(objecttype) %(objectsize) %(rest)"
+    said = await repo.git("cat-file", shape, stdin=listed.encode("utf-8", "surrogateescape"))
+    found = [line.split(" ", 2) for line in said.splitlines() if line.startswith("blob ")]
+    return {path: int(size) for _, size, path in found}
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1024**2:.0f} MB" if size >= 1024**2 else f"{size} bytes"
