@@ -30,28 +30,22 @@ class WorkCarrier:
         repo: Repository,
         known: Whereabouts,
         place: str,
-        address: str,
+        database: Postgres,
         slots: Mapping[str, int],
     ) -> None:
         """`known` is what was brought here; `place` names this machine."""
         assert run.spec.origin is not None
         self._run, self._repo, self._known = run, repo, known
-        self._origin, self._place, self._address = run.spec.origin, place, address
+        self._origin, self._place, self._database = run.spec.origin, place, database
         self._before = known.digest
         self.slots = slots
         self.moved = known.place not in ("", place)
 
     def confirm(self) -> None:
         """Make sure that nobody has driven the run since its work was brought here; raises Locked."""
-        database = Postgres(self._address)
-        try:
-            if find_work(database, self._run.id) != self._known:
-                raise Locked(
-                    f"Another worker has just driven run {self._run.id}.", kept="Nothing was changed."
-                )
-            settle_at(database, self._run.id, self._place)
-        finally:
-            database.close()
+        if find_work(self._database, self._run.id) != self._known:
+            raise Locked(f"Another worker has just driven run {self._run.id}.", kept="Nothing was changed.")
+        settle_at(self._database, self._run.id, self._place)
 
     def stored(self, spec: RunSpec) -> RunSpec:
         """Return what other machines read: nothing in it is a path of this one."""

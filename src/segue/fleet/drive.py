@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -22,6 +21,7 @@ from segue.domain.run import Run, RunState
 from segue.fleet.bundles import find_work, load_base, load_work
 from segue.fleet.carrier import WorkCarrier, source_here
 from segue.fleet.placement import refuse_foreign
+from segue.fleet.register import find_run
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
@@ -82,61 +82,59 @@ def drive_apart(order: Order, report: Connection) -> None:
 
 
 async def _drive(order: Order) -> DriveEnd:
-    given: dict[str, Any] = {"database_url": order.address, "state_dir": str(order.state_dir)}
-    worker = App.load(Path.cwd(), command_line=given, need="place")
-    with worker.store(read_only=True) as store:
-        run = store.run(order.run)
-    if run is None or run.spec.origin is None or run.state in OVER:
-        return DriveEnd(True)
-    powerful = [name for name, value in leaves(run.spec.settings) if not is_harmless(name, value)]
-    refuse_foreign(order.worker, run.spec, powerful)
-    place = private_folder(place_of(order.state_dir, run.id))
-    os.environ[VARIABLE] = "1"  # its repository was allowed
-    lock = RepoLock.take(place, run.id)  # another process of this machine may still be at it
+    database = Postgres(order.address)
     try:
-        return await _work(order, run, place)
+        run = find_run(database, order.run)
+        if run is None or run.spec.origin is None or run.state in OVER:
+            return DriveEnd(True)
+        powerful = [name for name, value in leaves(run.spec.settings) if not is_harmless(name, value)]
+        refuse_foreign(order.worker, run.spec, powerful)
+        place = private_folder(place_of(order.state_dir, run.id))
+        lock = RepoLock.take(place, run.id)  # another process of this machine may still be at it
+        try:
+            return await _work(order, database, run, place)
+        finally:
+            lock.release()
     finally:
-        lock.release()
+        database.close()
 
 
-async def _work(order: Order, run: Run, place: Path) -> DriveEnd:
-    repo, carrier = await _settle(order, run, place)
+async def _work(order: Order, database: Postgres, run: Run, place: Path) -> DriveEnd:
+    repo, carrier = await _settle(order, database, run, place)
+    os.environ[VARIABLE] = "1"  # its repository was allowed
     given = {"database_url": order.address, "state_dir": str(place), "store": {"patience": 0}}
     app = App.load(repo.root, command_line=given, stored=run.spec.settings)
     named = source_here(run, repo.root, place)
-    async with open_portable(app, run, repo, named, carrier) as opened:
-        _refuse_agents(opened, order.worker.allow_agents)
-        with _notifier(opened) as observer:
-            ended = await run_session(opened, observer)
+    with app.store() as store:
+        async with open_portable(app, store, run, repo, named, carrier) as opened:
+            _refuse_agents(opened, order.worker.allow_agents)
+            with _notifier(opened) as observer:
+                ended = await run_session(opened, observer, store)
     return DriveEnd(True, ended.error.message if ended.error else "")
 
 
-async def _settle(order: Order, run: Run, place: Path) -> tuple[Repository, WorkCarrier]:
+async def _settle(order: Order, database: Postgres, run: Run, place: Path) -> tuple[Repository, WorkCarrier]:
     """Make or find the run's clone, with what other machines have done."""
     origin = run.spec.origin
     assert origin is not None
-    database = Postgres(order.address)
-    try:
-        known, me = find_work(database, run.id), identify_machine(order.state_dir)
-        clones = Clones(private_folder(order.state_dir / "fleet" / "clones"))
-        if known.place != me:  # what is here, if anything, was left behind
-            await end_orphans(place / "runs" / run.id)
-            clones.forget(place / "repo")
+    known, me = find_work(database, run.id), identify_machine(order.state_dir)
+    clones = Clones(private_folder(order.state_dir / "fleet" / "clones"))
+    if known.place != me:  # what is here, if anything, was left behind
+        await end_orphans(place / "runs" / run.id)
+        clones.forget(place / "repo")
 
-        async def base() -> bytes:
-            return load_base(database, origin.commit)
+    async def base() -> bytes:
+        return load_base(database, origin.commit)
 
-        repo = await clones.open(
-            *(origin.url, origin.commit, place / "repo"),
-            branch=branch_of(run.id),
-            base=base if origin.is_local else None,
-        )
-        packed = load_work(database, run.id) if known.place != me and known.digest else None
-        if packed is not None:
-            await unpack(repo, packed)
-    finally:
-        database.close()
-    return repo, WorkCarrier(run, repo, known, me, order.address, dict(order.slots))
+    repo = await clones.open(
+        *(origin.url, origin.commit, place / "repo"),
+        branch=branch_of(run.id),
+        base=base if origin.is_local else None,
+    )
+    packed = load_work(database, run.id) if known.place != me and known.digest else None
+    if packed is not None:
+        await unpack(repo, packed)
+    return repo, WorkCarrier(run, repo, known, me, database, dict(order.slots))
 
 
 def identify_machine(state_dir: Path) -> str:

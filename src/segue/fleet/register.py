@@ -65,6 +65,12 @@ def bell_of(run: Run, at: float | None = None) -> Bell:
     return Bell(run.id, origin.needs, origin.priority, origin.submitter, when)
 
 
+def find_run(database: Postgres, run: str) -> Run | None:
+    """Return a run."""
+    found = ask(database, f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?", run)  # noqa: S608
+    return rows.to_run(found[0]) if found else None
+
+
 class Register:
     """The tables of the fleet; safe to use from several threads."""
 
@@ -98,8 +104,8 @@ class Register:
 
     def find(self, run: str) -> Run | None:
         """Return a run."""
-        found = self._ask(f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?", run)  # noqa: S608
-        return rows.to_run(found[0]) if found else None
+        with self._lock:
+            return find_run(self._open(), run)
 
     def refuses(self, run: str, machine: str) -> float | None:
         """Return in how many seconds another worker should try: this one has just failed, or has to wait."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from segue.domain.errors import UsageError
 from segue.domain.run import Run
-from segue.ports import Carrier
+from segue.ports import Carrier, Store
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun, build_parts, exclude_state_files, lock_repository
 from segue.runtime.past import settle_resume
@@ -20,7 +20,7 @@ from segue.system.git.repository import Repository
 
 @asynccontextmanager
 async def open_portable(
-    app: App, run: Run, home: Repository, named: str | None, carrier: Carrier
+    app: App, known: Store, run: Run, home: Repository, named: str | None, carrier: Carrier
 ) -> AsyncIterator[OpenRun]:
     """Open a run in its clone; `named` is its source on this machine.
 
@@ -30,9 +30,8 @@ async def open_portable(
     assert origin is not None
     source = app.source(named, home.root, run.spec.source_kind or None)
     exclude_state_files(home, source)
-    with app.store(read_only=True) as known:
-        fresh = not any(known.events(run.id, limit=1))
-        past = await settle_resume(app, known, home, source, run)
+    fresh = not any(known.events(run.id, limit=1))
+    past = await settle_resume(app, known, home, source, run)
     plan = plan_run(app, source, run.spec.tasks) if fresh else replan_run(app, source, run)
     refuse_lanes(app)
     said = check_preconditions(app.loaded.settings, source) if fresh else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,10 +82,12 @@ class SessionEnd(Struct, frozen=True):
         return self.error.exit_code if self.error else 0
 
 
-async def run_session(opened: OpenRun, observers: Sequence[Observer] = ()) -> SessionEnd:
-    """Claim the run, run its tasks and say how it ended."""
+async def run_session(
+    opened: OpenRun, observers: Sequence[Observer] = (), known: Store | None = None
+) -> SessionEnd:
+    """Claim the run, run its tasks and say how it ended; `known` is its store, if that is open already."""
     run = opened.run
-    with opened.app.store() as store:
+    with nullcontext(known) if known is not None else opened.app.store() as store:
         view = RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED))
         journal = await store.open(run.id, [view.apply, *observers])
         try:
@@ -189,7 +191,7 @@ class _Session:
         async with processes:
             guard = make_guard(opened)
             context = self._context(guard)
-            if opened.fresh and not context.cloud:
+            if opened.fresh and not context.cloud and opened.carrier is None:
                 processes.warm()
             await self._announce(guard)
             if context.checking.commands or context.checking.smoke:
@@ -258,8 +260,8 @@ class _Session:
         """See to it, from a fresh clone, that the work of this session is all there."""
         tasks = [task for key, task in self._view.tasks.items() if key not in before and task.state == "done"]
         work = {task.commit: task.proof.tree if task.proof else "" for task in tasks if task.commit}
-        if not work or self._opened.parts.cloud:
-            return
+        if not work or self._opened.parts.cloud or self._opened.carrier is not None:
+            return  # or it was packed, which is a copy already
         missing = await missing_from_clone(self._opened.repo, work)
         if missing:
             raise NeedsHuman(
