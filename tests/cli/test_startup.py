@@ -18,7 +18,7 @@ from segue.cli.main import run
 code = run(sys.argv[1:])
 sys.stderr.write(json.dumps([code, sorted(sys.modules)]))
 """
-_HEAVY = {"asyncio", "pydantic", "rich", "psycopg", "sqlite3", "platformdirs", "segue.runtime.wiring"}
+_HEAVY = {"asyncio", "mcp", "pydantic", "rich", "psycopg", "sqlite3", "platformdirs", "segue.runtime.wiring"}
 
 
 def loaded(place: Place, *args: str) -> set[str]:

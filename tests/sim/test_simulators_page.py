@@ -12,6 +12,8 @@ import pytest
 from segue.sim.acp import script as acp
 from segue.sim.cloud import script as cloud
 from segue.sim.cloud.app import cloud_app
+from segue.sim.github import script as hub
+from segue.sim.github.app import github_app
 from segue.sim.llm import script as llm
 from segue.sim.llm.app import llm_app
 from segue.sim.script import ProgramScript, check_script
@@ -22,7 +24,11 @@ SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
 
 
 @pytest.mark.parametrize(
-    "model", [cloud.CloudScript, cloud.CloudEntry, cloud.CloudFault, llm.LlmScript, llm.LlmEntry]
+    "model",
+    [
+        *(cloud.CloudScript, cloud.CloudEntry, cloud.CloudFault, llm.LlmScript, llm.LlmEntry),
+        *(hub.GithubScript, hub.GithubRepo, hub.GithubToken, hub.GithubFault),
+    ],
 )
 def test_every_key_is_explained(model: type[Any]) -> None:
     assert [row for row in describe_keys(model) if row not in PAGE] == []
@@ -30,17 +36,21 @@ def test_every_key_is_explained(model: type[Any]) -> None:
 
 def test_every_fault_is_explained() -> None:
     assert [name for name, text in cloud.RUN_FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
+    assert [name for name, text in hub.FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
     assert set(cloud.REQUEST_FAULTS) - SPANS == set()
 
 
 def test_every_control_is_explained() -> None:
-    for app in (cloud_app(), llm_app()):
+    for app in (cloud_app(), llm_app(), github_app()):
         paths = {path for route in app.routes if (path := getattr(route, "path", "")).startswith("/_sim/")}
         told = {span.partition(" ")[2].replace("{id}", "{agent}") for span in SPANS}
         assert paths - told <= {"/_sim/artifacts/{token}"}
 
 
-@pytest.mark.parametrize(("info", "model"), [("cloud", cloud.CloudScript), ("llm", llm.LlmScript)])
+@pytest.mark.parametrize(
+    ("info", "model"),
+    [("cloud", cloud.CloudScript), ("llm", llm.LlmScript), ("github", hub.GithubScript)],
+)
 def test_the_scripts_can_be_played(info: str, model: type[Any]) -> None:
     [text] = re.findall(rf"^```toml {info}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     check_script(tomllib.loads(text), model)

@@ -21,11 +21,19 @@ from segue.system.git.worktree import workplace
 from segue.system.lock import RepoLock
 
 
+<<<<<<< HEAD
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> None:
     """Write the decision into the source and the journal. Refused while a process works on the run."""
     if run.spec.origin is not None:
         await _decide_far(app, run, key, reason, skip)
         return
+=======
+async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> None:
+    """Write the decision into the source and the journal. Refused while a process works on the run.
+
+    `via` says how the person reached Segue, where that is not a person's own command or click.
+    """
+>>>>>>> main
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
@@ -45,7 +53,8 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> No
                 left = (None, None) if skip else _left(journal, task)
                 if run.spec.lanes and not skip:
                     left = await accept_lane(app, journal, home, repo, task, left[0])
-                await _write(journal, task, await home.author() or "a person", reason, skip, source, left)
+                by = ", ".join(filter(None, (await home.author() or "a person", via)))
+                await _write(journal, task, by, reason, skip, source, left)
             finally:
                 await store.close(journal)
     finally:

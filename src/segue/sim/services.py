@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -158,13 +158,26 @@ def run_cloud(port: int, repos: Sequence[str], script: Path | None, report: Call
 
     table = dict(_split_repo(repo) for repo in repos)
     loaded = load_script(script, CloudScript) if script else CloudScript()
-    for url, bare in {**loaded.repos, **table}.items():
-        if not (bare / "objects").is_dir():
-            raise UsageError(
-                f"{url}: {bare} is not a bare git repository.",
-                hint=f"Create one with: git init --bare {bare}",
-            )
+    _check_bare({**loaded.repos, **table})
     _serve(cloud_app(loaded, table), port, report)
+
+
+def run_github(
+    port: int,
+    repos: Sequence[str],
+    script: Path | None,
+    unix: Path | None,
+    report: Callable[[str], None],
+) -> None:
+    """Serve GitHub's API; `report` gets the line with the address."""
+    from segue.sim.github.app import github_app
+    from segue.sim.github.script import GithubScript
+
+    table = dict(_split_repo(repo) for repo in repos)
+    loaded = load_script(script, GithubScript) if script else GithubScript()
+    named = {name: repo.bare for name, repo in loaded.repos.items() if repo.bare is not None}
+    _check_bare({**named, **table})
+    run_server(github_app(loaded, table), port, lambda url: report(f"listening on {url}"), unix)
 
 
 def run_llm(port: int, script: Path | None, report: Callable[[str], None]) -> None:
@@ -184,6 +197,15 @@ def run_search(port: int, script: Path | None, report: Callable[[str], None]) ->
 
 def _serve(app: Starlette, port: int, report: Callable[[str], None]) -> None:
     run_server(app, port, lambda url: report(f"listening on {url}"))
+
+
+def _check_bare(repos: Mapping[str, Path]) -> None:
+    for url, bare in repos.items():
+        if not (bare / "objects").is_dir():
+            raise UsageError(
+                f"{url}: {bare} is not a bare git repository.",
+                hint=f"Create one with: git init --bare {bare}",
+            )
 
 
 def _split_repo(repo: str) -> tuple[str, Path]:

@@ -73,6 +73,32 @@ def cursor(port: int, repos: tuple[str, ...], script: Path | None, output: Print
     run_cloud(port, repos, script, output.text)
 
 
+@sim.command("github")
+@_PORT
+@click.option(
+    "--repo", "repos", multiple=True, metavar="NAME=PATH", help="A bare repository and its OWNER/NAME."
+)
+@click.option("--socket", "unix", type=FILE, help="A Unix socket to listen on as well, for gh.")
+@_SCRIPT
+@options()
+def github(
+    port: int, repos: tuple[str, ...], unix: Path | None, script: Path | None, output: Printer
+) -> None:
+    """Simulate GitHub's REST and GraphQL APIs on loopback until Ctrl-C.
+
+    Point GITHUB_API_URL at it; gh reaches it with: gh config set http_unix_socket PATH.
+    See docs/simulators.md.
+
+    \b
+    Examples:
+      segue sim github --repo me/app=/tmp/app.git --script issues.toml
+      segue sim github --socket /tmp/gh.sock
+    """
+    from segue.sim.services import run_github
+
+    run_github(port, repos, script, unix, output.text)
+
+
 @sim.command("llm")
 @_PORT
 @_SCRIPT

@@ -86,7 +86,7 @@ async def pack(repo: Repository, base: str, before: str = "", most: int = MOST_B
     said = (await repo.run(*QUIET, *_LOOK, *repo.without_own())).out
     seen = await asyncio.to_thread(parse_status, repo.root, said)
     place = _digest(branch, *(f"{commit} {name}" for name, commit in sorted(refs.items())))
-    digest, left_out = place, ()
+    digest, left_out = place, tuple[str, ...]()
     if seen.dirty:
         note, look = repo.git_dir / "segue-packed", _digest(place, seen.dirty)
         if before and read_start(note) == f"{look} {before}".encode():
@@ -243,7 +243,7 @@ def _read_changes(repo: Repository, said: bytes, most: int) -> _Changes:
 
 
 def _parse(entry: bytes) -> tuple[bytes, bytes, bytes, bytes]:
-    """Return the path of an entry, mode and blob of what is staged, if something is, and the mode of the file."""
+    """Return the path of an entry, mode and blob of what is staged, if any, and the mode of the file."""
     if entry[:1] == b"1":
         _, changed, _, _, mode, in_work, _, blob, path = entry.split(b" ", 8)
         return (path, mode, blob, in_work) if changed[:1] != b"." else (path, b"", b"", in_work)

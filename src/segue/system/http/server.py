@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 import ssl
 import struct
@@ -11,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -40,12 +42,13 @@ async def open_server(
     grace: float = _GRACE_SECONDS,
     tls: ssl.SSLContext | None = None,
     also: str | None = None,
+    unix: Path | None = None,
 ) -> AsyncIterator[str]:
     """Serve the app while the block runs and yield its address; port 0 takes a free one.
 
     A client must send the head of its request within `head_timeout` seconds. At the end, requests under way
     have `grace` seconds to finish. `also` is a second address to listen on at the
-    same port, if it exists here.
+    same port, if it exists here. `unix` is a Unix socket to listen on as well.
     """
     config = uvicorn.Config(
         app, http="h11", ws="none", lifespan="auto", log_config=None, access_log=False, proxy_headers=False
@@ -53,6 +56,8 @@ async def open_server(
     config.load()
     lifespan, state = config.lifespan_class(config), ServerState()
     listeners = _listen_on_both(host, also, port) if also else [_listen(host, port)]
+    if unix is not None:
+        listeners.append(_listen_locally(unix))
     await lifespan.startup()
     if lifespan.should_exit:
         for listener in listeners:
@@ -76,16 +81,18 @@ async def open_server(
             server.close()
         await _close_connections(state, grace)
         await lifespan.shutdown()
+        if unix is not None:
+            unix.unlink(missing_ok=True)
 
 
-def start_server(app: AsgiApp, port: int = 0) -> tuple[str, Callable[[], None]]:
+def start_server(app: AsgiApp, port: int = 0, unix: Path | None = None) -> tuple[str, Callable[[], None]]:
     """Serve the app on loopback in a thread; return its address and a function that stops it."""
     ready: Future[tuple[str, Callable[[], object]]] = Future()
 
     async def serve() -> None:
         stopped, loop = asyncio.Event(), asyncio.get_running_loop()
         try:
-            async with open_server(app, port=port, grace=0) as url:
+            async with open_server(app, port=port, grace=0, unix=unix) as url:
                 ready.set_result((url, lambda: loop.call_soon_threadsafe(stopped.set)))
                 await stopped.wait()
         except BaseException as error:
@@ -105,13 +112,13 @@ def start_server(app: AsgiApp, port: int = 0) -> tuple[str, Callable[[], None]]:
     return url, stop
 
 
-def run_server(app: AsgiApp, port: int, announce: Callable[[str], None]) -> None:
+def run_server(app: AsgiApp, port: int, announce: Callable[[str], None], unix: Path | None = None) -> None:
     """Serve the app on loopback until Ctrl-C; `announce` gets the address once it listens."""
 
     async def serve() -> None:
         stopped = asyncio.Event()
         with on_interrupt(stopped.set):
-            async with open_server(app, port=port, grace=0) as url:
+            async with open_server(app, port=port, grace=0, unix=unix) as url:
                 announce(url)
                 await stopped.wait()
 
@@ -174,6 +181,26 @@ def _listen(host: str, port: int) -> socket.socket:
         raise UsageError(
             f"Cannot listen on {host}:{port}: {error.strerror}", hint="Take another port."
         ) from None
+    listener.setblocking(False)
+    return listener
+
+
+def _listen_locally(path: Path) -> socket.socket:
+    """Listen on a Unix socket that only this user can open."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise UsageError("Unix sockets are not available here.", hint="Use the port.")
+    if path.is_socket():  # of a server that was killed
+        path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise UsageError(f"Cannot listen on {path}: {error.strerror}", hint="Take another path.") from None
+    finally:
+        os.umask(before)
     listener.setblocking(False)
     return listener
 

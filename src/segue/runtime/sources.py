@@ -1,0 +1,70 @@
+"""The sources in a repository: everything there that `segue run` could be given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.domain.errors import SegueError
+from segue.domain.task import TaskStatus
+from segue.runtime.app import App
+from segue.sources.recognise import TASKS, find_features
+from segue.system.reading import work_tree
+
+_MOST_FILES = 200
+_MOST_SOURCES = 50
+_FOLDERS = ("", "docs", "plans", "specs")
+"""Where plan files are looked for."""
+
+
+class FoundSource(Struct, frozen=True):
+    """A source that was found, and how much of it is done."""
+
+    source: str
+    """What `segue run` takes."""
+    kind: str
+    tasks: int
+    done: int
+    problem: str = ""
+    """Why it cannot be run as it is; empty: it can."""
+
+
+def find_sources(app: App) -> list[FoundSource]:
+    """Return the configured source, the features and the plan files of a repository that have tasks."""
+    repo = work_tree(app.repo)
+    found: dict[str, FoundSource] = {}
+    for named in islice(_candidates(app, repo), _MOST_FILES):
+        read = _read(app, repo, named)
+        if read is not None and len(found) < _MOST_SOURCES:
+            found.setdefault(read.source, read)
+    return list(found.values())
+
+
+def _candidates(app: App, repo: Path) -> Iterator[str | None]:
+    if app.loaded.settings.source is not None:
+        yield None
+    for feature in find_features(repo):
+        yield str(feature)
+    for folder in _FOLDERS:
+        for path in sorted((repo / folder).glob("*.md")):
+            if path.name != TASKS:
+                yield str(path)
+
+
+def _read(app: App, repo: Path, named: str | None) -> FoundSource | None:
+    """Return the source with its tasks; None if it has none or cannot be read."""
+    try:
+        source = app.source(named, repo)
+        listing = source.look()
+    except (SegueError, OSError, ValueError):
+        return None
+    if not listing.tasks:
+        return None
+    address = Path(source.address)
+    shown = str(address.relative_to(repo)) if address.is_relative_to(repo) else source.address
+    done = sum(task.status is not TaskStatus.PENDING for task in listing.tasks)
+    problem = listing.refusal.message if listing.refusal is not None else ""
+    return FoundSource(shown, source.kind, len(listing.tasks), done, problem)

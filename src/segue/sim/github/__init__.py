@@ -1,0 +1,1 @@
+"""A stand-in for GitHub: its REST and GraphQL APIs on loopback."""

@@ -1,0 +1,173 @@
+"""What handlers share: who asks, what they may do, refusals, and pages of lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from segue.sim.github.hub import Hub, HubRepo
+from segue.sim.github.objects import HubIssue
+from segue.sim.github.script import Permission
+from segue.sim.github.shown import Presenter
+
+_DOCS = "https://docs.github.com/rest"
+_PAGE = 30
+_LARGEST_PAGE = 100
+
+
+class GithubRefusal(Exception):
+    """An answer that is an error."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        errors: Sequence[Any] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.errors = list(errors)
+        self.headers = dict(headers or {})
+
+    def response(self) -> Response:
+        """Build the HTTP answer."""
+        body = {"message": self.message, "documentation_url": _DOCS, "status": str(self.status)}
+        return JSONResponse(
+            {**body, **({"errors": self.errors} if self.errors else {})}, self.status, self.headers
+        )
+
+
+class GithubCaller(Struct, frozen=True):
+    """Who sends a request."""
+
+    login: str
+    permissions: Mapping[str, Permission] | None
+    repos: Sequence[str] | None
+
+    def may(self, what: str, level: Permission) -> bool:
+        """Return whether the token has a permission."""
+        if self.permissions is None:
+            return True
+        has = self.permissions.get(what)
+        return has == "write" or has == level
+
+    def sees(self, repo: HubRepo) -> bool:
+        """Return whether the token can see a repository."""
+        if not repo.private:
+            return self.repos is None or repo.full_name in self.repos
+        return self.repos is not None and repo.full_name in self.repos
+
+
+class Exchange(Struct, frozen=True):
+    """One request to the API: the simulator, the request, and who sends it."""
+
+    hub: Hub
+    request: Request
+    caller: GithubCaller
+    show: Presenter
+    body: Any
+
+    @property
+    def login(self) -> str:
+        """The user who sends it."""
+        return self.caller.login
+
+    def param(self, name: str, default: str = "") -> str:
+        """Return a parameter of the query."""
+        return self.request.query_params.get(name, default)
+
+    def number(self, name: str) -> int:
+        """Return a number in the path."""
+        return int(self.request.path_params[name])
+
+    def repo(self, what: str = "metadata", level: Permission = "read") -> HubRepo:
+        """Return the repository in the path; raises a 404 where it cannot be seen."""
+        path = self.request.path_params
+        repo = self.hub.repos.get(f"{path['owner']}/{path['repo']}".lower())
+        if repo is None or not self.caller.sees(repo):
+            raise GithubRefusal(404, "Not Found")
+        if what != "metadata" and not self.caller.may(what, level):
+            wanted = {"x-accepted-github-permissions": f"{what}={level}"}
+            # A token that cannot read something must not learn that it exists.
+            if level == "read":
+                raise GithubRefusal(404, "Not Found", headers=wanted)
+            raise GithubRefusal(403, "Resource not accessible by personal access token", headers=wanted)
+        return repo
+
+    def issue(self, repo: HubRepo, name: str = "number") -> HubIssue:
+        """Return the issue in the path."""
+        issue = repo.issues.get(self.number(name))
+        if issue is None:
+            raise GithubRefusal(404, "Not Found")
+        return issue
+
+    def table(self) -> Mapping[str, Any]:
+        """Return the body, which must be an object."""
+        if not isinstance(self.body, dict):
+            raise GithubRefusal(400, "Problems parsing JSON")
+        return self.body
+
+    def text(self, name: str, resource: str) -> str:
+        """Return a text that the body must have."""
+        value = self.table().get(name)
+        if not isinstance(value, str) or not value.strip():
+            missing = {"resource": resource, "field": name, "code": "missing_field"}
+            raise GithubRefusal(422, "Validation Failed", errors=[missing])
+        return value
+
+    def page(self, items: Iterable[Any], wrap: Callable[[list[Any], int], Any] | None = None) -> Response:
+        """Answer with one page of a list, and links to the others."""
+        whole = list(items)
+        size = _bounded(self.param("per_page"), _PAGE, _LARGEST_PAGE)
+        page = _bounded(self.param("page"), 1, 10_000)
+        last = max(1, -(-len(whole) // size))
+        part = whole[(page - 1) * size : page * size]
+        links = []
+        if page < last:
+            links += [("next", page + 1), ("last", last)]
+        if page > 1:
+            links += [("prev", page - 1), ("first", 1)]
+        header = ", ".join(f'<{self._page_url(number)}>; rel="{name}"' for name, number in links)
+        body = wrap(part, len(whole)) if wrap else part
+        return JSONResponse(body, headers={"link": header} if header else {})
+
+    def _page_url(self, page: int) -> str:
+        path = self.request.scope["segue.path"]
+        repo = self.request.path_params.get("repo")
+        if repo:  # lists of a repository are linked by its id, as GitHub does
+            known = self.hub.repos.get(f"{self.request.path_params['owner']}/{repo}".lower())
+            rest = path.split("/", 4)[4] if path.startswith("/repos/") else path.split("/", 3)[3]
+            path = f"/repositories/{known.id}/{rest}" if known else path
+        query = {**dict(self.request.query_params), "page": str(page)}
+        return f"{self.show.api}{path}?{urlencode(query)}"
+
+
+Handler = Callable[[Exchange], Awaitable[Response]]
+
+
+def _bounded(text: str, default: int, most: int) -> int:
+    return min(max(int(text), 1), most) if text.isdecimal() else default
+
+
+def created(body: Any, location: str = "") -> Response:
+    """Answer 201."""
+    return JSONResponse(body, 201, headers={"location": location} if location else {})
+
+
+def parse_body(body: bytes) -> Any:
+    """Return the JSON of a request; raises a 400 if it is not JSON."""
+    if not body:
+        return {}
+    try:
+        return json.loads(body)
+    except ValueError:
+        raise GithubRefusal(400, "Problems parsing JSON") from None

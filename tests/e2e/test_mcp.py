@@ -1,0 +1,102 @@
+"""Real Claude Code that hands work to Segue over MCP, as its users configure it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Model, Real, make_real
+from tests.e2e.install import BIN
+
+SERVER = {"mcpServers": {"segue": {"command": sys.executable, "args": ["-m", "segue", "mcp"]}}}
+WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
+
+
+@pytest.fixture(params=["claude"])
+def real(request: pytest.FixtureRequest, tmp_path: Any, model: Model) -> Real:
+    made = make_real(request.param, tmp_path, model)
+    made.place.env |= {"ENABLE_TOOL_SEARCH": "false", "SEGUE_ISOLATION": "none"}
+    made.place.script(WORK)
+    return made
+
+
+def call(tool: str, **arguments: object) -> dict[str, Any]:
+    """An answer of the model that calls one of Segue's tools."""
+    return {"times": 1, "tool_calls": [{"name": f"mcp__segue__{tool}", "arguments": arguments}]}
+
+
+def ask(real: Real, prompt: str, *args: str) -> list[dict[str, Any]]:
+    """Ask Claude Code; return the lines that it prints."""
+    argv = [str(BIN / "claude"), "-p", prompt, "--output-format", "stream-json", "--verbose"]
+    config = ["--strict-mcp-config", "--mcp-config", json.dumps(SERVER), *args]
+    done = subprocess.run(
+        [*argv, *config],
+        cwd=real.place.repo,
+        env=real.place.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=real.place.patience,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def answers(lines: Sequence[dict[str, Any]]) -> list[tuple[bool, str]]:
+    """What the tools answered, and whether that was a failure."""
+    parts = [part for line in lines if line["type"] == "user" for part in line["message"]["content"]]
+    found = []
+    for part in parts:
+        if part["type"] == "tool_result":
+            content = part["content"]
+            text = content if isinstance(content, str) else "".join(one.get("text", "") for one in content)
+            found.append((bool(part.get("is_error")), text))
+    return found
+
+
+def test_claude_hands_work_over_and_reads_the_proof(real: Real) -> None:
+    real.model.plays(
+        call("list_sources"),
+        call("start_run", source="plan.md"),
+        call("wait_for_run", seconds=100),
+        call("read_proof"),
+        {"reply": "All three tasks are done."},
+    )
+    lines = ask(real, "Have Segue do the plan.", "--allowedTools", "mcp__segue")
+    (server,) = lines[0]["mcp_servers"]
+    assert (server["name"], server["status"]) == ("segue", "connected")
+    assert {"mcp__segue__start_run", "mcp__segue__decide"} <= set(lines[0]["tools"])
+    said = answers(lines)
+    assert [failed for failed, _ in said] == [False] * 4, said
+    assert json.loads(said[2][1])["state"] == "done"
+    assert json.loads(said[3][1])["tasks"][1]["conclusion"] == "changed, not verified"
+    assert lines[-1]["result"] == "All three tasks are done."
+    assert real.place.subjects() == ["Task 1: Write one.", "Task 2: Write two.", "Task 3: Write three."]
+
+
+def test_claude_as_an_agent_of_a_run_starts_no_further_run(real: Real) -> None:
+    """Segue launches Claude Code, which is configured with Segue's own server."""
+    real.place.use_sandbox()
+    (real.place.repo / ".mcp.json").write_text(json.dumps(SERVER))
+    real.place.git("add", ".mcp.json")
+    real.place.git("commit", "--quiet", "-m", "Configure the server")
+    config = ["--mcp-config", str(real.place.repo / ".mcp.json"), "--strict-mcp-config"]
+    real.place.config(
+        f'agent = "claude"\n[agents.claude]\nmax_retries = 1\nextra_args = {json.dumps(config)}\n'
+    )
+    real.model.plays(
+        call("start_run", source="plan.md"),
+        call("decide", run="last", decision="accept", task="1", reason="I am sure."),
+        real.write("", "f1", "x"),
+        {"reply": "Done."},
+    )
+    real.place.segue("run", "plan.md", "--task", "1")
+    told = json.dumps(real.model.asked()[-1]["messages"])
+    assert told.count("by an agent of a Segue run") == 2, "the model reads why"
+    assert len(real.place.json("status")) == 1, "no further run"
+    assert [event["by"] for event in real.place.events("task.marked")] == [None]
