@@ -21,19 +21,14 @@ from segue.system.git.worktree import workplace
 from segue.system.lock import RepoLock
 
 
-<<<<<<< HEAD
-async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool) -> None:
-    """Write the decision into the source and the journal. Refused while a process works on the run."""
-    if run.spec.origin is not None:
-        await _decide_far(app, run, key, reason, skip)
-        return
-=======
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> None:
     """Write the decision into the source and the journal. Refused while a process works on the run.
 
     `via` says how the person reached Segue, where that is not a person's own command or click.
     """
->>>>>>> main
+    if run.spec.origin is not None:
+        await _decide_far(app, run, key, reason, skip, via)
+        return
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
@@ -61,7 +56,7 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
         lock.release()
 
 
-async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool) -> None:
+async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
     """Write the decision into the journal alone: the worker that continues the run tells the source."""
     title = run.spec.titles.get(key)
     if title is None:
@@ -75,7 +70,8 @@ async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool) -> 
             if ended is not None and ended.ok:
                 raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
             left = (None, None) if skip else _left(journal, task)
-            await _write(journal, task, getpass.getuser(), reason, skip, None, left)
+            by = ", ".join(filter(None, (getpass.getuser(), via)))
+            await _write(journal, task, by, reason, skip, None, left)
         finally:
             await store.close(journal)
 

@@ -27,24 +27,14 @@ async def bundle_base(repo: Repository, commit: str, most: int = MOST_BYTES) -> 
         raise WorkspaceError(
             f"{repo.root} does not have its whole history, so it cannot be sent to other machines.",
             kept="Nothing was sent.",
-<<<<<<< HEAD
-            hint="Fetch the rest: git fetch --unshallow   (for a partial clone: git fetch --refetch), or name "
-            "a remote that every machine can reach",
-=======
             hint="Fetch the rest: git fetch --unshallow   (a partial clone: git fetch --refetch)   or name a "
             "remote that every machine can reach",
->>>>>>> main
         )
     tags = await repo.git(
         "for-each-ref", f"--merged={commit}", "--format=%(objectname) %(refname)", "refs/tags"
     )
-<<<<<<< HEAD
-    named = dict(reversed(line.split(" ", 1)) for line in tags.splitlines())
-    return await make_bundle(repo, {f"{BASE}/{commit}": commit, **named}, "", most)
-=======
     named = {name: tag for tag, _, name in (line.partition(" ") for line in tags.splitlines())}
     return await make_bundle(repo, {**named, f"{BASE}/{commit}": commit}, "", most)
->>>>>>> main
 
 
 async def make_bundle(repo: Repository, refs: Mapping[str, str], base: str, most: int) -> bytes:

@@ -1,14 +1,8 @@
 """Clones for runs of a fleet, made quickly from a cache of mirrors, one for each repository.
 
-<<<<<<< HEAD
-A clone borrows the objects of its mirror, so nothing is ever removed from a mirror; only one that no clone uses
-is removed as a whole. Clones and mirrors are written by hand: git reads neither a template nor a hook, and where
-the mirror has the commit, a clone costs one git process.
-=======
 A clone borrows the objects of its mirror, so nothing is ever removed from a mirror; only one that no clone
 uses is removed as a whole. Clones and mirrors are written by hand: git reads neither a template nor a hook,
 and where the mirror has the commit, a clone costs one git process.
->>>>>>> main
 """
 
 from __future__ import annotations
