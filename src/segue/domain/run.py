@@ -76,6 +76,7 @@ class Origin(Struct, frozen=True):
 
 
 LOCAL = "local:"
+"""How the address of a repository begins that has no remote: its history comes as a bundle."""
 
 
 class RunSpec(Struct, frozen=True):

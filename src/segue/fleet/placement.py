@@ -18,6 +18,7 @@ from segue.fleet.queue import ANY, HOUSEKEEPING, needs_of
 from segue.runtime.app import App
 from segue.runtime.doctor import agent_reports
 from segue.runtime.registry import names
+from segue.system.git.addresses import canonical_url
 
 _SYSTEMS = {"Darwin": "macos", "Linux": "linux", "Windows": "windows"}
 HAS = "has:"
@@ -62,12 +63,15 @@ def examine(app: App, more: Collection[str] = ()) -> Equipment:
 
 
 def needs_for(settings: Settings, given: Iterable[str]) -> tuple[str, ...]:
-    """Return what a run needs: what was asked for, and an agent that can work there."""
+    """Return what a run needs: what was asked for, and one of its agents.
+
+    An agent that the project itself describes may be ready anywhere.
+    """
     needs = set(given)
-    for text in {settings.agent or settings.roles.execute}:
-        known = [choice.agent for choice in read_chain(text)] if text else []
-        if known and all(name in names("agents") for name in known):
-            needs.add(HAS + "|".join(dict.fromkeys(known)))
+    text = settings.agent or settings.roles.execute
+    wanted = [choice.agent for choice in read_chain(text)] if text else []
+    if wanted and all(name in names("agents") and name not in settings.agents for name in wanted):
+        needs.add(HAS + "|".join(dict.fromkeys(wanted)))
     for need in needs:
         if not need or "+" in need or any(sign.isspace() for sign in need):
             raise UsageError(f"{need!r} is not a tag.", hint="Give words such as gpu, macos or has:docker")
@@ -77,11 +81,12 @@ def needs_for(settings: Settings, given: Iterable[str]) -> tuple[str, ...]:
 def refuse_foreign(worker: WorkerSettings, spec: RunSpec, powerful: Collection[str]) -> None:
     """Refuse what the owner of this worker has not allowed: repositories, and powerful settings."""
     assert spec.origin is not None
-    if not any(fnmatchcase(spec.origin.url, pattern) for pattern in worker.allow_repos):
+    url = canonical_url(spec.origin.url)
+    if not any(fnmatchcase(url, pattern.removesuffix(".git")) for pattern in worker.allow_repos):
         raise UsageError(
-            f"This worker may not work on {spec.origin.url}.",
+            f"This worker may not work on {url}.",
             kept="The run waits for another worker.",
-            hint=f'Its owner can allow that: [worker] allow_repos = ["{spec.origin.url}"]',
+            hint=f'Its owner can allow that: [worker] allow_repos = ["{url}"]',
         )
     refused = sorted(set(powerful) - set(worker.allow_settings))
     if refused:

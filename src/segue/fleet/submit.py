@@ -26,7 +26,7 @@ from segue.runtime.portable import refuse_lanes
 from segue.sources.recognise import is_prompt
 from segue.store.postgres import Postgres
 from segue.system import identity
-from segue.system.git.addresses import canonical_url
+from segue.system.git.addresses import canonical_url, clean_url
 from segue.system.git.bundles import bundle_base
 from segue.system.git.remote import remote_commit
 from segue.system.git.repository import Repository
@@ -108,7 +108,7 @@ async def prepare(app: App, wanted: Wanted) -> list[Submission]:
         agent=str(app.loaded.settings.agent or app.loaded.settings.roles.execute or ""),
     )
     if wanted.url is not None:
-        common = replace(common, url=canonical_url(wanted.url), branch=wanted.base or "")
+        common = replace(common, url=clean_url(wanted.url), branch=wanted.base or "")
         return [replace(common, **_named(source, None)) for source in wanted.sources]
     repo = await Repository.open(app.repo)
     common = await _from_here(app, repo, common, wanted.base)
@@ -175,7 +175,7 @@ async def _from_here(app: App, repo: Repository, common: Submission, base: str |
             kept="Nothing was submitted.",
             hint=f"git push origin {now.branch or 'HEAD'}   or begin with what is there: --base origin/HEAD",
         )
-    return replace(common, url=canonical_url(url), commit=commit, branch=now.branch)
+    return replace(common, url=clean_url(url), commit=commit, branch=now.branch)
 
 
 def _of_source(app: App, repo: Repository, common: Submission, named: str) -> Submission:
