@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median, median_grouped
 
-from bench.place import TRUE, Place, place
+from bench.place import OUTSIDE, TRUE, Place, place
 from bench.table import Figure, milliseconds, more
 from segue.store import connect
 
@@ -35,8 +35,6 @@ class Workload:
         return "bare process, `git add`, `git commit`" if self.commits else "bare process"
 
 
-OUTSIDE = ("--isolation", "none")
-"""The bare process is not in a sandbox either; what a sandbox costs is measured apart."""
 NOTHING = ("--commit", "never", "--allow-no-change")
 NO_COMMIT = Workload("no-op agent, no commit", (TRUE,), (*NOTHING, *OUTSIDE), 5.0)
 COMMIT = Workload(

@@ -15,6 +15,8 @@ from pathlib import Path
 
 SEGUE = str(Path(sys.executable).with_name("segue"))
 TRUE = shutil.which("true") or "true"
+OUTSIDE = ("--isolation", "none")
+"""The bare process is not in a sandbox either; what a sandbox costs is measured apart."""
 
 
 @dataclass(frozen=True, slots=True)

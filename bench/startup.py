@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from bench.place import SEGUE, Place, place
+from bench.place import OUTSIDE, SEGUE, Place, place
 from bench.table import Figure, more, seconds
 
 VERSION_TARGET = 0.1
@@ -75,7 +75,7 @@ def _until_agent(here: Place, kind: str) -> float:
     plan = here.write_plan(1).rename(here.folder / f"{kind}.md")
     stamp = here.folder / f"{kind}.stamp"
     agent = ["sh", "-c", f"date +%s%N > {stamp}"]
-    command = here.command("run", str(plan), "--allow-no-change", "--quiet", argv=agent)
+    command = here.command("run", str(plan), "--allow-no-change", "--quiet", *OUTSIDE, argv=agent)
     before = time.time_ns()
     here.run(command)
     return (int(stamp.read_text()) - before) / 1e9

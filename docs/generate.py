@@ -21,6 +21,7 @@ from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
+from segue.deliveries.options import PullRequestOptions
 from segue.domain.events import EVENTS
 from segue.domain.options import OptionField, option_fields
 from segue.domain.results import OUTPUTS
@@ -57,6 +58,7 @@ OPTIONS: dict[str, type[Any]] = {
     "agents.codex": CodexOptions,
     "agents.cursor": CursorOptions,
     "agents.cursor-cloud": CursorCloudOptions,
+    "deliveries.pr": PullRequestOptions,
     "diagnostics": DiagnosticSettings,
     "judge": JudgeSettings,
     "proof.scenarios": Scenario,

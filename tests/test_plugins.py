@@ -20,7 +20,9 @@ from segue import (
     Options,
     Services,
     SourceRequest,
+    Target,
     check_agent,
+    check_delivery,
     check_judge,
     check_notifier,
     check_reviewer,
@@ -44,6 +46,7 @@ OWN = {
     "judges": "nonempty",
     "searchers": "glossary",
     "notifiers": "logbook",
+    "deliveries": "shelf",
 }
 TODO = "Write one\nx Write two\nWrite three\n"
 
@@ -163,6 +166,15 @@ def test_the_notifier_conforms(example: ModuleType, tmp_path: Path) -> None:
     )
 
 
+def test_the_delivery_conforms(example: ModuleType, tmp_path: Path) -> None:
+    options = read_options(example.ShelfOptions, {"file": str(tmp_path / "shelf")})
+    check_delivery(
+        lambda: example.ShelfDelivery(options, make_services(tmp_path)),
+        Target("main"),
+        count=lambda: len((tmp_path / "shelf").read_text().splitlines()),
+    )
+
+
 # ---- the command line
 
 
@@ -226,6 +238,15 @@ def test_a_reviewer_a_judge_and_a_notifier_take_part(place: PluginPlace) -> None
     events = place.rows("select data from orchestrator_events where data like '%FIXME%'")
     assert any("notebook.md:" in row[0] for row in events), "the marker was found"
     assert log.read_text().startswith(("run_", "task_", "parked", "finished", "failed")), log.read_text()
+
+
+def test_a_delivery_gets_the_branch_of_a_run(place: PluginPlace) -> None:
+    shelf = place.root / "shelf"
+    place.begin(
+        "Write one\n", f'agent = "notebook"\ndelivery = "shelf"\n[deliveries.shelf]\nfile = "{shelf}"\n'
+    )
+    place.segue("run", "todo.txt")
+    assert shelf.read_text() == f"segue/{place.last_run()}: Write one\n"
 
 
 def test_a_searcher_answers_a_judge(place: PluginPlace) -> None:

@@ -12,9 +12,12 @@ from segue import (
     Capabilities,
     Completion,
     CriterionVerdict,
+    Delivered,
+    Delivery,
     Event,
     Evidence,
     Finding,
+    Handover,
     Hit,
     Installation,
     Job,
@@ -223,3 +226,28 @@ class LogbookNotifier:
         """Append a line."""
         with self._file.open("a", encoding="utf-8") as file:
             file.write(f"{notification.kind}: {notification.title}\n")
+
+
+class ShelfOptions(Options, frozen=True):
+    """The table `[deliveries.shelf]`."""
+
+    file: str
+
+
+class ShelfDelivery(Delivery):
+    """A delivery that leaves the work on its branch and lists it in a file."""
+
+    Options = ShelfOptions
+    name = "shelf"
+
+    def __init__(self, options: ShelfOptions, _services: Services) -> None:
+        self._file = Path(options.file)
+
+    async def deliver(self, work: Handover) -> Delivered:
+        """Add a line for the run, once."""
+        line = f"{work.branch}: {work.title}"
+        listed = self._file.read_text("utf-8").splitlines() if self._file.exists() else []
+        if line not in listed:
+            self._file.write_text("\n".join([*listed, line]) + "\n", encoding="utf-8")
+        words = f"The work is on branch {work.branch}, listed in {self._file}."
+        return Delivered(words=words, kind=self.name, head=work.head, branch=work.branch)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from msgspec import Struct, field
 
+from segue.domain.delivery import Delivered, Feedback, FeedbackItem, Target
 from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
 from segue.domain.finding import DismissReason, Finding, Review
@@ -212,6 +213,10 @@ class Source(Protocol):
         """Return what the agent should know beside the task's own text; untrusted, may be empty."""
         return ""
 
+    def announce(self, task: Task, run: str) -> None:  # noqa: ARG002 - most sources have nobody to tell
+        """Tell those who follow the source that work on a task begins. Telling twice is telling once."""
+        return
+
     def record(self, task: Task, completion: Completion) -> None:  # noqa: ARG002
         """Store how a task failed; it stays pending."""
         return
@@ -400,6 +405,68 @@ class Reviewer(Protocol):
 
     async def finish(self, subject: ReviewSubject) -> str:
         """End the review of a task (or of the run); return a warning, or an empty text."""
+
+
+class Handover(Struct, frozen=True, kw_only=True):
+    """The finished work of a run, and the only two ways in which a delivery may move it."""
+
+    run: str
+    branch: str
+    """The branch that has the work and nothing else; in the user's repository."""
+    head: str
+    """The commit it is at."""
+    target: Target
+    title: str
+    text: str
+    """What is known about the work, as Markdown: the proof card. Words of others in it link to nobody."""
+    level: str = ""
+    """The weakest level of proof of its tasks; empty: not all of them are done."""
+    ready: bool = True
+    """Whether everything that the run was asked for is done and proven."""
+    token: str = ""
+    """Names this delivery: a second try after a crash has the same one."""
+    push: Callable[[], Awaitable[None]]
+    """Pushes the branch to the remote under its own name, never by force; raises WorkspaceError."""
+    merge: Callable[[], Awaitable[str]]
+    """Merges the branch into the one the user is on; returns why that is not possible, or nothing."""
+
+
+class Delivery(Protocol):
+    """What happens with the work of a run when it ends. Subclass it and define `name` and `deliver`."""
+
+    @property
+    def name(self) -> str:
+        """The name it is configured by."""
+
+    @property
+    def needs_remote(self) -> bool:
+        """Whether it pushes: then the target is a branch of the remote."""
+        return False
+
+    async def check(self, target: Target) -> list[Problem]:  # noqa: ARG002 - a local one has nothing to check
+        """Return what keeps it from delivering there, before any work is done; empty if it is ready."""
+        return []
+
+    async def deliver(self, work: Handover) -> Delivered:
+        """Deliver the work. What an earlier call for the same run has made is found again and updated.
+
+        Raises Unavailable if a service cannot be reached now, and SegueError for what a person must fix.
+        """
+
+    async def feedback(self, target: Target, delivered: Delivered) -> Feedback | None:  # noqa: ARG002
+        """Return what others say about delivered work; None: nobody can say anything there."""
+        return None
+
+    async def answer(
+        self,
+        target: Target,  # noqa: ARG002
+        delivered: Delivered,  # noqa: ARG002
+        item: FeedbackItem,  # noqa: ARG002
+        text: str,  # noqa: ARG002
+        mark: str,  # noqa: ARG002
+    ) -> None:
+        """Answer where the item came from, once: an answer with this mark is not given again."""
+        return
 
 
 class StepFacts(Struct, frozen=True):

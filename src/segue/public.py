@@ -3,6 +3,7 @@
 from segue.agents.local.launch import ProcessEnd
 from segue.api import RunResult, open_store, run, run_async, run_program
 from segue.conformance.agent import check_agent
+from segue.conformance.delivery import check_delivery
 from segue.conformance.judge import check_judge
 from segue.conformance.notifier import check_notifier
 from segue.conformance.reviewer import check_reviewer
@@ -11,6 +12,7 @@ from segue.conformance.source import check_source
 from segue.conformance.store import check_store
 from segue.domain import events
 from segue.domain.criterion import Criterion, CriterionVerdict
+from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceError, Unavailable, UsageError
 from segue.domain.events import Event, Recorded
 from segue.domain.evidence import Evidence
@@ -28,6 +30,8 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.ports import (
     Agent,
     Capabilities,
+    Delivery,
+    Handover,
     Hit,
     Installation,
     Judge,
@@ -47,14 +51,83 @@ from segue.view.task import TaskView
 
 # fmt: off
 __all__ = [
-    "Action", "Agent", "Capabilities", "CheckResult", "Completion", "Criterion", "CriterionVerdict",
-    "Event", "Evidence", "Failure", "FailureKind", "Finding", "Hit", "Installation", "Job", "Judge",
-    "JudgeFailed", "Level", "Mode", "Notification", "Notifier", "NotifyError", "Options", "Outcome",
-    "Problem", "ProcessEnd", "Proof", "Recorded", "Result", "Review", "ReviewSubject", "Reviewer", "Run",
-    "RunKind", "RunResult", "RunState", "RunView", "SearchFailed", "Searcher", "Secret", "SegueError",
-    "Services", "Severity", "Source", "SourceError", "SourceHistory", "SourceRequest", "Store", "Task",
-    "TaskKind", "TaskList", "TaskStatus", "TaskView", "Unavailable", "Usage", "UsageError", "Verdict",
-    "check_agent", "check_judge", "check_notifier", "check_reviewer", "check_searcher", "check_source",
-    "check_store", "events", "load_view", "open_store", "run", "run_async", "run_program",
+    "Action",
+    "Agent",
+    "Capabilities",
+    "CheckResult",
+    "Completion",
+    "Criterion",
+    "CriterionVerdict",
+    "Delivered",
+    "Delivery",
+    "Event",
+    "Evidence",
+    "Failure",
+    "FailureKind",
+    "Feedback",
+    "FeedbackItem",
+    "FeedbackKind",
+    "Finding",
+    "Handover",
+    "Hit",
+    "Installation",
+    "Job",
+    "Judge",
+    "JudgeFailed",
+    "Level",
+    "Mode",
+    "Notification",
+    "Notifier",
+    "NotifyError",
+    "Options",
+    "Outcome",
+    "Problem",
+    "ProcessEnd",
+    "Proof",
+    "Recorded",
+    "Result",
+    "Review",
+    "ReviewSubject",
+    "Reviewer",
+    "Run",
+    "RunKind",
+    "RunResult",
+    "RunState",
+    "RunView",
+    "SearchFailed",
+    "Searcher",
+    "Secret",
+    "SegueError",
+    "Services",
+    "Severity",
+    "Source",
+    "SourceError",
+    "SourceHistory",
+    "SourceRequest",
+    "Store",
+    "Target",
+    "Task",
+    "TaskKind",
+    "TaskList",
+    "TaskStatus",
+    "TaskView",
+    "Unavailable",
+    "Usage",
+    "UsageError",
+    "Verdict",
+    "check_agent",
+    "check_delivery",
+    "check_judge",
+    "check_notifier",
+    "check_reviewer",
+    "check_searcher",
+    "check_source",
+    "check_store",
+    "events",
+    "load_view",
+    "open_store",
+    "run",
+    "run_async",
+    "run_program",
 ]
 # fmt: on

@@ -275,5 +275,3 @@ def test_a_machine_that_comes_back_finds_itself_fenced_and_ends_its_agent(fleet:
     fleet.until(run, "done")
     fleet.user.segue("fetch", run)
     assert fleet.user.git("rev-list", "--count", f"main..segue/{run}").strip() == "1"
-
-

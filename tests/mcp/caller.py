@@ -31,14 +31,14 @@ class Caller:
 
     async def call(self, tool: str, **values: Any) -> dict[str, Any]:
         """Call a tool that must work."""
-        failed, answer = await self._call(tool, values)
+        failed, answer = await self.attempt(tool, values)
         assert not failed, answer
         assert isinstance(answer, dict)
         return answer
 
     async def refused(self, tool: str, **values: Any) -> str:
         """Call a tool that must not work; return what the model is told."""
-        failed, answer = await self._call(tool, values)
+        failed, answer = await self.attempt(tool, values)
         assert failed, answer
         assert isinstance(answer, str)
         return answer
@@ -48,7 +48,9 @@ class Caller:
         text: str = (await self.client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
         return text
 
-    async def _call(self, tool: str, values: dict[str, Any]) -> tuple[bool, Any]:
+    async def attempt(self, tool: str, values: dict[str, Any]) -> tuple[bool, Any]:
+        """Call a tool; return whether that failed, and what it answered."""
+
         async def remember(progress: float, total: float | None, message: str | None) -> None:
             self.progress.append((progress, total, message))
 

@@ -256,8 +256,6 @@ def test_http_needs_the_token_and_the_right_host(place: Place) -> None:
             assert (await http.post(server.url, json={}, headers=rebound)).status_code == 403
             foreign = bearer | {"Origin": "https://evil.example"}
             assert (await http.post(server.url, json={}, headers=foreign)).status_code == 403
-            big = await http.post(server.url, content=b"x" * 2_000_000, headers=bearer)
-            assert big.status_code == 413
 
     asyncio.run(talk())
 

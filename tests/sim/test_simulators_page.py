@@ -14,6 +14,8 @@ from segue.sim.cloud import script as cloud
 from segue.sim.cloud.app import cloud_app
 from segue.sim.github import script as hub
 from segue.sim.github.app import github_app
+from segue.sim.gitlab import script as lab
+from segue.sim.gitlab.app import gitlab_app
 from segue.sim.llm import script as llm
 from segue.sim.llm.app import llm_app
 from segue.sim.script import ProgramScript, check_script
@@ -28,6 +30,7 @@ SPANS = set(re.findall(r"`([^`\n]+)`", PAGE))
     [
         *(cloud.CloudScript, cloud.CloudEntry, cloud.CloudFault, llm.LlmScript, llm.LlmEntry),
         *(hub.GithubScript, hub.GithubRepo, hub.GithubToken, hub.GithubFault),
+        *(lab.GitlabScript, lab.GitlabToken, lab.GitlabFault),
     ],
 )
 def test_every_key_is_explained(model: type[Any]) -> None:
@@ -37,11 +40,12 @@ def test_every_key_is_explained(model: type[Any]) -> None:
 def test_every_fault_is_explained() -> None:
     assert [name for name, text in cloud.RUN_FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
     assert [name for name, text in hub.FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
+    assert [name for name, text in lab.FAULTS.items() if f"| `{name}` | {text} |" not in PAGE] == []
     assert set(cloud.REQUEST_FAULTS) - SPANS == set()
 
 
 def test_every_control_is_explained() -> None:
-    for app in (cloud_app(), llm_app(), github_app()):
+    for app in (cloud_app(), llm_app(), github_app(), gitlab_app()):
         paths = {path for route in app.routes if (path := getattr(route, "path", "")).startswith("/_sim/")}
         told = {span.partition(" ")[2].replace("{id}", "{agent}") for span in SPANS}
         assert paths - told <= {"/_sim/artifacts/{token}"}
@@ -49,7 +53,12 @@ def test_every_control_is_explained() -> None:
 
 @pytest.mark.parametrize(
     ("info", "model"),
-    [("cloud", cloud.CloudScript), ("llm", llm.LlmScript), ("github", hub.GithubScript)],
+    [
+        ("cloud", cloud.CloudScript),
+        ("llm", llm.LlmScript),
+        ("github", hub.GithubScript),
+        ("gitlab", lab.GitlabScript),
+    ],
 )
 def test_the_scripts_can_be_played(info: str, model: type[Any]) -> None:
     [text] = re.findall(rf"^```toml {info}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

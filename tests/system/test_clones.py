@@ -181,6 +181,16 @@ def test_clones_survive_an_emptied_cache(repo: Path, place: Path) -> None:
     assert git(clone, "fsck", "--strict", "--no-dangling") == ""
 
 
+def test_a_mirror_that_was_about_to_be_removed_is_used_again(repo: Path, place: Path) -> None:
+    first, lost = head(repo), advance(repo, "Lost")
+    clone = make(place, repo, lost)
+    git(repo, "reset", "--quiet", "--hard", first)
+    mirror = next((place / "cache").glob("*.git"))
+    mirror.rename(mirror.with_suffix(".aside"))
+    make(place, repo, lost)
+    assert git(clone, "log", "-1", "--format=%s") == "Lost"
+
+
 def test_locks_and_pieces_of_a_killed_fetch_are_removed(repo: Path, place: Path) -> None:
     make(place, repo, head(repo), "first")
     mirror = next((place / "cache").glob("*.git"))

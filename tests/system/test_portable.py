@@ -325,6 +325,9 @@ def test_a_bundle_of_the_whole_history_makes_a_clone(machines: Machines) -> None
     assert git(clone, "log", "--format=%s") == "Second\nStart"
     assert git(clone, "describe", "--tags") == "v1"
     assert git(clone, "remote") == ""
+    data, fresh = b"", machines.folder / "y"
+    with pytest.raises(WorkspaceError, match="its history is missing"):
+        asyncio.run(Clones(machines.folder / "other").open("local:abc", machines.base, fresh, give))
     with pytest.raises(WorkspaceError, match="Largest"):
         asyncio.run(bundle_base(at(machines.home), machines.base, most=100))
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from segue.domain.delivery import Delivered
 from segue.domain.errors import SegueError, WorkspaceError
 from segue.domain.run import Run, RunSpec, RunState
 from segue.system.git.repository import Repository
@@ -85,7 +86,11 @@ def test_a_missing_branch_is_made_only_for_a_run_that_has_not_begun(
 
 
 def finish(tree: Worktree, merge: bool = True, forward: bool = False) -> tuple[str, bool, bool]:
-    said = asyncio.run(tree.finish("main", merge, lambda: None, forward))
+    async def deliver() -> Delivered:
+        refused = await tree.merge_into("main", forward) if merge else "that was not asked for"
+        return Delivered(words=refused, merged=not refused)
+
+    said = asyncio.run(tree.finish(deliver, lambda: None, keeps=not merge))
     return said.words, said.merged, said.removed
 
 

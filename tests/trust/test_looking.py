@@ -58,8 +58,17 @@ ACTING = frozenset(
             "sim bin",
             "sim cursor",
         ),
-        *("sim llm", "sim search", "db migrate", "db push", "db supabase", "bench judge", "bench proof"),
-        "serve",
+        *(
+            "sim llm",
+            "sim search",
+            "sim github",
+            "db migrate",
+            "db push",
+            "db supabase",
+            "bench judge",
+            "bench proof",
+        ),
+        *("serve", "mcp"),
     )
 )
 """Commands that do something: in an untrusted project they are refused where its settings matter."""

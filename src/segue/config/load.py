@@ -45,6 +45,9 @@ PATHS = {"state_dir", "source", "repo", "agents.scripted.script", "bridge.relay_
 PATHS |= {"relay.certfile", "relay.keyfile"}
 """Settings that name a file: relative to the configuration file that sets them."""
 
+GITHUB = "github"
+"""Not a file but the job summary of GitHub Actions, as the value of `summary`."""
+
 SYNONYMS = {
     "agent_cmd": "agents.cursor.agent_cmd",
     "plan_path": "source",
@@ -58,7 +61,7 @@ SYNONYMS = {
 }
 """Other names under which settings are accepted."""
 
-SOCKETS = ("agents", "reviewers", "sources", "judges", "searchers", "notifiers")
+SOCKETS = ("agents", "reviewers", "sources", "judges", "searchers", "notifiers", "deliveries")
 """Tables whose keys are names of parts that must exist."""
 
 NAMED_TABLES = (*SOCKETS, "acp", "profiles", "flows")
@@ -333,7 +336,11 @@ def _put(tree: Tree, path: str, value: Any) -> None:
 
 
 def _anchor(path: str, value: Any, base: Path | None) -> Any:
-    anchored = path in PATHS or (path == "database_url" and is_path(str(value)))
+    anchored = (
+        path in PATHS
+        or (path == "database_url" and is_path(str(value)))
+        or (path == "summary" and value != GITHUB)
+    )
     if anchored and base is not None and isinstance(value, str | Path) and str(value):
         return str(base / Path(value).expanduser())
     return value

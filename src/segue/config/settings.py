@@ -283,7 +283,8 @@ class Settings(Options, frozen=True):
     allow_dirty: bool = False
     """Start even if the work tree has uncommitted changes."""
     base: str | None = None
-    """The branch of `origin` that cloud agents start from; the upstream of your branch if unset."""
+    """The branch of `origin` that cloud agents start from, and that a pull request is for; the upstream of
+    your branch if unset."""
     jobs: Annotated[int, Meta(ge=1, le=64)] = 1
     """How many tasks to work on at once, each in a git worktree of its own."""
     order: bool = False
@@ -304,6 +305,13 @@ class Settings(Options, frozen=True):
     worktree_end: Literal["keep", "merge"] = "keep"
     """What to do with the branch of such a run when it is done: keep it, or merge it into yours if there is
     no conflict."""
+    delivery: str | None = None
+    """What happens with the work of a run, which then has a branch of its own: `branch` keeps it there,
+    `merge` merges it into yours, `pr` opens a pull request; or a plug-in."""
+    delivery_per: Literal["run", "story", "task"] = "run"
+    """What gets a pull request of its own: the whole `run`."""
+    follow_rounds: Count = 5
+    """How often feedback on a pull request is sent back to the agent."""
     allow_no_change: bool = False
     """Let a task succeed without changing anything."""
     plan_format: Literal["auto", "strict"] = "auto"
@@ -359,6 +367,9 @@ class Settings(Options, frozen=True):
     gates: tuple[Literal["checkpoint", "task"], ...] = ()
     """Where a run waits until a person lets it go on: after each `checkpoint` of `tasks.md`, after each
     `task`."""
+    summary: str | None = None
+    """Where a run writes a summary in Markdown when it ends: a file, or `github` for the job summary of
+    GitHub Actions."""
     isolation: Literal["auto", "bwrap", "landlock", "container", "none", "require"] = "auto"
     """The sandbox of agents and checks: `auto` takes the strongest that works here, and `require` starts
     nothing without one."""
@@ -392,6 +403,8 @@ class Settings(Options, frozen=True):
     """Options per search service that is a plug-in."""
     notifiers: dict[str, dict[str, Any]] = {}
     """Options per notifier that is a plug-in; naming one switches it on."""
+    deliveries: dict[str, dict[str, Any]] = {}
+    """Options per delivery: see docs/pull-requests.md."""
     flows: dict[str, FlowSettings] = {}
     """Flows of your own, each a list of phases."""
     reviewers: dict[str, dict[str, Any]] = {}

@@ -27,7 +27,7 @@ VARIABLE = "SEGUE_TRUST"
 HARMLESS = frozenset(
     (
         *("agent", "model", "flow", "source", "commit", "allow_dirty", "base", "worktree", "worktree_end"),
-        *("jobs", "order", "merge_union"),
+        *("jobs", "order", "merge_union", "delivery_per", "follow_rounds"),
         *("allow_no_change", "plan_format", "task_list", "verify", "judged_by", "require", "criteria"),
         *("ignore_checklists", "control_files", "known_failures", "check_timeout", "replan", "plan_changed"),
         *("commits_missing", "continue_with_remaining_tasks", "max_consecutive_task_failures", "gates"),
@@ -207,7 +207,10 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("checks", "check_setup", "check_teardown", "smoke"), "runs commands to check the work"),
     (("hooks", "final", "reviewers"), "runs commands before, beside and after the work"),
     (("proof.scenarios",), "starts the finished program and sends it requests"),
-    (("state_dir", "database_url", "repo", "source", "log"), "decides where Segue reads and writes"),
+    (
+        ("state_dir", "database_url", "repo", "source", "log", "summary"),
+        "decides where Segue reads and writes",
+    ),
     (
         ("judge", "search", "searchers", "judges", "rls"),
         "sends work and questions to services, with your keys",

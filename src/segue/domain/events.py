@@ -413,6 +413,51 @@ class Reviewed(Event, frozen=True):
     failure: str = ""
 
 
+class WorkDelivered(Event, frozen=True):
+    """The work of a run was delivered: merged, or proposed as a pull request."""
+
+    type: ClassVar[str] = "work.delivered"
+    delivery: str
+    """`branch`, `merge`, `pr` or a plug-in."""
+    text: str
+    head: str
+    branch: str
+    base: str = ""
+    number: int = 0
+    """The pull request; 0: there is none."""
+    url: str = ""
+    draft: bool = False
+    label: str = ""
+
+
+class FeedbackReceived(Event, frozen=True):
+    """CI, a reviewer or a conflict asks for more work on a pull request: it becomes a task of the run."""
+
+    type: ClassVar[str] = "feedback.received"
+    task: str
+    kind: str
+    """`ci`, `review` or `conflict`."""
+    item: str
+    """What tells it from other feedback."""
+    title: str
+    text: str
+    """The words of others; untrusted."""
+    round: int
+    url: str = ""
+    author: str = ""
+    thread: str = ""
+    """Where the answer goes."""
+
+
+class FeedbackAnswered(Event, frozen=True):
+    """Feedback was answered where it came from."""
+
+    type: ClassVar[str] = "feedback.answered"
+    task: str
+    item: str
+    text: str
+
+
 class FinalCommandRun(Event, frozen=True):
     """A command of the user that runs after the last task has ended, or for a hook."""
 

@@ -104,6 +104,10 @@ class RunSpec(Struct, frozen=True):
     """The branch the user was on when a run with its own work tree began; empty when on none."""
     base: str = ""
     """The branch of the remote that cloud agents start from; empty: its default branch."""
+    into: str = ""
+    """The branch of the remote that a pull request is opened against; empty: there is none."""
+    remote: str = ""
+    """The address of that remote when the run began, without passwords: nothing is pushed elsewhere."""
     kind: RunKind = RunKind.TASKS
     phases: tuple[str, ...] = ()
     """The phases of its flow when it began; empty in runs of version 1."""

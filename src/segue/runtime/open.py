@@ -21,6 +21,7 @@ from segue.ports import Carrier, Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.base import choose_base
+from segue.runtime.delivering import aim, delivery_name
 from segue.runtime.past import Past, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_chains, judges_of, plan_run, replan_run
 from segue.runtime.preconditions import check_preconditions
@@ -131,10 +132,11 @@ async def open_run(
     parts, warnings = await build_parts(plan, home)
     warnings += said_first
     spec, said = await _choose_place(plan, parts, home, last)
+    spec, told = await aim(app, parts.services, home, spec)
     opener = _open_apart if spec.worktree else _open_in_place
     with app.store() as store:
         async with opener(plan, parts, store, home, spec, run) as opened:
-            words = "\n".join(filter(None, (*warnings, said, opened.warning)))
+            words = "\n".join(filter(None, (*warnings, said, told, opened.warning)))
             yield replace(opened, warning=words, past=past)
 
 
@@ -149,6 +151,7 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
         past = await settle_resume(app, known, home, source, run)
     plan = replan_run(app, source, run)
     parts, warnings = await build_parts(plan, home)
+    await aim(app, parts.services, home, run.spec)
     with app.store(read_only=True) as known:
         tree, repo, words = await _enter(known, home, run, source)
     with lock_repository(repo, run.id) as lock:
@@ -177,17 +180,8 @@ async def finish_end(app: App, run: Run) -> None:
         home = await Repository.open(Path(run.spec.repo))
         await home.recover(run.created / 1000)
         tree = Worktree.of(home, run)
-        if tree is not None and merges_at_end(app, run.spec):
+        if tree is not None and delivery_name(app, run.spec) == "merge":
             await tree.forget()
-
-
-def merges_at_end(app: App, spec: RunSpec) -> bool:
-    """Return whether the branch of a run is merged into the user's when it is done.
-
-    Who only asks for several tasks at once expects the work where it would be otherwise.
-    """
-    settings = app.loaded.settings
-    return settings.worktree_end == "merge" or (spec.lanes and not settings.worktree)
 
 
 def _refuse_changed_settings(app: App, run: Run) -> None:
@@ -223,8 +217,8 @@ async def _choose_place(
     """Return where the run works: where it began, else where the settings want it; with what to say."""
     run, app = _unfinished(last), plan.app
     settings = app.loaded.settings
-    spec, wanted = plan.spec(home.root, run), settings.worktree
-    if settings.base and not parts.cloud:
+    spec, wanted = plan.spec(home.root, run), settings.worktree or settings.delivery is not None
+    if settings.base and not parts.cloud and settings.delivery is None:
         raise UsageError(
             f"base (from {app.loaded.where('base')}) has no effect: {plan.agent} works where you stand.",
             hint="Switch to that branch, or leave it out",
@@ -241,11 +235,13 @@ async def _choose_place(
             lanes=run.spec.lanes,
             onto=run.spec.onto,
             base=run.spec.base,
+            into=run.spec.into,
+            remote=run.spec.remote,
         )
-        return (await _choose_base(plan, home, spec, last)) if settings.base else (spec, said)
+        return (await _choose_base(plan, home, spec, last)) if settings.base and parts.cloud else (spec, said)
     spec = replace(spec, lanes=lanes)
     if parts.cloud:
-        if wanted:
+        if settings.worktree:
             raise UsageError(
                 f"worktree has no effect: {plan.agent} never touches your work tree.",
                 hint="Leave --worktree out",

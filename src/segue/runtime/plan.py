@@ -20,6 +20,7 @@ from segue.flow.launch import AgentChain
 from segue.flow.phase import PRESETS, Flow, make_flow
 from segue.ports import Capabilities, Source
 from segue.runtime.app import App
+from segue.runtime.delivering import check_delivery
 from segue.runtime.flows import choose_flow, roles_of
 from segue.runtime.requirements import check_proof
 from segue.runtime.units import ALL, Units, select_tasks
@@ -135,6 +136,7 @@ def _plan(
         raise UsageError(
             'The judge looks at commits, but commit = "never".', hint='Set commit = "task" or "phase"'
         )
+    check_delivery(settings)
     if settings.jobs > 1:
         _check_lanes(settings)
         waits = {task.key: task.depends_on for task in listing.tasks}

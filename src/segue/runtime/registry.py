@@ -34,6 +34,9 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "prompt": "segue.sources.prompt:PromptSource",
         "speckit": "segue.sources.speckit.source:SpecKit",
         "planfile": "segue.sources.plan.source:PlanFile",
+        "table": "segue.sources.table:TableSource",
+        "taskmaster": "segue.sources.taskmaster:TaskMasterSource",
+        "beads": "segue.sources.beads:BeadsSource",
     },
     "reviewers": {
         "stet": "segue.reviewers.stet.reviewer:StetReviewer",
@@ -55,6 +58,11 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "desktop": "segue.notify.desktop:DesktopNotifier",
         "webhook": "segue.notify.webhook:WebhookNotifier",
         "email": "segue.notify.mail:MailNotifier",
+    },
+    "deliveries": {
+        "branch": "segue.deliveries.local:BranchDelivery",
+        "merge": "segue.deliveries.local:MergeDelivery",
+        "pr": "segue.deliveries.pull_request:PullRequestDelivery",
     },
 }
 """Socket → name → where the class is. Other packages use the entry-point group `segue.SOCKET`."""
@@ -117,9 +125,13 @@ def _unknown(socket: str, name: str, known: list[str]) -> UsageError:
     near = get_close_matches(name, known, n=1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     return UsageError(
-        f"There is no {socket.removesuffix('s')} {name!r}.{meant}",
+        f"There is no {_singular(socket)} {name!r}.{meant}",
         hint=f"Known {socket}: {', '.join(known)}",
     )
+
+
+def _singular(socket: str) -> str:
+    return "delivery" if socket == "deliveries" else socket.removesuffix("s")
 
 
 def installed() -> list[Plugin]:

@@ -40,8 +40,9 @@ from segue.ports import Journal, Observer, ReviewSubject, Store, Workspace
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestsApart
 from segue.runtime.app import App
+from segue.runtime.delivering import Delivering
 from segue.runtime.guarding import make_contract, make_guard
-from segue.runtime.open import OpenRun, merges_at_end
+from segue.runtime.open import OpenRun
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.wiring import command_runner, examine_rls, make_checking
 from segue.system import identity
@@ -126,6 +127,8 @@ class _Session:
             return SessionEnd(opened.run.id, RunState.RUNNING, 0, lost)
         except SegueError as caught:
             error = caught
+            if isinstance(caught, NeedsHuman):
+                await self._propose_part(caught)
         except Exception as caught:
             error = explain_full_disk(caught)
             if error is None:
@@ -343,16 +346,15 @@ class _Session:
         self._before = self._view.done
 
     async def _finish_worktree(self) -> WorktreeResult | None:
-        """Merge or keep what a run has done in a work tree of its own."""
-        opened = self._opened
-        if opened.tree is None:
-            return None
-        merge = merges_at_end(opened.app, opened.spec)
-        result = await opened.tree.finish(
-            opened.spec.onto, merge, opened.lock.release, forward=opened.spec.lanes
-        )
-        await self._journal.emit(NoticeGiven(result.words))
-        return result
+        """Deliver what a run has done in a work tree of its own, and remove that."""
+        delivering = Delivering.of(self._opened, self._store, self._journal)
+        return None if delivering is None else await delivering.finish(self._opened.lock.release)
+
+    async def _propose_part(self, why: NeedsHuman) -> None:
+        """Propose what is done so far as a draft, where the run goes out as a pull request."""
+        delivering = Delivering.of(self._opened, self._store, self._journal)
+        if delivering is not None:
+            await delivering.propose_part(why)
 
 
 def make_workspace(opened: OpenRun) -> Workspace:

@@ -20,7 +20,7 @@ from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
 from segue.flow.launch import AgentChain, ChosenAgent
-from segue.ports import Agent, Judge, Notifier, Outline, Problem, Reviewer, Searcher
+from segue.ports import Agent, Delivery, Judge, Notifier, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
 from segue.system.isolation.isolate import Isolation, capture_inside
 from segue.system.process.capture import child_environment
@@ -263,6 +263,14 @@ def make_notifiers(app: App) -> dict[str, Notifier]:
         name: _make(registry.load("notifiers", name), table, f"notifiers.{name}", app.loaded, services, hint)
         for name, table in tables.items()
     }
+
+
+def make_delivery(app: App, name: str, services: Services) -> Delivery:
+    """Build the delivery of a run."""
+    kind, table = registry.load("deliveries", name), app.loaded.settings.deliveries.get(name, {})
+    hint = "See docs/pull-requests.md"
+    delivery: Delivery = _make(kind, table, f"deliveries.{name}", app.loaded, services, hint)
+    return delivery
 
 
 def examine_rls(app: App, folder: Path) -> Examine | None:

@@ -180,6 +180,17 @@ def run_github(
     run_server(github_app(loaded, table), port, lambda url: report(f"listening on {url}"), unix)
 
 
+def run_gitlab(port: int, repos: Sequence[str], script: Path | None, report: Callable[[str], None]) -> None:
+    """Serve GitLab's API; `report` gets the line with the address."""
+    from segue.sim.gitlab.app import gitlab_app
+    from segue.sim.gitlab.script import GitlabScript
+
+    table = dict(_split_repo(repo) for repo in repos)
+    loaded = load_script(script, GitlabScript) if script else GitlabScript()
+    _check_bare({**loaded.projects, **table})
+    _serve(gitlab_app(loaded, table), port, report)
+
+
 def run_llm(port: int, script: Path | None, report: Callable[[str], None]) -> None:
     """Serve language models; `report` gets the line with the address."""
     from segue.sim.llm.app import llm_app

@@ -106,13 +106,13 @@ class SqlJournal:
         known = self._steps.get(key)
         with self._entering(key):
             if known is None:
-                step = await asyncio.shield(self._begin(key, facts or StepFacts()))
+                step = await self._begin(key, facts or StepFacts())
                 reconcile = None
             else:
                 step = await asyncio.shield(self._adopt(known))
             result = await self._work(step.token, work, reconcile)
             packed = await self._pack(step) if self._pack else None
-            return await asyncio.shield(self._finish(step, kind, result, packed))
+            return await self._finish(step, kind, result, packed)
 
     async def record(self, key: str, result: StepResult[R], facts: StepFacts | None = None) -> StepResult[R]:
         """Store a step that needs no intent, with the next transaction."""
@@ -313,8 +313,8 @@ class SqlJournal:
             step.build_phase,
         )
         seq = self._log.add(started, key).seq
-        await self._log.write(lambda db: steps.write_intent(db, step, seq, self._owner))
         self._steps.put(step)
+        await self._log.write(lambda db: steps.write_intent(db, step, seq, self._owner))
         return step
 
     async def _adopt(self, step: Step) -> Step:
@@ -351,9 +351,9 @@ class SqlJournal:
             if packed is not None:  # whoever continues from this outcome finds the work that led to it
                 db.execute(packed[0], *packed[1])
 
-        await self._log.write(write)
         self._steps.put(ended)
         self._taken.pop(step.token, None)
+        await self._log.write(write)
         return _result(ended, kind)
 
     async def _redo(self, prefix: str) -> None:

@@ -44,6 +44,7 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
         "repo": run.spec.repo,
         "isolation": view.isolation or None,
         "worktree": run.place if run.spec.worktree else None,
+        "delivery": _delivery_data(view),
         "created": run.created,
         "updated": run.updated,
         "wake": run.wake,
@@ -55,3 +56,12 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
         "lanes": lanes_data(view, time.time()),
         "tasks": [task_data(view, task) for task in view.tasks.values()],
     }
+
+
+def _delivery_data(view: RunView) -> dict[str, Any] | None:
+    """Return what became of the work; None: it is where the run works."""
+    found = view.delivery
+    if found is None:
+        return None
+    names = ("branch", "base", "head", "number", "url", "draft", "label")
+    return {"kind": found.delivery, **{name: getattr(found, name) for name in names}}

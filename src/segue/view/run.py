@@ -55,6 +55,8 @@ class RunView(Struct):
     """How many lanes this session has used so far; 0: it works on one task at a time."""
     collisions: int = 0
     """How often work did not fit what others had merged meanwhile."""
+    delivery: e.WorkDelivered | None = None
+    """What became of the work: a pull request, for example."""
     _steps: dict[str, _StepView] = field(default_factory=dict)
     _reports: list[tuple[TaskView | None, _StepView]] = field(default_factory=list)
 
@@ -392,6 +394,7 @@ _FOLDS: dict[type[e.Event], Callable[[RunView, Any, e.Recorded], None]] = {
     e.PlanRevised: RunView._plan_revised,
     e.AgentReplaced: RunView._replaced,
     e.SearchDone: RunView._searched,
+    e.WorkDelivered: lambda view, event, _at: setattr(view, "delivery", event),
     e.DiagnosticRun: lambda view, _event, at: view.work.tick(at.ts),
 }
 FOLDED: tuple[type[e.Event], ...] = tuple(_FOLDS)

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 @click.argument("task", metavar="[TASK]", required=False)
 @click.option("--markdown", is_flag=True, help="Print Markdown, as for a pull request.")
 @click.option("--html", is_flag=True, help="Print a self-contained page.")
+@click.option("--junit", is_flag=True, help="Print JUnit XML for CI: passed means proven.")
 @options("repo", "config", "database", "json")
 def proof(
     run_id: str | None,
     task: str | None,
     markdown: bool,
     html: bool,
+    junit: bool,
     settings: CommandSettings,
     output: Printer,
 ) -> None:
@@ -37,14 +39,15 @@ def proof(
       segue proof
       segue proof last T012
       segue proof last --markdown > proof.md
+      segue proof last --junit > segue.xml
       segue proof 20261115-0219 --json | jq '.data.tasks[].proof'
     """
     from segue.cli.runs import find_run
     from segue.reports.card.build import build_cards
     from segue.runtime.stored import read_source
 
-    if markdown + html + output.json > 1:
-        raise click.UsageError("Choose one of --json, --markdown and --html.")
+    if markdown + html + junit + output.json > 1:
+        raise click.UsageError("Choose one of --json, --markdown, --html and --junit.")
     app = settings.look()
     with app.store(read_only=True) as store:
         run = find_run(store, app, run_id)
@@ -53,6 +56,10 @@ def proof(
         cards = _choose(cards, run, task)
     if output.json:
         output.data({"run": run.id, "tasks": [card.to_json() for card in cards]})
+    elif junit:
+        from segue.reports.card.junit import render_junit
+
+        output.text(render_junit(cards, run).rstrip("\n"))
     else:
         output.text(_render(cards, run, markdown, html))
 

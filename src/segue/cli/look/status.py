@@ -56,6 +56,8 @@ def status(run_id: str | None, limit: int, settings: CommandSettings, output: Pr
     for task in view.tasks.values():
         if task.state in ("needs_human", "blocked"):
             output.text(f"Task {task.key}: {task.reason}")
+    if view.delivery is not None and view.delivery.url:
+        output.text(f"Pull request: {view.delivery.url}")
     _print_lanes(view, output)
 
 

@@ -10,6 +10,11 @@ from segue.cli.terminal.output import Printer
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "--summary",
+    metavar="github|FILE",
+    help="Write a summary in Markdown at the end: `github` is the job summary of GitHub Actions.",
+)
 @options("trust", "verbose", "repo", "config", "database", "json", "quiet", "color")
 def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output: Printer) -> int:
     """Continue RUN, or the last run that did not finish.
@@ -27,6 +32,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from msgspec.structs import replace
 
     from segue.cli.run.session import go_on, show_session
+    from segue.cli.run.summary import refuse_summary
     from segue.cli.runs import find_run, find_unfinished
     from segue.domain.errors import UsageError
     from segue.domain.run import RunKind
@@ -64,6 +70,8 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     if settled:
         output.warn(settled)
     app = replace(settings.load_for(run), tell=output.warn)
+    if settings.values["summary"]:
+        refuse_summary(app)
 
     async def proceed() -> int:
         async with reopen_run(app, run) as opened:

@@ -62,7 +62,12 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "bwrap", "landlock", "container", "none", "require"]),
     help="The sandbox of agents and checks; auto takes the strongest that works here.",
 )
-@click.option("--base", metavar="BRANCH", help="The branch of origin that cloud agents start from.")
+@click.option(
+    "--pr", is_flag=True, help="Work on a new branch, push it, and open a pull request with the proof."
+)
+@click.option(
+    "--base", metavar="BRANCH", help="The branch of origin that cloud agents start from, and --pr is for."
+)
 @click.option(
     "--ignore-checklists",
     is_flag=True,
@@ -87,6 +92,11 @@ if TYPE_CHECKING:
     help="If the repository lacks commits of completed tasks: keep them as done, or start over.",
 )
 @click.option("--restart", is_flag=True, help="Start over: every task is pending again.")
+@click.option(
+    "--summary",
+    metavar="github|FILE",
+    help="Write a summary in Markdown at the end: `github` is the job summary of GitHub Actions.",
+)
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
 @click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
 @options(
@@ -110,6 +120,7 @@ def run(
     detach: bool,
     serve: bool,
     stay: bool,
+    pr: bool,
     verbose: bool,
     settings: CommandSettings,
     output: Printer,
@@ -134,6 +145,7 @@ def run(
       segue run plan.md --detach && segue logs -f    in the background
       segue run plan.md --serve                      watch it in a browser
       segue run plan.md --worktree                   leave my working tree alone
+      segue run plan.md --pr                         on a new branch, proposed as a pull request
       segue run plan.md --trust                      allow the project's settings, for this call only
       segue run "Build a todo app" --repo todo --agent claude      plan, build and verify step by step
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
@@ -144,6 +156,7 @@ def run(
 
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
+    from segue.cli.run.summary import refuse_summary
     from segue.domain.errors import TwoLists
     from segue.runtime.past import CommitsMissing
     from segue.runtime.plan import PlanChanged
@@ -152,9 +165,12 @@ def run(
 
     more = _agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
+    more |= {"delivery": "pr"} if pr else {}
     units = Units(stories, phases, until_checkpoint)
     app = settings.look(**more) if dry_run else settings.load(**more)
     _refuse_idle(app, settings.values["order"], fail_fast)
+    if settings.values["summary"]:
+        refuse_summary(app)
     if fail_fast:
         more["continue_with_remaining_tasks"] = False
         app = settings.look(say=False, **more) if dry_run else settings.load(**more)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
@@ -10,10 +12,17 @@ from msgspec import to_builtins
 from segue.cli.runs import run_data
 from segue.cli.terminal.output import Printer, clean, error_text
 from segue.cli.terminal.task_table import print_tasks
+from segue.config.load import GITHUB
+from segue.domain.errors import SegueError, UsageError
+from segue.domain.run import Run
+from segue.ports import Store
+from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.session import SessionEnd
 from segue.system.files import write_atomic
 from segue.view.load import load_view
+
+GITHUB_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
 def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
@@ -22,6 +31,7 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         run = store.run(ended.run)
         assert run is not None
         view = load_view(store, run)
+        _write_markdown(opened, ended, store, run, output)
     path = opened.app.run_folder(ended.run) / "summary.json"
     document = {"schema": 1, "data": {**run_data(run, view), **_ending_data(ended)}}
     write_atomic(path, json.dumps(document, indent=2, default=str).encode())
@@ -37,6 +47,39 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
             output.note(opened.source.next_step)
     if ended.error:
         output.warn(error_text(ended.error))
+
+
+def refuse_summary(app: App) -> None:
+    """Refuse a job summary where there is no job; a file is written anywhere."""
+    if app.loaded.settings.summary == GITHUB and not os.environ.get(GITHUB_VARIABLE):
+        raise UsageError(
+            f"--summary github has no effect: {GITHUB_VARIABLE} is not set, as in no job of GitHub Actions.",
+            kept="Nothing was started.",
+            hint="Name a file instead: --summary summary.md",
+        )
+
+
+def _write_markdown(opened: OpenRun, ended: SessionEnd, store: Store, run: Run, output: Printer) -> None:
+    """Write the summary that the settings ask for; a job's summary is appended to, as its steps share it."""
+    wanted = opened.app.loaded.settings.summary
+    place = os.environ.get(GITHUB_VARIABLE) if wanted == GITHUB else wanted
+    if not place:
+        return
+    from segue.reports.card.build import build_cards
+    from segue.reports.summary import render_summary
+
+    error = ended.error
+    cards = build_cards(store, run, opened.source.look().tasks)
+    note, hint = (error.message, error.hint) if error else ("", "")
+    data = render_summary(run, ended.state, note, hint, cards).encode("utf-8", "replace")
+    try:
+        if wanted == GITHUB:
+            with Path(place).open("ab") as file:
+                file.write(data)
+        else:
+            write_atomic(Path(place), data)
+    except (OSError, SegueError) as failed:
+        output.warn(f"The summary could not be written, which changes nothing about the run: {failed}")
 
 
 def _print_final(ended: SessionEnd, output: Printer) -> None:

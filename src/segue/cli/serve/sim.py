@@ -99,6 +99,27 @@ def github(
     run_github(port, repos, script, unix, output.text)
 
 
+@sim.command("gitlab")
+@_PORT
+@click.option(
+    "--repo", "repos", multiple=True, metavar="NAME=PATH", help="A bare repository and its GROUP/NAME."
+)
+@_SCRIPT
+@options()
+def gitlab(port: int, repos: tuple[str, ...], script: Path | None, output: Printer) -> None:
+    """Simulate GitLab's API for merge requests on loopback until Ctrl-C.
+
+    Name its address with `/api/v4` as `api` in `[deliveries.pr]`. See docs/simulators.md.
+
+    \b
+    Examples:
+      segue sim gitlab --repo me/app=/tmp/app.git
+    """
+    from segue.sim.services import run_gitlab
+
+    run_gitlab(port, repos, script, output.text)
+
+
 @sim.command("llm")
 @_PORT
 @_SCRIPT

@@ -1,4 +1,4 @@
-"""`segue plugins`: list every agent, source, reviewer, judge, searcher and notifier that is installed."""
+"""`segue plugins`: list everything that is installed for a socket."""
 
 from __future__ import annotations
 

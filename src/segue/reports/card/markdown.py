@@ -21,12 +21,12 @@ def render_markdown(cards: Sequence[CardLayout]) -> str:
 
 
 def _render(card: CardLayout) -> Iterator[str]:
-    yield f"### {'✓' if card.proven else '·'} {_safe(card.title)}"
+    yield f"### {'✓' if card.proven else '·'} {escape_markdown(card.title)}"
     yield ""
-    yield f"**{_safe(card.conclusion)}**"
+    yield f"**{escape_markdown(card.conclusion)}**"
     yield ""
     for label, value in card.facts:
-        yield f"- {label}: {_safe(value)}"
+        yield f"- {label}: {escape_markdown(value)}"
     for section in card.sections:
         yield ""
         yield f"#### {section.title}"
@@ -36,9 +36,10 @@ def _render(card: CardLayout) -> Iterator[str]:
 
 
 def _render_item(item: CardItem) -> Iterator[str]:
-    yield f"- {_safe(item.text) if item.sign == '-' else f'{item.sign} {_safe(item.text)}'}"
+    sign = "" if item.sign == "-" else f"{item.sign} "
+    yield f"- {sign}{escape_markdown(item.text)}"
     for note in item.notes:
-        yield f"  - {_safe(note)}"
+        yield f"  - {escape_markdown(note)}"
     quote = quote_lines(item.quote, _MOST_QUOTE)
     if quote:
         longest = max((len(ticks) for line in quote for ticks in re.findall("`+", line)), default=0)
@@ -48,6 +49,6 @@ def _render_item(item: CardItem) -> Iterator[str]:
         yield ""
 
 
-def _safe(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return text of others so that it is shown as it is, and nothing more."""
     return _LINKS.sub(r"\1<!-- -->", _SPECIAL.sub(r"\\\1", plain(text, _MOST_TEXT)))

@@ -29,13 +29,13 @@ from segue.system import files
 from segue.system.reading import check_inside, read_file, work_tree
 
 CONTEXT_BYTES = 8 * 1024
-_MANY = 500
-"""Tasks of a plan whose state file is so large that it is not written for each of them."""
 _WAITS = 50
-"""How many times as long as it took, until that file is written again."""
+"""How many times as long as writing the state file took, until it is written again."""
 _LONGEST_WAIT = 1.0
 _SETTLED_NS = 2 * 10**9
 """A file that was changed longer ago cannot be changed again without a new time."""
+_SETTLED_FINE_NS = 10**8
+"""The same where the file system keeps fractions of a second."""
 _KEPT = "Nothing was changed."
 
 
@@ -144,8 +144,7 @@ class PlanFile(Source):
             )
         self._marks.pop(task.key, None)
         self._marks[task.key] = completion
-        may_wait = self._batching and len(self._known) > _MANY
-        wait = self._next_write - time.monotonic() if may_wait else 0.0
+        wait = self._next_write - time.monotonic() if self._batching else 0.0
         if wait <= 0:
             self._write_marks()
         elif self._timer is None:
@@ -286,8 +285,8 @@ class PlanFile(Source):
         found = files.signature(self.path)
         if found is None or found != self._data[0]:
             data = _bytes_of(self.path)
-            is_settled = found is not None and max(found[2:]) < time.time_ns() - _SETTLED_NS
-            self._data = (found if is_settled else None, data, hashlib.sha256(data).hexdigest())
+            known = found if found is not None and _is_settled(max(found[2:])) else None
+            self._data = (known, data, hashlib.sha256(data).hexdigest())
         return self._data[1:]
 
     def _list(self, reading: _PlanReading) -> TaskList:
@@ -325,6 +324,12 @@ class PlanFile(Source):
         sought = "`## Task N` heading" if self._strict else "heading such as `## Task 1` and no `- [ ]` box"
         message = f"{INVALID} No {sought} was found in {self.path}."
         return SourceError(message, kept=_KEPT, hint="Give each task a heading such as `## Task 1`.")
+
+
+def _is_settled(changed_ns: int) -> bool:
+    """Return whether a file that was changed then has another time as soon as it is changed again."""
+    wait = _SETTLED_FINE_NS if changed_ns % 10**9 else _SETTLED_NS
+    return changed_ns < time.time_ns() - wait
 
 
 def _is_readable(reading: _PlanReading) -> bool:

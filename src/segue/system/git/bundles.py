@@ -11,11 +11,13 @@ from segue.domain.errors import WorkspaceError
 from segue.system.git.apart import QUIET
 from segue.system.git.delivery import is_shallow
 from segue.system.git.repository import Repository, run_git
+from segue.system.process.capture import Captured
 
 MOST_BYTES = 256 * 1024**2
 BASE = "refs/segue/base"
 """Where a bundle names the commit that it builds on."""
-_AS_STORED = {"GIT_NO_REPLACE_OBJECTS": "1"}
+PROTOCOLS = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file"}
+"""The only ways in which git may reach a remote: none of them runs a program that an address names."""
 _PATIENCE = 3600.0
 _PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 _MOST_NAMED = 5
@@ -42,17 +44,9 @@ async def make_bundle(repo: Repository, refs: Mapping[str, str], base: str, most
     wanted = "".join(f"{commit}\n" for commit in dict.fromkeys(refs.values()))
     wanted += f"^{base}\n" if base else ""
     packing = ("pack-objects", "--revs", "--thin", "--stdout", "--quiet", "--delta-base-offset")
-    try:
-        done = await run_git(
-            repo.root,
-            *(*QUIET, *packing),
-            stdin=wanted.encode(),
-            extra=_AS_STORED,
-            timeout=_PATIENCE,
-            limit=most + 1,
-        )
-    except TimeoutError as error:
-        raise WorkspaceError(f"git pack-objects did not end: {error}.", kept="Nothing was changed.") from None
+    done = await run_long(
+        repo.root, *packing, stdin=wanted.encode(), extra={"GIT_NO_REPLACE_OBJECTS": "1"}, limit=most + 1
+    )
     if done.exit_code != 0:
         said = done.err.decode("utf-8", "replace").strip()[-2000:]
         raise WorkspaceError(f"git cannot pack the work in {repo.root}: {said}", kept="Nothing was changed.")
@@ -60,6 +54,25 @@ async def make_bundle(repo: Repository, refs: Mapping[str, str], base: str, most
     if len(data) > most:
         raise too_large(repo, most, await _largest_objects(repo, wanted))
     return data
+
+
+async def run_long(
+    where: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    extra: Mapping[str, str] | None = None,
+    limit: int = 64 * 1024**2,
+) -> Captured:
+    """Run a git that may take long, in a folder of Segue's or with a remote: it runs no hooks."""
+    try:
+        argv = (*QUIET, *arguments)
+        return await run_git(where, *argv, stdin=stdin, extra=extra, timeout=_PATIENCE, limit=limit)
+    except TimeoutError as error:
+        raise WorkspaceError(
+            f"git {arguments[0]} did not end: {error}.",
+            kept="What is there is as git left it.",
+            hint="Look what git waits for, then try again",
+        ) from None
 
 
 def _head(refs: Mapping[str, str], base: str) -> bytes:

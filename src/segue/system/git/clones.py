@@ -22,11 +22,10 @@ from msgspec import Struct
 from segue.domain.errors import UsageError, WorkspaceError
 from segue.system.files import exclusive, private_folder, read_start, write_atomic
 from segue.system.git.addresses import LOCAL, canonical_url, has_secret, hint_for_remote
-from segue.system.git.apart import QUIET
-from segue.system.git.bundles import BASE, as_file
+from segue.system.git.bundles import BASE, PROTOCOLS, as_file, run_long
 from segue.system.git.leftovers import clear_leftovers, wait_for_git
 from segue.system.git.refs import COMMIT
-from segue.system.git.repository import Repository, run_git
+from segue.system.git.repository import Repository
 from segue.system.process.capture import Captured
 
 Bundle = Callable[[], Awaitable[bytes]]
@@ -36,7 +35,6 @@ _FETCH = (
     *("fetch", "--quiet", "--force", "--no-tags", "--no-auto-gc", "--no-write-fetch-head"),
     "--no-recurse-submodules",
 )
-_PROTOCOLS = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file"}
 _PATIENCE = 3600.0
 _PAUSES = (0.5, 2.0, None)
 """Seconds before another try: a git of a process that was killed may still be fetching."""
@@ -70,6 +68,11 @@ class _Mirror(Struct, frozen=True):
         return self.folder / f"{self.name}.lock"
 
     @property
+    def aside(self) -> Path:
+        """Where it is while it is decided whether somebody uses it."""
+        return self.folder / f"{self.name}.aside"
+
+    @property
     def removed(self) -> Path:
         return self.folder / f"{self.name}.removed"
 
@@ -79,8 +82,7 @@ class _Mirror(Struct, frozen=True):
         return any(map(_is_user, notes))
 
     async def git(self, *arguments: str) -> Captured:
-        extra = {**_PROTOCOLS, "GIT_DIR": str(self.path)}
-        return await run_git(self.path, *QUIET, *arguments, extra=extra, timeout=_PATIENCE)
+        return await run_long(self.path, *arguments, extra={**PROTOCOLS, "GIT_DIR": str(self.path)})
 
     async def has(self, commit: str) -> bool:
         return (await self.git("cat-file", "-e", f"{commit}^{{commit}}")).exit_code == 0
@@ -188,12 +190,17 @@ class Clones:
             await asyncio.to_thread(shutil.rmtree, clone.root)
         private_folder(clone.root.parent)
         _write_clone(mirror, clone, url, commit, branch)
-        done = await run_git(clone.root, *QUIET, "reset", "--hard", "--quiet", timeout=_PATIENCE)
-        return "" if done.exit_code == 0 else _said(done)
+        done = await run_long(clone.root, "reset", "--hard", "--quiet")
+        if done.exit_code == 0:
+            return ""
+        await asyncio.to_thread(shutil.rmtree, clone.root)
+        return _said(done)
 
     async def _fetch(self, mirror: _Mirror, url: str, commit: str, base: Bundle | None) -> None:
         """See to it that the mirror has the commit."""
         async with self._alone(mirror):
+            if not mirror.path.is_dir() and mirror.aside.is_dir():  # whoever wanted to remove it was killed
+                mirror.aside.rename(mirror.path)
             if not mirror.path.is_dir():
                 _write_mirror(mirror, url, commit)
             if await mirror.has(commit):
@@ -201,12 +208,8 @@ class Clones:
             await _clear(mirror.path)
             if not url.startswith(LOCAL):
                 await _fetch_from(mirror, url, commit)
-            elif base is None:
-                raise WorkspaceError(f"{url} has no remote, and its history was not given.")
             else:
-                with as_file(await base()) as bundle:
-                    specs = [f"+{BASE}/*:{BASE}/*", "+refs/tags/*:refs/tags/*"]
-                    await _try_to_fetch(mirror, bundle, *specs)
+                await _fetch_bundle(mirror, url, await base() if base is not None else b"")
             if not await mirror.has(commit):
                 raise _lacks(url, commit)
             await mirror.git("pack-refs", "--all")
@@ -218,12 +221,13 @@ class Clones:
         """Remove a mirror, unless somebody has begun to use it or has removed it."""
         if not mirror.path.is_dir():
             return False
-        await asyncio.to_thread(shutil.rmtree, mirror.removed, ignore_errors=True)
-        mirror.path.rename(mirror.removed)
+        mirror.path.rename(mirror.aside)
         # Who announced a clone before this saw the mirror; who does so from now on finds none.
         if mirror.is_used():
-            mirror.removed.rename(mirror.path)
+            mirror.aside.rename(mirror.path)
             return False
+        await asyncio.to_thread(shutil.rmtree, mirror.removed, ignore_errors=True)
+        mirror.aside.rename(mirror.removed)
         await asyncio.to_thread(shutil.rmtree, mirror.removed, ignore_errors=True)
         return True
 
@@ -285,6 +289,17 @@ async def _fetch_from(mirror: _Mirror, url: str, commit: str) -> None:
     if not await mirror.has(commit):  # on no branch: many servers give it to who names it
         with contextlib.suppress(WorkspaceError):
             await _try_to_fetch(mirror, url, f"{commit}:refs/segue/wanted/{commit}")
+
+
+async def _fetch_bundle(mirror: _Mirror, url: str, data: bytes) -> None:
+    if not data:
+        raise WorkspaceError(
+            f"{url} has no remote, and its history is missing.",
+            kept="Nothing was changed.",
+            hint="Submit the run again from a clone that has it",
+        )
+    with as_file(data) as bundle:
+        await _try_to_fetch(mirror, bundle, f"+{BASE}/*:{BASE}/*", "+refs/tags/*:refs/tags/*")
 
 
 async def _try_to_fetch(mirror: _Mirror, url: str, *specs: str) -> None:

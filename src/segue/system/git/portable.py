@@ -23,10 +23,19 @@ from segue.domain.errors import WorkspaceError
 from segue.system.files import read_start, write_atomic
 from segue.system.git.addresses import hint_for_remote
 from segue.system.git.apart import QUIET
-from segue.system.git.bundles import BASE, MOST_BYTES, as_file, make_bundle, read_refs_of, too_large
+from segue.system.git.bundles import (
+    BASE,
+    MOST_BYTES,
+    PROTOCOLS,
+    as_file,
+    make_bundle,
+    read_refs_of,
+    run_long,
+    too_large,
+)
 from segue.system.git.lanes import delete_files
 from segue.system.git.refs import COMMIT, read_branch, read_refs
-from segue.system.git.repository import Repository, common_dir, run_git
+from segue.system.git.repository import Repository, common_dir
 from segue.system.git.status import parse_status, shown
 
 _CARRIED, _STAGED, _HEAD = "refs/segue/carried", "refs/segue/staged", "refs/segue/head"
@@ -158,7 +167,7 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
         specs.append(f"{_CARRIED}:refs/heads/{branch}-uncommitted")
     before = {name: await repo.branch_head(name) for name in wanted}
     with as_file(packed.data) as bundle:
-        done = await run_git(repo.root, *QUIET, *_FETCH, "--atomic", bundle, *specs)
+        done = await run_long(repo.root, *_FETCH, "--no-prune", "--atomic", bundle, *specs)
     if done.exit_code != 0:
         raise _not_brought(repo, done.err.decode("utf-8", "replace"), wanted, before)
     if before == wanted:
@@ -175,7 +184,7 @@ async def deliver(repo: Repository, branch: str) -> str:
         raise WorkspaceError(f"{repo.root} has no remote to push {branch} to.", kept="The work is there.")
     ref = f"refs/heads/{branch}"
     push = ("push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no", "origin")
-    done = await run_git(repo.root, *QUIET, *push, f"{ref}:{ref}", timeout=3600.0)
+    done = await run_long(repo.root, *push, f"{ref}:{ref}", extra=PROTOCOLS)
     said = done.out.decode("utf-8", "replace")
     flag = next((line[:1] for line in said.splitlines() if line[1:2] == "\t"), "!")
     if done.exit_code == 0 and flag == "=":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from segue.domain.delivery import Delivered
 from segue.domain.errors import Locked, NeedsHuman, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder
@@ -20,6 +21,10 @@ from segue.system.lock import RepoLock
 _LOCK_TRIES = 50
 _LOCK_PAUSE = 0.1
 """Another run may be merging at this moment; a run that works there for hours is not waited for."""
+
+
+Deliver = Callable[[], Awaitable[Delivered]]
+"""Delivers the branch of a run; raises WorkspaceError if that could not be tried."""
 
 
 class WorktreeResult(Struct, frozen=True):
@@ -88,19 +93,18 @@ class Worktree(Struct, frozen=True):
         return await self.tree.opened()
 
     async def finish(
-        self, onto: str, merge: bool, release: Callable[[], None], forward: bool = False
+        self, deliver: Deliver, release: Callable[[], None], keeps: bool = False
     ) -> WorktreeResult:
-        """Finish a run: merge its branch if wanted and possible, then remove the work tree.
+        """Finish a run: deliver its branch, then remove the work tree; `keeps` where it merely stays.
 
-        With `forward`, the user's branch becomes exactly what the run has checked, or stays as it is.
-        Raises NeedsHuman if the merge could not be tried: a run is not done before.
+        Raises NeedsHuman if the delivery could not be tried: a run is not done before.
         """
         try:
-            return await self._finish(onto, merge, release, forward)
+            return await self._finish(deliver, release)
         except WorkspaceError as error:
             words = f"The work is on branch {self.branch}, in {self.folder}. {error.message}"
-            if merge and await unmerged(self.home, self.branch):
-                hint = f"Fix that, then merge it with: segue resume {self.run}"
+            if not keeps and await unmerged(self.home, self.branch):
+                hint = f"Fix that, then deliver it with: segue resume {self.run}"
                 raise NeedsHuman(words, kept="Everything is committed.", hint=hint) from error
             return WorktreeResult(words, merged=False, removed=False)
 
@@ -114,21 +118,15 @@ class Worktree(Struct, frozen=True):
             if not await unmerged(self.home, self.branch):
                 await self.home.git("branch", "--quiet", "--delete", "--force", self.branch)
 
-    async def _finish(
-        self, onto: str, merge: bool, release: Callable[[], None], forward: bool
-    ) -> WorktreeResult:
+    async def _finish(self, deliver: Deliver, release: Callable[[], None]) -> WorktreeResult:
         left = await self._unfinished()
         if left:
             words = f"The work is in {self.folder}: {left}. The rest is on branch {self.branch}."
             return WorktreeResult(words, merged=False, removed=False)
-        refused = await self.deliver(onto, forward) if merge else ""
+        delivered = await deliver()
         release()
         await self.remove()
-        if merge and not refused:
-            return WorktreeResult(f"The work was merged into {onto}.", merged=True, removed=True)
-        why = f" It was not merged: {refused}." if refused else ""
-        words = f"The work is on branch {self.branch}.{why} Merge it with: git merge {self.branch}"
-        return WorktreeResult(words, merged=False, removed=True)
+        return WorktreeResult(delivered.words, delivered.merged, removed=True)
 
     async def _unfinished(self) -> str:
         """Say what is in the work tree but not on its branch; empty if nothing is."""
@@ -145,8 +143,11 @@ class Worktree(Struct, frozen=True):
             return f"it is on {now.branch or 'no branch'}, not on its own branch"
         return ""
 
-    async def deliver(self, onto: str, forward: bool = False) -> str:
-        """Merge into the branch the user is on; return why that failed, or an empty text."""
+    async def merge_into(self, onto: str, forward: bool = False) -> str:
+        """Merge into the branch the user is on; return why that failed, or an empty text.
+
+        With `forward`, the user's branch becomes exactly what the run has checked, or stays as it is.
+        """
         lock = await self._lock_home()
         if lock is None:
             return "another run works in your work tree"

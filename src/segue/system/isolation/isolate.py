@@ -94,12 +94,17 @@ class Isolation:
         """How much of the home is hidden."""
         return self._options.strength
 
+    @property
+    def is_off(self) -> bool:
+        """True if the user wants no sandbox."""
+        return self._options.isolation == "none"
+
     @cached_property
     def chosen(self) -> SandboxChoice:
         """What is in force; raises ToolMissing where the user wants more than there is."""
-        wanted = self._options.isolation
-        if wanted == "none":
+        if self.is_off:
             return SandboxChoice(Means.NONE)
+        wanted = self._options.isolation
         if wanted in ("auto", "require"):
             chosen = self._strongest()
             if wanted == "require" and chosen.means is Means.NONE:
@@ -233,7 +238,7 @@ class Isolation:
 
     def ending(self, token: str) -> list[str] | None:
         """Return the command that ends what a killed client of a container runtime left, if that is used."""
-        if self._options.isolation == "none" or self.chosen.means is not Means.CONTAINER:
+        if self.is_off or self.chosen.means is not Means.CONTAINER:
             return None
         assert self._options.runtime
         return container.remove(self._options.runtime, _container_name(token))

@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
@@ -184,7 +185,7 @@ def shown_temporary(real: Path) -> list[Path]:
                 with contextlib.suppress(OSError):  # it is gone by now
                     found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
     newest = [Path(place) for _, place in sorted(found, reverse=True)[: 3 * _MOST_SHOWN]]
-    return [place for place in newest if _is_harmless(place)][:_MOST_SHOWN]
+    return list(islice(filter(_is_harmless, newest), _MOST_SHOWN))
 
 
 def _is_harmless(place: Path) -> bool:

@@ -77,37 +77,35 @@ class Pump:
         self._process, self._unsent, self._limit, self._end = process, memoryview(stdin), limit, end
         self.kill = Tree(process).kill
         self.kept = {"out": bytearray(), "err": bytearray()}
-        self._loop = asyncio.get_running_loop()
-        self._ended, self._silent = asyncio.Event(), asyncio.Event()
+        self._loop = loop = asyncio.get_running_loop()
+        self._done = loop.create_future()
         self._pipes: set[IO[bytes]] = set()
+        self._last_words: asyncio.TimerHandle | None = None
+        loop.add_reader(end, self._note_exit)
+        for pipe, kept in ((process.stdout, self.kept["out"]), (process.stderr, self.kept["err"])):
+            assert pipe
+            self._pipes.add(pipe)
+            _never_wait(pipe)
+            loop.add_reader(pipe.fileno(), self._take, pipe, kept)
+        if process.stdin:
+            _never_wait(process.stdin)
+            loop.add_writer(process.stdin.fileno(), self._feed, process.stdin)
 
     async def run(self) -> None:
         """Return when the tool has exited and was read, even if a grandchild keeps its pipes open."""
-        process, loop = self._process, self._loop
-        assert process.stdout
-        assert process.stderr
-        loop.add_reader(self._end, self._ended.set)
-        try:
-            for pipe, kept in ((process.stdout, self.kept["out"]), (process.stderr, self.kept["err"])):
-                self._pipes.add(pipe)
-                _never_wait(pipe)
-                loop.add_reader(pipe.fileno(), self._take, pipe, kept)
-            if process.stdin:
-                _never_wait(process.stdin)
-                loop.add_writer(process.stdin.fileno(), self._feed, process.stdin)
-            await self._ended.wait()
-            process.wait()
-            self.kill()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_WORDS):
-                    await self._silent.wait()
-        finally:
-            loop.remove_reader(self._end)
-            os.close(self._end)
-            for pipe in list(self._pipes):
-                self._close(pipe)
-            if process.stdin and not process.stdin.closed:
-                self._stop_feeding(process.stdin)
+        await asyncio.shield(self._done)
+
+    def _note_exit(self) -> None:
+        self._loop.remove_reader(self._end)
+        os.close(self._end)
+        self._process.wait()
+        self.kill()
+        if self._process.stdin and not self._process.stdin.closed:
+            self._stop_feeding(self._process.stdin)
+        if self._pipes:
+            self._last_words = self._loop.call_later(_LAST_WORDS, self._stop_reading)
+        else:
+            self._finish()
 
     def _take(self, pipe: IO[bytes], kept: bytearray) -> None:
         try:
@@ -124,8 +122,17 @@ class Pump:
         self._loop.remove_reader(pipe.fileno())
         pipe.close()
         self._pipes.discard(pipe)
-        if not self._pipes:
-            self._silent.set()
+        if not self._pipes and self._process.returncode is not None:
+            self._finish()
+
+    def _stop_reading(self) -> None:
+        for pipe in list(self._pipes):
+            self._close(pipe)
+
+    def _finish(self) -> None:
+        if self._last_words is not None:
+            self._last_words.cancel()
+        self._done.set_result(None)
 
     def _feed(self, pipe: IO[bytes]) -> None:
         try:
@@ -149,10 +156,11 @@ class ThreadPump:
         self._process, self._stdin, self._limit = process, stdin, limit
         self.kill = Tree(process).kill
         self.kept = {"out": bytearray(), "err": bytearray()}
+        self._done = asyncio.get_running_loop().run_in_executor(None, self._run)
 
     async def run(self) -> None:
         """Return when the tool has exited and was read, even if a grandchild keeps its pipes open."""
-        await asyncio.get_running_loop().run_in_executor(None, self._run)
+        await asyncio.shield(self._done)
 
     def _run(self) -> None:
         process = self._process
@@ -204,13 +212,12 @@ async def capture(
     """
     process = _start(argv, cwd, child_environment() if env is None else dict(env), bool(stdin))
     pump = _open_pump(process, stdin, limit)
-    pumping = asyncio.create_task(pump.run())
     try:
         async with asyncio.timeout(timeout):
-            await asyncio.shield(pumping)
+            await pump.run()
     except (TimeoutError, asyncio.CancelledError) as error:
         pump.kill()
-        await pumping
+        await pump.run()
         if isinstance(error, TimeoutError):
             said = f"{argv[0]} did not end within {timeout:g} s"
             raise TookTooLong(said, bytes(pump.kept["out"]), bytes(pump.kept["err"])) from None

@@ -6,7 +6,7 @@ Where control groups may be made, a job is in one of its own as well, and the ke
 """
 
 # The supervisor imports this, and pathlib would cost it start-up time.
-# ruff: noqa: PTH102, PTH106, PTH123, PTH208
+# ruff: noqa: PTH102, PTH106, PTH120, PTH123, PTH208
 from __future__ import annotations
 
 import contextlib
@@ -51,7 +51,7 @@ class Container:
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """Start the job's process in here: it is inside before it runs, so nothing it starts is outside."""
-        home = own_cgroup() if self.cgroup else None
+        home = self.cgroup and os.path.dirname(self.cgroup)
         if self.cgroup and not _move(self.cgroup):
             self.remove()
         with _branded(self.brand):
@@ -67,6 +67,13 @@ class Container:
         for place in _with_inner(self.cgroup) if self.cgroup else ():
             found |= {int(pid) for pid in read_raw(f"{place}/cgroup.procs").split()}
         return {pid for pid in found - {os.getpid()} if start_time(pid) is not None}
+
+    def contains(self, pid: int) -> bool:
+        """Return whether a process is inside."""
+        if self.brand and _brand_of(str(pid)) == str(self.brand).encode():
+            return True
+        places = _with_inner(self.cgroup) if self.cgroup else ()
+        return any(str(pid).encode() in read_raw(f"{place}/cgroup.procs").split() for place in places)
 
     def kill(self) -> None:
         """Have the kernel kill everything in the control group, if there is one."""

@@ -63,7 +63,7 @@ def find_survivors(markers: Mapping[str, str], pid: int | None, heirs: Iterable[
             if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
                 continue
             table[process.pid] = process
-            if (pid is not None and pid in _groups(process.pid)) or _is_marked(process, markers):
+            if (pid is not None and pid in _groups(process.pid)) or _has_marker(process, markers):
                 found.add(process.pid)
     more = found
     while more:
@@ -72,13 +72,22 @@ def find_survivors(markers: Mapping[str, str], pid: int | None, heirs: Iterable[
     return found - {os.getpid()}
 
 
+def is_marked(pid: int, folder: str, leader: int | None) -> bool:
+    """Return whether a process on Linux has a job's marker, or is in the group or session it began with."""
+    if f"{JOB_MARKER}={folder}".encode() in read_raw(f"/proc/{pid}/environ").split(b"\0"):
+        return True
+    with contextlib.suppress(ProcessLookupError):
+        return leader in _groups(pid)
+    return False
+
+
 def _groups(pid: int) -> tuple[int, ...]:
     if sys.platform == "win32":
         return (pid,)
     return (pid, os.getpgid(pid), os.getsid(pid))
 
 
-def _is_marked(process: psutil.Process, markers: Mapping[str, str]) -> bool:
+def _has_marker(process: psutil.Process, markers: Mapping[str, str]) -> bool:
     # While it becomes another program, a process shows no arguments and then, for a moment, no environment.
     looks = 0
     for _ in range(_EXEC_LOOKS):

@@ -8,14 +8,15 @@ import os
 import subprocess
 import time
 
-from segue.system.process.container import Container
 from segue.system.process.group import Tree, interrupt, own_group, startable, terminate_group
 from segue.system.process.notes import BINARY
-from segue.system.process.table import JOB_MARKER, find_inner, group_of
+from segue.system.process.table import JOB_MARKER, find_inner, group_of, is_marked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
+
+    from segue.system.process.container import Container
 
 LAST_RUNG = 2
 _BY_SYSTEM = frozenset((4, 6, 7, 8, 9, 11))
@@ -27,7 +28,7 @@ PIPE_MAX = 1024 * 1024
 class SupervisedJob:
     """One agent and the state of its ending."""
 
-    def __init__(self, request: dict[str, Any], folder: str) -> None:
+    def __init__(self, request: dict[str, Any], folder: str, container: Container) -> None:
         self.token: str = request["token"]
         self.folder = folder
         self.wall: float = request["wall"]
@@ -40,12 +41,12 @@ class SupervisedJob:
         self.process: subprocess.Popen[bytes] | None = None
         self.pid: int | None = None
         self.tree: Tree | None = None
-        self.container = Container.create()
+        self.container = container
         self.pipes: dict[str, IO[bytes]] = {}
         self.spools: dict[str, int] = {}
         self.sizes = {"out": 0, "err": 0}
         self.told = dict(self.sizes)
-        self.full = False
+        self.full = self.closed = False
         self.exit: int | None = None
         self.ended_at: float | None = None
         self.killed_at: float | None = None
@@ -56,9 +57,6 @@ class SupervisedJob:
 
     def spawn(self, request: dict[str, Any]) -> None:
         """Start the agent with the prompt file as its stdin, in a session of its own."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
-        for name in self.sizes:
-            self.spools[name] = os.open(f"{self.folder}/{name}", flags, 0o600)
         env = {**request["env"], "SEGUE_JOB": self.token, JOB_MARKER: self.folder}
         with open(f"{self.folder}/prompt", "rb") as prompt, self.container.entered():
             self.process = subprocess.Popen(
@@ -81,10 +79,10 @@ class SupervisedJob:
         """Write the agent's output to its file."""
         self.heard = time.monotonic()
         # Beyond a limit the pipe is still emptied: an agent that blocks on it could not end itself.
-        rest = b"" if self.full or not self.spools else data[: self.room]
+        rest = b"" if self.full or self.closed else data[: self.room]
         try:
             while rest:
-                written = os.write(self.spools[name], rest)
+                written = os.write(self._spool(name), rest)
                 self.sizes[name] += written
                 rest = rest[written:]
         except OSError as error:
@@ -94,6 +92,13 @@ class SupervisedJob:
         if self.room < 0 and not self.full:
             self.full = True
             self.end("output", f"it printed more than {sum(self.sizes.values())} bytes")
+
+    def _spool(self, name: str) -> int:
+        """Return the file for a stream; one that stays silent gets none."""
+        if name not in self.spools:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
+            self.spools[name] = os.open(f"{self.folder}/{name}", flags, 0o600)
+        return self.spools[name]
 
     def end(self, reason: str, message: str) -> None:
         """Start ending the agent: ask, terminate, kill."""
@@ -133,6 +138,10 @@ class SupervisedJob:
         self.ended_at = self.due_at = time.monotonic()
         self.tree.kill()
 
+    def owns(self, pid: int) -> bool:
+        """Return whether an orphan on Linux comes from this job."""
+        return self.container.contains(pid) or is_marked(pid, self.folder, self.pid)
+
     def result(self) -> dict[str, Any]:
         """Return the content of exit.json."""
         code = self.exit
@@ -156,4 +165,4 @@ class SupervisedJob:
             pipe.close()
         for fd in self.spools.values():
             os.close(fd)
-        self.pipes, self.spools = {}, {}
+        self.pipes, self.spools, self.closed = {}, {}, True

@@ -2,7 +2,7 @@
 
 Segue starts it once per run, so it imports little. Pipes are for signals (JSON lines on stdin and stdout),
 files for data (FOLDER/jobs/TOKEN). Requests are `hello`, `start`, `end` and `quit`; replies
-are `started`, `taken`, `output` and `ended`. The `reason` of an end is null (by itself), `wall`, `idle`,
+are `taken`, `output` and `ended`. The `reason` of an end is null (by itself), `wall`, `idle`,
 `output`, `disk`, `ended` (asked to) or `not_started`.
 """
 
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 
+from segue.system.process.container import Container
 from segue.system.process.group import kill, portable
 from segue.system.process.notes import write_new, write_whole
 from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, own_children, start_time
@@ -67,6 +68,8 @@ class Supervisor:
         self.name = ""
         self.marker = os.environ.get(SUPERVISOR_MARKER, "")
         self.jobs: dict[str, SupervisedJob] = {}
+        self.left: list[Container] = []
+        self.spare: Container | None = None
         self.client = Client()
         self.quitting = False
         self.tied = False
@@ -84,6 +87,9 @@ class Supervisor:
                 for job in [job for job in self.jobs.values() if job.due() <= now]:
                     self._look_after(job, now)
                 self._report()
+                self._tidy()
+            if self.spare is not None:
+                self.spare.remove()
 
     def handle_input(self, data: bytes) -> None:
         """Handle what Segue has sent; no data means that it is gone."""
@@ -113,13 +119,17 @@ class Supervisor:
 
     def handle_exit(self, pid: int, code: int) -> None:
         """Handle the end of a child, which usually is an agent."""
-        for job in [job for job in self.jobs.values() if job.pid == pid]:
-            job.note_exit(code)
-            self.io.leave(job)
+        for job in list(self.jobs.values()):
+            if job.pid == pid:
+                job.note_exit(code)
+                self.io.leave(job)
+            elif job.exit is not None:
+                job.due_at = time.monotonic()  # this may have been the last process that it left behind
 
     def _start(self, request: dict[str, Any]) -> None:
         token = request["token"]
-        job = SupervisedJob(request, f"{self.folder}/jobs/{token}")
+        container, self.spare = self.spare or Container.create(), None
+        job = SupervisedJob(request, f"{self.folder}/jobs/{token}", container)
         facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
         facts |= job.container.facts()
         try:
@@ -148,7 +158,6 @@ class Supervisor:
     def _watch(self, job: SupervisedJob) -> None:
         self.jobs[job.token] = job
         self.io.follow(job)
-        self.client.tell(type="started", token=job.token, pid=job.pid)
 
     def _identify(self, pid: int | None) -> str:
         start = start_time(pid) if pid is not None else None
@@ -180,21 +189,29 @@ class Supervisor:
     def _survivors(self, job: SupervisedJob) -> set[int]:
         others = {other.pid for other in self.jobs.values() if other is not job}
         heirs = own_children() - others if self.subreaper else set()
-        if self.subreaper and job.exit is not None and not heirs:
-            return set()  # every orphan of this job would be our child
-        # An orphan that nothing marks certainly belongs to this job only if there is no other one.
+        if self.subreaper and job.exit is not None and (job.container.brand or not others):
+            # Every orphan of this job is our child, or becomes it when the one above it is killed. One that
+            # nothing marks certainly belongs to this job only if there is no other job.
+            return {pid for pid in heirs if not others or job.owns(pid)}
         inside = job.container.members() | (set() if others else heirs)
         return find_survivors({JOB_MARKER: job.folder}, job.pid, inside) - others
 
     def _finish(self, job: SupervisedJob) -> None:
         self.io.leave(job)
         job.close()
-        job.container.remove()
+        self.left.append(job.container)
         self.jobs.pop(job.token, None)
         result = job.result()
         with contextlib.suppress(OSError):  # Segue is told all the same
             write_whole(f"{job.folder}/exit.json", result)
         self.client.tell(type="ended", token=job.token, exit=result)
+
+    def _tidy(self) -> None:
+        """Do what nobody waits for: remove what jobs leave, and make what the next one needs."""
+        while self.left:
+            self.left.pop().remove()
+        if self.jobs and self.spare is None:
+            self.spare = Container.create()
 
     def _report(self) -> None:
         # Sizes are sent only when all else is written: a slow Segue gets one line per job, not a flood.

@@ -1,0 +1,42 @@
+"""Deliveries within the user's own repository: keep the branch of a run, or merge it."""
+
+from __future__ import annotations
+
+from segue.domain import options
+from segue.domain.delivery import Delivered
+from segue.ports import Delivery, Handover
+from segue.system.services import Services
+
+
+class BranchDelivery(Delivery):
+    """Leaves the work on the run's own branch."""
+
+    Options = options.Options
+    name = "branch"
+
+    def __init__(self, given: options.Options, services: Services) -> None:
+        pass
+
+    async def deliver(self, work: Handover) -> Delivered:
+        """Say where the work is."""
+        words = f"The work is on branch {work.branch}. Merge it with: git merge {work.branch}"
+        return Delivered(words=words, kind=self.name, head=work.head, branch=work.branch)
+
+
+class MergeDelivery(Delivery):
+    """Merges the branch of a run into the user's, if there is no conflict."""
+
+    Options = options.Options
+    name = "merge"
+
+    def __init__(self, given: options.Options, services: Services) -> None:
+        pass
+
+    async def deliver(self, work: Handover) -> Delivered:
+        """Merge, or say why that was not possible; the branch stays then."""
+        refused = await work.merge()
+        words = f"The work was merged into {work.target.base}."
+        if refused:
+            how = f"Merge it with: git merge {work.branch}"
+            words = f"The work is on branch {work.branch}. It was not merged: {refused}. {how}"
+        return Delivered(words=words, merged=not refused, kind=self.name, head=work.head, branch=work.branch)

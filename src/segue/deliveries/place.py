@@ -1,0 +1,111 @@
+"""Where a repository is hosted: service, API and project, read from the address of its remote."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from segue.deliveries.options import PullRequestOptions
+from segue.ports import Problem
+from segue.system.process.capture import child_environment, probe
+
+_SCP = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)")
+_GITHUB, _GITLAB = "github", "gitlab"
+_KEYS = {
+    "github.com": ("GH_TOKEN", "GITHUB_TOKEN"),
+    _GITHUB: ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"),
+    _GITLAB: ("GITLAB_TOKEN",),
+}
+"""The variables with a token, as the services' own tools read them; one of github.com counts for it alone."""
+
+
+class HostedPlace(Struct, frozen=True):
+    """A repository as a service knows it."""
+
+    service: str
+    host: str
+    api: str
+    project: str
+
+    @property
+    def owner(self) -> str:
+        """Who owns it."""
+        return self.project.partition("/")[0]
+
+
+def read_remote(address: str) -> tuple[str, str]:
+    """Return host and project of a remote's address; empty texts for a folder."""
+    if "://" in address:
+        parts = urlsplit(address)
+        if parts.scheme == "file":
+            return "", ""
+        host, path = (parts.netloc.rpartition("@")[2], parts.path)
+        host = host if parts.scheme.startswith("http") else host.partition(":")[0]
+    elif found := _SCP.fullmatch(address):
+        host, path = found[1], found[2]
+    else:
+        return "", ""
+    return host.lower(), path.strip("/").removesuffix(".git")
+
+
+def find_place(options: PullRequestOptions, remote: str) -> HostedPlace | Problem:
+    """Return where the repository is hosted, or what is missing to know it."""
+    host, path = read_remote(remote)
+    service = options.service or _recognise(host)
+    if service is None:
+        return Problem(
+            f"origin is {remote or 'not set'}, which is neither on GitHub nor on GitLab.",
+            'Name the service in segue.toml: [deliveries.pr] service = "github" or "gitlab", api = "https://…"',
+        )
+    project = options.project or path
+    if "/" not in project:
+        return Problem(
+            f"The address of origin, {remote}, does not name an owner and a repository.",
+            'Set it in segue.toml: [deliveries.pr] project = "OWNER/NAME"',
+        )
+    if not host and options.api is None and not (service == _GITHUB and "GITHUB_API_URL" in os.environ):
+        return Problem(
+            f"origin is {remote}, so the address of the API is not known.",
+            'Set it in segue.toml: [deliveries.pr] api = "https://…"',
+        )
+    return HostedPlace(service, host, (options.api or _api(service, host)).rstrip("/"), project)
+
+
+def _recognise(host: str) -> str | None:
+    parts = re.split(r"[.:]", host)
+    return next((name for name in (_GITHUB, _GITLAB) if name in parts), None)
+
+
+def _api(service: str, host: str) -> str:
+    if service == _GITHUB and (set_by_user := os.environ.get("GITHUB_API_URL", "").strip()):
+        return set_by_user
+    if service == _GITLAB:
+        return f"https://{host}/api/v4"
+    if host == "github.com" or host.endswith(".ghe.com"):
+        return f"https://api.{host}"
+    return f"https://{host}/api/v3"
+
+
+def key_names(place: HostedPlace, named: bool) -> Sequence[str]:
+    """Return the variables that may have the key; `named`: a person has named the service or its API."""
+    own = _KEYS[place.service]
+    if place.service == _GITLAB:
+        return own
+    return (*_KEYS["github.com"], *own) if named or place.host == "github.com" else own
+
+
+def find_key(place: HostedPlace, named: bool, folder: Path) -> str:
+    """Return the token of the environment, or the one that `gh` is logged in with; empty: none."""
+    for name in key_names(place, named):
+        if found := os.environ.get(name, "").strip():
+            return found
+    if place.service != _GITHUB or not place.host:
+        return ""
+    variables = child_environment(passed=[name for name in os.environ if name.startswith(("GH_", "XDG_"))])
+    said = probe(["gh", "auth", "token", "--hostname", place.host], 10, variables, folder)
+    return said.out.decode("utf-8", "replace").strip() if said is not None and said.exit_code == 0 else ""

@@ -1,0 +1,267 @@
+"""Pull requests: push the branch of a run, open one request for it or update it, and read what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from segue.deliveries.hosting import Hosting, PullRequest, ReviewThread
+from segue.deliveries.options import PullRequestOptions
+from segue.deliveries.place import HostedPlace, find_key, find_place, key_names
+from segue.deliveries.text import cut_log, is_ours, is_reply, reply_mark, was_drafted, write_body
+from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
+from segue.domain.errors import CredentialsError, NeedsHuman, SegueError, UsageError
+from segue.ports import Delivery, Handover, Problem
+from segue.system.http.rest import Refused
+from segue.system.redact import Redactor
+from segue.system.services import Services
+
+_LABEL = "proof: "
+_MOST_COMMENT = 8000
+_MOST_LOGS = 24_000
+
+
+class PullRequestDelivery(Delivery):
+    """Proposes the work of a run as a pull request on GitHub or a merge request on GitLab."""
+
+    Options = PullRequestOptions
+    name = "pr"
+    needs_remote = True
+
+    def __init__(self, options: PullRequestOptions, services: Services) -> None:
+        self._options = options
+        self._services = services
+        self._known: dict[str, Hosting] = {}
+
+    async def check(self, target: Target) -> list[Problem]:
+        """Return what is missing: a service, a token, a right."""
+        place = find_place(self._options, target.remote)
+        if isinstance(place, Problem):
+            return [place]
+        try:
+            hosting = self._open(place)
+        except CredentialsError as error:
+            return [Problem(error.message, error.hint, 4)]
+        try:
+            return await hosting.check()
+        except (CredentialsError, UsageError) as error:
+            return [Problem(error.message, error.hint, error.exit_code)]
+        except SegueError as error:
+            return [Problem(error.message, error.hint)]
+
+    async def deliver(self, work: Handover) -> Delivered:
+        """Push, then open the request, or find and update the one that is there."""
+        if work.branch == work.target.base:
+            raise NeedsHuman(
+                f"The work is on {work.branch}, which is also the branch it is meant for.",
+                kept="Nothing was pushed.",
+                hint="Move it to a branch of its own: git switch -c NAME",
+            )
+        hosting = self._hosting(work.target)
+        found = await self._find(hosting, work)
+        if found is not None and found.state != "open":
+            return self._describe(
+                hosting, found, work, f"was {found.state} before the work ended, so nothing was pushed"
+            )
+        await work.push()
+        draft = not work.ready
+        if found is None:
+            found = await self._create(hosting, work, draft)
+        was_draft = was_drafted(found.body, work.run)
+        makes_ready = found.draft and was_draft and work.ready
+        body = write_body(found.body, work.run, work.text, drafted=was_draft and not makes_ready)
+        if makes_ready:
+            await hosting.make_ready(found)
+        if body != found.body:
+            await hosting.rewrite(found, body)
+        said = await self._label(hosting, found, work)
+        return self._describe(hosting, found, work, said, draft=found.draft and not makes_ready)
+
+    async def feedback(self, target: Target, delivered: Delivered) -> Feedback | None:
+        """Return what CI, reviewers and the service itself say about the request."""
+        if not delivered.number:
+            return None
+        hosting = self._hosting(target)
+        request = await hosting.read(delivered.number)
+        if request.state != "open":
+            return Feedback(state=request.state)
+        jobs, threads = await hosting.jobs(request), await hosting.threads(request)
+        items: list[FeedbackItem] = []
+        if request.conflicts:
+            items.append(_conflict(request))
+        if jobs.failed and not jobs.pending:
+            items.append(_failures(request, [(job.name, job.url, job.log) for job in jobs.failed]))
+        counted, ignored = self._sort(threads)
+        items += [_review(thread) for thread in counted]
+        pending = [*jobs.pending, *(["whether it can be merged"] if request.conflicts is None else [])]
+        if request.head != delivered.head:
+            pending.append(f"commit {delivered.head[:10]} on {hosting.service}")
+        return Feedback(
+            items=tuple(items), pending=tuple(pending), unreadable=jobs.unreadable, ignored=tuple(ignored)
+        )
+
+    async def answer(
+        self, target: Target, delivered: Delivered, item: FeedbackItem, text: str, mark: str
+    ) -> None:
+        """Answer in the item's thread."""
+        if item.thread:
+            hosting = self._hosting(target)
+            request = await hosting.read(delivered.number)
+            await hosting.reply(request, item.thread, f"{text}\n\n{reply_mark(mark)}", reply_mark(mark))
+
+    async def _find(self, hosting: Hosting, work: Handover) -> PullRequest | None:
+        """Return the run's request: an open one from its branch, or else one with its mark."""
+        known = await hosting.find(work.branch)
+        opened = [one for one in known if one.state == "open"]
+        ours = [one for one in known if is_ours(one.body, work.run)]
+        return next(iter([*[one for one in opened if one in ours], *opened, *ours]), None)
+
+    async def _create(self, hosting: Hosting, work: Handover, draft: bool) -> PullRequest:
+        body = write_body("", work.run, work.text, draft)
+        try:
+            return await hosting.open(work.branch, work.target.base, work.title, body, draft)
+        except Refused as refused:
+            # Another process, or one that was killed, may have opened it: there is never a second one.
+            found = await self._find(hosting, work) if refused.status in (409, 422) else None
+            if found is not None:
+                return found
+            if refused.status == 422 and draft and "draft" in refused.said.lower():
+                body = write_body("", work.run, work.text, drafted=False)
+                return await hosting.open(work.branch, work.target.base, work.title, body, False)
+            raise NeedsHuman(
+                f"The pull request could not be opened. {refused.message}",
+                kept=f"The work is on branch {work.branch}, and pushed.",
+                hint=refused.hint or f"Fix that, then: segue resume {work.run}",
+            ) from refused
+
+    async def _label(self, hosting: Hosting, request: PullRequest, work: Handover) -> str:
+        """Label the request by its level of proof; return a word about it when that is not possible."""
+        label = f"{_LABEL}{work.level or 'incomplete'}"
+        old = [one for one in request.labels if one.startswith(_LABEL) and one != label]
+        new = [] if label in request.labels else [label]
+        if not (old or new):
+            return ""
+        try:
+            await hosting.relabel(request, new, old)
+        except Refused as refused:
+            return f"could not be labelled ({refused.said or refused.status})"
+        return ""
+
+    def _describe(
+        self, hosting: Hosting, request: PullRequest, work: Handover, said: str = "", draft: bool = False
+    ) -> Delivered:
+        kind = "draft pull request" if draft else "pull request"
+        words = f"The work is in {kind} {hosting.sign}{request.number}: {request.url}"
+        return Delivered(
+            words=f"{words} It {said}." if said else words,
+            merged=request.state == "merged",
+            kind=self.name,
+            head=work.head,
+            branch=work.branch,
+            base=request.base,
+            number=request.number,
+            url=request.url,
+            draft=draft,
+            label=f"{_LABEL}{work.level or 'incomplete'}",
+        )
+
+    def _sort(self, threads: list[ReviewThread]) -> tuple[list[ReviewThread], list[str]]:
+        """Part threads into those that count and sentences about the others."""
+        counted: list[ReviewThread] = []
+        strangers: dict[str, int] = {}
+        for thread in threads:
+            last = thread.comments[-1]
+            if is_reply(last.text):
+                continue
+            if last.member or last.author in self._options.authors:
+                counted.append(thread)
+            else:
+                strangers[last.author] = strangers.get(last.author, 0) + 1
+        why = "not a member of the repository (allow it with authors in [deliveries.pr])"
+        said = [f"Comments of {name} do not count ({number}): {why}." for name, number in strangers.items()]
+        return counted, said
+
+    def _hosting(self, target: Target) -> Hosting:
+        place = find_place(self._options, target.remote)
+        if isinstance(place, Problem):
+            raise UsageError(place.message, kept="The work is on its branch.", hint=place.fix)
+        return self._open(place)
+
+    def _open(self, place: HostedPlace) -> Hosting:
+        """Return the service with its token; raises CredentialsError when there is none."""
+        known = self._known.get(place.api + place.project)
+        if known is not None:
+            return known
+        options = self._options
+        named = options.service is not None or options.api is not None
+        key = find_key(place, named, self._services.state_dir)
+        if not key:
+            names = " or ".join(key_names(place, named))
+            login = ", or log in with: gh auth login" if place.service == "github" else ""
+            raise CredentialsError(
+                f"There is no token for {place.host or place.api}, so no pull request can be opened.",
+                kept="Nothing was started.",
+                hint=f"Set {names}{login}. What it must be allowed to do: docs/pull-requests.md",
+            )
+        own, redactor = Redactor([key]), self._services.redactor
+
+        def clean(text: str) -> str:
+            return own.text(redactor.text(text))
+
+        if place.service == "github":
+            from segue.deliveries.github import GitHub
+
+            hosting: Hosting = GitHub(place, key, clean)
+        else:
+            from segue.deliveries.gitlab import GitLab
+
+            hosting = GitLab(place, key, clean)
+        self._known = {place.api + place.project: hosting}
+        return hosting
+
+
+def _conflict(request: PullRequest) -> FeedbackItem:
+    return FeedbackItem(
+        id=f"conflict:{request.head}",
+        kind=FeedbackKind.CONFLICT,
+        title=f"Resolve the conflicts with {request.base}",
+        text=f"The branch cannot be merged into {request.base}: both have changed the same lines.",
+        url=request.url,
+    )
+
+
+def _failures(request: PullRequest, jobs: list[tuple[str, str, str]]) -> FeedbackItem:
+    """Return the failed jobs of a commit as one item: they often have one cause."""
+    names = ", ".join(name for name, _url, _log in jobs[:3]) + (" …" if len(jobs) > 3 else "")
+    each = max(1000, min(6000, _MOST_LOGS // len(jobs)))
+    parts = [f"## {name}\n{url}\n\n{cut_log(log, each) or '(no log)'}" for name, url, log in jobs]
+    return FeedbackItem(
+        id=f"ci:{request.head}",
+        kind=FeedbackKind.CI,
+        title=f"Fix CI: {names}",
+        text="\n\n".join(parts)[: _MOST_LOGS * 2],
+        url=next((url for _name, url, _log in jobs if url), request.url),
+    )
+
+
+def _review(thread: ReviewThread) -> FeedbackItem:
+    last = thread.comments[-1]
+    where = f" on {thread.path}" + (f":{thread.line}" if thread.line else "") if thread.path else ""
+    text = "\n\n".join(_lines(thread))
+    return FeedbackItem(
+        id=f"review:{thread.id}:{last.id}",
+        kind=FeedbackKind.REVIEW,
+        title=f"Address the review of {last.author}{where}",
+        text=text,
+        url=last.url,
+        author=last.author,
+        thread=thread.id,
+    )
+
+
+def _lines(thread: ReviewThread) -> Iterator[str]:
+    if thread.path:
+        yield f"File: {thread.path}" + (f", line {thread.line}" if thread.line else "")
+    if thread.asks_for_changes:
+        yield "A review requests changes:"
+    for one in thread.comments:
+        yield f"{one.author}: {one.text.strip()[:_MOST_COMMENT]}"

@@ -1,0 +1,84 @@
+"""Deliveries: where the finished work of a run goes, and what comes back from there."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Literal
+
+from msgspec import Struct
+
+from segue.domain.results import Output
+
+_TASK = re.compile(r"pr-(?:ci|review|conflict)-[0-9]+")
+
+
+class Target(Struct, frozen=True):
+    """Where the work of a run is to go."""
+
+    base: str = ""
+    """The branch it is meant for."""
+    remote: str = ""
+    """The address of the remote that has this branch, without passwords; empty: the user's own repository."""
+
+
+class Delivered(Output, frozen=True, kw_only=True):
+    """What became of the work of a run."""
+
+    words: str = ""
+    """For people: where the work is, and what to do next."""
+    merged: bool = False
+    """Whether the user's branch contains it."""
+    kind: str = ""
+    """The delivery that did it."""
+    head: str = ""
+    """The commit that was delivered."""
+    branch: str = ""
+    base: str = ""
+    number: int = 0
+    """The pull request; 0: there is none."""
+    url: str = ""
+    draft: bool = False
+    label: str = ""
+
+
+class FeedbackKind(StrEnum):
+    """What asks for more work."""
+
+    CI = "ci"
+    REVIEW = "review"
+    CONFLICT = "conflict"
+
+
+class FeedbackItem(Struct, frozen=True, kw_only=True):
+    """One thing that others say about delivered work, or that a machine found."""
+
+    id: str
+    """The same as long as it says the same."""
+    kind: FeedbackKind
+    title: str
+    text: str = ""
+    """The words of others: untrusted."""
+    url: str = ""
+    author: str = ""
+    thread: str = ""
+    """Where an answer goes; empty: to nobody in particular."""
+
+
+class Feedback(Struct, frozen=True, kw_only=True):
+    """What is known about delivered work now."""
+
+    state: Literal["open", "merged", "closed"] = "open"
+    items: tuple[FeedbackItem, ...] = ()
+    """What is to be done, the oldest first."""
+    pending: tuple[str, ...] = ()
+    """What is not decided yet: jobs that run, a merge that is being tried."""
+    unreadable: str = ""
+    """Why checks cannot be read; empty: they can."""
+    ignored: tuple[str, ...] = ()
+    """What does not count, and why, a sentence each."""
+
+
+def is_feedback(key: str) -> bool:
+    """Return whether a task came from a pull request, and not from the source of the run."""
+    return _TASK.fullmatch(key) is not None

@@ -1,0 +1,80 @@
+"""What the GitLab simulator can be told: projects, tokens, and what goes wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct, field
+
+from segue.domain.options import NonNegative, Options, Text
+
+GitlabFaultName = Literal[
+    "bad_gateway", "forbidden", "not_found", "too_many", "unauthorized", "reset", "reset_after"
+]
+FAULTS: dict[str, str] = {
+    "bad_gateway": "502 with a page for people",
+    "forbidden": "403, the token lacks a right",
+    "not_found": "404",
+    "too_many": "429 with `retry-after`",
+    "unauthorized": "401",
+    "reset": "the connection is cut before anything is done",
+    "reset_after": "the request is served, and the connection is cut before the answer",
+}
+
+
+class GitlabToken(Options, frozen=True):
+    """A token: whose it is, and what this user may do."""
+
+    username: Text
+    """whose token it is"""
+    access_level: NonNegative = 40
+    """10 guest, 20 reporter, 30 developer, 40 maintainer; 0: not a member"""
+
+
+class GitlabFault(Options, frozen=True):
+    """Something that goes wrong with requests."""
+
+    fault: GitlabFaultName
+    """what goes wrong"""
+    on: str = "*"
+    """the requests, as `POST /projects/*/merge_requests`; `*` stands for one part of a path"""
+    after: NonNegative = 0
+    """how many matching requests pass before"""
+    times: NonNegative = 1
+    """how many requests it spoils; 0: all"""
+    retry_after: NonNegative = 1
+    """seconds to wait that `too_many` asks for"""
+
+
+class GitlabScript(Options, frozen=True):
+    """Everything the simulator can be told."""
+
+    projects: Mapping[str, Path] = {}
+    """`GROUP/NAME` = a bare git repository"""
+    tokens: Mapping[str, GitlabToken] = {}
+    """the tokens that are known; empty: any token, of the maintainer `root`"""
+    faults: Sequence[GitlabFault] = []
+    """what goes wrong with requests"""
+
+
+class GitlabFaults(Struct):
+    """The faults of requests, and how many matching requests each has seen."""
+
+    faults: list[GitlabFault]
+    _seen: dict[int, int] = field(default_factory=dict)
+
+    def pick(self, method: str, path: str) -> GitlabFault | None:
+        """Count the request for every fault that matches it, and return the first one that is due."""
+        chosen: GitlabFault | None = None
+        for index, fault in enumerate(self.faults):
+            wanted, _, where = fault.on.partition(" ")
+            pattern = "[^/]*".join(re.escape(part) for part in where.split("*"))
+            if wanted not in ("*", method) or (where and not re.fullmatch(pattern, path)):
+                continue
+            seen = self._seen[index] = self._seen.get(index, 0) + 1
+            due = seen > fault.after and (not fault.times or seen <= fault.after + fault.times)
+            chosen = fault if chosen is None and due else chosen
+        return chosen
