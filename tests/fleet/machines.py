@@ -26,10 +26,9 @@ ALLOW = '[worker]\nallow_repos = ["*"]\nallow_settings = ["agents.*"]\n'
 def can_rename() -> bool:
     """Whether a process may get a host name of its own."""
     program = shutil.which("unshare")
-    return (
-        bool(program)
-        and subprocess.run([program, "--uts", "hostname", "x"], capture_output=True).returncode == 0
-    )
+    if program is None:
+        return False
+    return subprocess.run([program, "--uts", "hostname", "x"], capture_output=True).returncode == 0
 
 
 class Machine:
@@ -148,7 +147,7 @@ class Fleet:
     def ask(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """Ask the database."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            return connection.execute(sql, values).fetchall()  # type: ignore[arg-type]
+            return connection.execute(sql, values).fetchall()
 
     def state(self, run: str) -> str:
         """The state of a run."""

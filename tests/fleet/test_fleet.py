@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.place import DEADLINE, until
+from tests.cli.place import until
 from tests.fleet.machines import ALLOW, Fleet
 
 SLOW_AGENT = (
     'agent = "command"\n[agents.command]\n'
-    'argv = ["sh", "-c", "echo $SEGUE_JOB >> {log}; until [ -e {gate} ]; do sleep 0.05; done; echo x > f$SEGUE_TASK"]\n'
+    'argv = ["sh", "-c", "echo $SEGUE_JOB >> {log}; until [ -e {gate} ]; do sleep 0.05; done; '
+    'echo x > f$SEGUE_TASK"]\n'
 )
 
 
@@ -99,8 +99,8 @@ def test_a_machine_does_only_what_its_owner_allows(fleet: Fleet) -> None:
 
 
 def test_powerful_settings_of_who_submits_need_the_owner(fleet: Fleet) -> None:
-    given = {"SEGUE_CHECKS": '["touch /tmp/never"]'}
-    found = fleet.user.json("submit", "plan.md", "--agent", "scripted", **given)["runs"][0]
+    fleet.user.env["SEGUE_CHECKS"] = '["touch /tmp/never"]'
+    (found,) = fleet.submit("plan.md", "--agent", "scripted")
     fleet.machine().start()
     fleet.until(found, "needs_human")
     assert (
@@ -169,7 +169,8 @@ def test_runs_go_where_their_needs_are_met(fleet: Fleet) -> None:
 
 def test_a_run_that_waits_for_a_limit_gives_its_seat_away(fleet: Fleet) -> None:
     fleet.commit(
-        script__toml='[[on]]\ntask = "1"\nattempt = 1\nlimit = "You\'ve hit your usage limit. Try again in 2 hours."\n',
+        script__toml='[[on]]\ntask = "1"\nattempt = 1\n'
+        'limit = "You\'ve hit your usage limit. Try again in 2 hours."\n',
         segue__toml='agent = "scripted"\n[agents.scripted]\nscript = "script.toml"\n',
     )
     (run,) = fleet.submit("plan.md")

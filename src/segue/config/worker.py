@@ -15,7 +15,7 @@ class WorkerSettings(Options, frozen=True):
     jobs: Annotated[int, Meta(ge=1, le=256)] = 1
     """How many runs to work on at once."""
     tags: tuple[str, ...] = ()
-    """What this machine has beside what is found out, for `segue submit --needs`, such as `big`."""
+    """What this machine has beside what is found out, such as `big`; see `--needs`."""
     allow_repos: tuple[str, ...] = ()
     """The repositories to work on (globs of their URLs); their own segue.toml is trusted. None if unset."""
     allow_agents: tuple[str, ...] | None = None

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from msgspec import Struct
 
@@ -72,12 +73,12 @@ def place_of(state_dir: Path, run: str) -> Path:
 def drive_apart(order: Order, report: Connection) -> None:
     """Drive a run; the entry of the process, which reports how that ended."""
     os.setsid()  # Ctrl-C at the worker's terminal is the worker's business
-    with _log_into(order):
+    with _log_into(order) as log:
         try:
             end = asyncio.run(_drive(order))
         except SegueError as error:
             end = DriveEnd(isinstance(error, Locked), " ".join(filter(None, (error.message, error.hint))))
-            print(f"segue: {end.said}", file=sys.stderr)  # noqa: T201 - the log of the run
+            log.write(f"segue: {end.said}\n".encode())
     report.send((end.done, end.said))
 
 
@@ -147,14 +148,14 @@ def identify_machine(state_dir: Path) -> str:
 
 
 @contextlib.contextmanager
-def _log_into(order: Order) -> Iterator[None]:
+def _log_into(order: Order) -> Iterator[BinaryIO]:
     """Let everything this process prints go into the log of the run."""
     folder = private_folder(place_of(order.state_dir, order.run))
     with (folder / "segue.log").open("ab", buffering=0) as log:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
             os.dup2(log.fileno(), stream.fileno())
-        yield
+        yield cast(BinaryIO, log)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.config.settings import Settings, WorkerSettings
+from segue.config.settings import Settings
+from segue.config.worker import WorkerSettings
 from segue.domain.errors import UsageError
 from segue.domain.role import read_chain
 from segue.domain.run import RunSpec

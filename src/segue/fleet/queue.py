@@ -195,5 +195,5 @@ async def _turns(queue: procrastinate.App, submitters: Sequence[str]) -> list[in
 
 
 async def _ask(queue: procrastinate.App, sql: str, **values: object) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = await queue.connector.execute_query_all_async(sql, **values)  # type: ignore[arg-type]
+    rows: list[dict[str, Any]] = await queue.connector.execute_query_all_async(sql, **values)
     return rows

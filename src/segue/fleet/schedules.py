@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from segue.runtime.app import App
 
 
-class Schedule(Struct, frozen=True):
+class CronSchedule(Struct, frozen=True):
     """One schedule."""
 
     name: str
@@ -42,7 +42,7 @@ class Schedule(Struct, frozen=True):
 
 def check_cron(cron: str) -> str:
     """Return a cron expression with five fields; UsageError explains what is wrong with another one."""
-    from croniter import croniter
+    from croniter import croniter  # type: ignore[import-untyped]
 
     if len(cron.split()) != 5 or not croniter.is_valid(cron):
         raise UsageError(
@@ -52,7 +52,7 @@ def check_cron(cron: str) -> str:
     return cron
 
 
-def read_schedules(database: Postgres, name: str | None = None) -> list[Schedule]:
+def read_schedules(database: Postgres, name: str | None = None) -> list[CronSchedule]:
     """Return all schedules, or the one with this name."""
     rows = ask(
         database,
@@ -61,7 +61,8 @@ def read_schedules(database: Postgres, name: str | None = None) -> list[Schedule
         *(name, name),
     )
     return [
-        Schedule(row[0], row[1], msgspec.convert(json.loads(row[2]), Submission), *row[3:]) for row in rows
+        CronSchedule(row[0], row[1], msgspec.convert(json.loads(row[2]), Submission), *row[3:])
+        for row in rows
     ]
 
 
@@ -69,7 +70,7 @@ async def add(
     queue: procrastinate.App, database: Postgres, name: str, cron: str, what: Submission
 ) -> datetime:
     """Add a schedule; return when it is due first."""
-    found = Schedule(name, check_cron(cron), what, what.submitter, int(time.time() * 1000))
+    found = CronSchedule(name, check_cron(cron), what, what.submitter, int(time.time() * 1000))
 
     def write(_again: bool) -> int:
         return database.change(

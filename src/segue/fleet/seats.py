@@ -9,6 +9,7 @@ import os
 import signal
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 from segue.fleet.drive import DriveEnd, Order, drive_apart
 
@@ -17,14 +18,14 @@ _PATIENCE = 60.0
 """Seconds for a run to end its agent when it is handed over."""
 
 
-class Seats:
+class RunSeats:
     """Starts and ends the processes that drive runs.
 
     They are forked from a process that has imported everything already, and start in milliseconds.
     """
 
     def __init__(self) -> None:
-        self._context = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
+        self._context: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
         if hasattr(os, "fork"):
             self._context.set_forkserver_preload(list(_PRELOAD))
         self._at_work: dict[str, BaseProcess] = {}

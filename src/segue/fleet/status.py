@@ -62,7 +62,7 @@ def read_status(database: Postgres) -> FleetStatus:
     tags = [set(worker.tags) for worker in workers if worker.state == "working"]
     queues = tuple(_queue(row, now, tags) for row in ask(database, _QUEUES))
     stalled = tuple(str(row[0]) for row in ask(database, _STALLED))
-    states = dict(ask(database, _STATES))
+    states: dict[str, int] = dict(ask(database, _STATES))
     [(finished,)] = ask(database, _FINISHED, now - _HOUR)
     slots = {row[0]: (row[1], row[2]) for row in ask(database, _SLOTS)}
     return FleetStatus(now, workers, queues, states, stalled, finished, slots)

@@ -19,7 +19,7 @@ from segue.fleet.placement import Equipment
 from segue.fleet.queue import make_queue, ring, waiting_queues
 from segue.fleet.register import AGAIN, Register, WorkerEntry, bell_of
 from segue.fleet.schema import address_of
-from segue.fleet.seats import Seats
+from segue.fleet.seats import RunSeats
 from segue.runtime.app import App
 from segue.system import identity
 
@@ -41,7 +41,7 @@ class Worker:
         self._app, self._equipment, self._number = app, equipment, seats
         self._say, self._only = say, only
         self._address = address_of(app)
-        self._seats = Seats()
+        self._seats = RunSeats()
         self._queues: list[str] = []
         self._queue = make_queue(self._address, self._drive, self._fire)
         self._machine = identify_machine(app.state_dir)
