@@ -10,9 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]
+from bench.fleet_sizes import Costs, sizing_table
+
+from segue.cli.fleet.worker import worker
+from segue.config.worker import WorkerSettings
+from segue.fleet.seats import PATIENCE
 
 FOLDER = Path(__file__).parents[1] / "docs" / "fleet"
 UNIT, CONTAINER, MANIFEST = (
@@ -60,17 +64,14 @@ def arguments() -> list[list[str]]:
 
 @pytest.mark.parametrize("number", range(3))
 def test_the_command_line_is_understood(number: int) -> None:
-    worker = pytest.importorskip("segue.cli.fleet.worker").worker
-    assert isinstance(worker, click.Command)
-    worker.make_context("worker", arguments()[number], resilient_parsing=False)
+    worker.make_context("worker", arguments()[number])
 
 
 def test_variables_name_settings_that_exist() -> None:
-    settings = pytest.importorskip("segue.config.worker").WorkerSettings
     text = "".join(path.read_text() for path in (UNIT, CONTAINER, MANIFEST))
     named = {name.lower() for name in re.findall(r"SEGUE_WORKER__(\w+)", text)}
     assert named == {"hold", "allow_repos"}
-    assert named <= set(settings.__struct_fields__)
+    assert named <= set(WorkerSettings.__struct_fields__)
 
 
 def test_agents_outlive_the_worker_only_where_the_machine_does() -> None:
@@ -82,9 +83,8 @@ def test_agents_outlive_the_worker_only_where_the_machine_does() -> None:
 
 
 def test_there_is_time_to_give_runs_back() -> None:
-    patience = pytest.importorskip("segue.fleet.seats")._PATIENCE
-    assert int(unit()["Service"]["TimeoutStopSec"][0]) > patience
-    assert pod()["terminationGracePeriodSeconds"] > patience
+    assert int(unit()["Service"]["TimeoutStopSec"][0]) > PATIENCE
+    assert pod()["terminationGracePeriodSeconds"] > PATIENCE
 
 
 def test_workers_have_no_privileges_and_no_keys_in_files() -> None:
@@ -119,3 +119,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
         ["systemd-analyze", "verify", str(copy)], capture_output=True, text=True, check=False
     )
     assert [line for line in done.stderr.splitlines() if UNIT.name in line] == []
+
+
+def test_the_table_of_sizes_is_the_computed_one() -> None:
+    assert sizing_table(Costs()) in (FOLDER.parent / "fleet.md").read_text()

@@ -14,7 +14,7 @@ from typing import Any
 from segue.fleet.drive import DriveEnd, Order, drive_apart
 
 _PRELOAD = ("segue.fleet.drive", "segue.store.journal", "segue.store.spool", "segue.flow.phases")
-_PATIENCE = 60.0
+PATIENCE = 60.0
 """Seconds for a run to end its agent when it is handed over."""
 
 
@@ -66,7 +66,7 @@ class RunSeats:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGINT)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._empty.wait(), _PATIENCE)
+            await asyncio.wait_for(self._empty.wait(), PATIENCE)
         self.let_go()
 
     async def _watch(
