@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from msgspec import Meta
 
 from segue.config.bridge import BridgeSettings
+from segue.config.worker import WorkerSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
 from segue.domain.options import (
@@ -393,6 +394,7 @@ class Settings(Options, frozen=True):
     notify: NotifySettings = NotifySettings()
     relay: RelaySettings = RelaySettings()
     bridge: BridgeSettings = BridgeSettings()
+    worker: WorkerSettings = WorkerSettings()
     sources: dict[str, dict[str, Any]] = {}
     """Options per source that is a plug-in."""
     judges: dict[str, dict[str, Any]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from segue.domain.errors import (
     StoreAway,
     StoreError,
     TimeLimit,
+    WaitsElsewhere,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.hook import HookTime
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from segue.runtime.parallel import RunLanes
 
 _STOP_TIMEOUT = 60.0
+_LONGEST_WAIT = 60.0
+"""Seconds for which a worker of a fleet waits for a usage limit with a run in its hands."""
 _GIT_PATIENCE = 3.0
 """Seconds to wait at the end for gits that are still at work, such as a commit whose editor is open."""
 
@@ -81,13 +84,18 @@ class SessionEnd(Struct, frozen=True):
         return self.error.exit_code if self.error else 0
 
 
-async def run_session(opened: OpenRun, observers: Sequence[Observer] = ()) -> SessionEnd:
-    """Claim the run, run its tasks and say how it ended."""
+async def run_session(
+    opened: OpenRun, observers: Sequence[Observer] = (), known: Store | None = None
+) -> SessionEnd:
+    """Claim the run, run its tasks and say how it ended; `known` is its store, if that is open already."""
     run = opened.run
-    with opened.app.store() as store:
+    with nullcontext(known) if known is not None else opened.app.store() as store:
         view = RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED))
         journal = await store.open(run.id, [view.apply, *observers])
         try:
+            if opened.carrier is not None:
+                opened.carrier.confirm()
+                journal.carry(opened.carrier.pack)
             ended = await _Session(opened, store, journal, view).run()
         except BaseException:
             with suppress(StoreError):  # what is wrong with it has been said
@@ -131,13 +139,21 @@ class _Session:
                 await close_run(self._journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
                 raise
         state = state_after(error)
+        wake = error.until if isinstance(error, WaitsElsewhere) else None
         try:
-            await close_run(self._journal, state, error.message if error else "")
+            await self._deliver(state)
+            await close_run(self._journal, state, error.message if error else "", wake)
         except StoreError as broken:
             broken.kept = " ".join(filter(None, (broken.kept, self._name_work())))
             raise
         await self._tidy(merged=result is not None and result.merged)
         return SessionEnd(opened.run.id, state, self._view.done - self._before, error, tuple(final), result)
+
+    async def _deliver(self, state: RunState) -> None:
+        """Hand the work of a run that any machine may drive over to people, once they have to look at it."""
+        carrier = self._opened.carrier
+        if carrier is not None and state in (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN):
+            await self._journal.emit(NoticeGiven(await carrier.deliver()))
 
     async def _tidy(self, merged: bool) -> None:
         """Delete the branch of a run that was merged, and locks of gits that were killed during the run."""
@@ -182,7 +198,7 @@ class _Session:
         async with processes:
             guard = make_guard(opened)
             context = self._context(guard)
-            if opened.fresh and not context.cloud:
+            if opened.fresh and not context.cloud and opened.carrier is None:
                 processes.warm()
             await self._announce(guard)
             if context.checking.commands or context.checking.smoke:
@@ -253,8 +269,8 @@ class _Session:
         """See to it, from a fresh clone, that the work of this session is all there."""
         tasks = [task for key, task in self._view.tasks.items() if key not in before and task.state == "done"]
         work = {task.commit: task.proof.tree if task.proof else "" for task in tasks if task.commit}
-        if not work or self._opened.parts.cloud:
-            return
+        if not work or self._opened.parts.cloud or self._opened.carrier is not None:
+            return  # or it was packed, which is a copy already
         missing = await missing_from_clone(self._opened.repo, work)
         if missing:
             raise NeedsHuman(
@@ -265,8 +281,7 @@ class _Session:
 
     def _context(self, guard: LaunchGuard) -> RunContext:
         opened, parts = self._opened, self._opened.parts
-        settings, redactor = opened.app.loaded.settings, parts.services.redactor
-        limits = settings.limits
+        redactor = parts.services.redactor
         folder = opened.app.run_folder(opened.run.id)
         examine = examine_rls(opened.app, folder) if parts.building else None
         return RunContext(
@@ -276,11 +291,7 @@ class _Session:
             agents=parts.agents,
             workspace=make_workspace(opened),
             policy=opened.plan.policy,
-            launcher=Launcher(
-                *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
-                guard=guard,
-                slots=limits.slots,
-            ),
+            launcher=self._launcher(guard),
             view=self._view,
             checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
             redact=redactor.text,
@@ -293,9 +304,24 @@ class _Session:
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
         )
 
+    def _launcher(self, guard: LaunchGuard) -> Launcher:
+        limits, carrier = self._opened.app.loaded.settings.limits, self._opened.carrier
+        launcher = Launcher(
+            *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
+            guard=guard,
+            slots=limits.slots,
+        )
+        if carrier is not None:
+            processes = self._opened.parts.services.processes
+            launcher.longest_wait, launcher.shared_slots = _LONGEST_WAIT, carrier.slots
+            launcher.is_elsewhere = lambda token: not processes.knows(token)
+            sessions = [step.output.get("session") for step in self._journal.steps()] if carrier.moved else []
+            launcher.forgotten = frozenset(filter(None, sessions))
+        return launcher
+
     async def _announce(self, guard: LaunchGuard) -> None:
         opened, journal = self._opened, self._journal
-        spec, run = opened.spec, opened.run
+        spec, run = opened.stored, opened.run
         await journal.set_state(RunState.RUNNING)
         if spec != run.spec:
             await journal.respec(spec)
