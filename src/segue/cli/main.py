@@ -16,6 +16,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "run": ("run.run:run", "Run a task list with coding agents."),
         "resume": ("run.resume:resume", "Continue a run that did not finish."),
+        "follow": ("run.follow:follow", "Work on what comes back from a pull request."),
         "stop": ("run.stop:stop", "Stop a run and its agent; nothing is lost."),
         "task": ("run.task:task", "List tasks, accept or skip one."),
         "check": ("run.check:check", "Run the project's checks without an agent."),

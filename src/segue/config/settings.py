@@ -311,7 +311,7 @@ class Settings(Options, frozen=True):
     delivery_per: Literal["run", "story", "task"] = "run"
     """What gets a pull request of its own: the whole `run`."""
     follow_rounds: Count = 5
-    """How often feedback on a pull request is sent back to the agent."""
+    """How often `segue follow` sends feedback on a pull request back to the agent."""
     allow_no_change: bool = False
     """Let a task succeed without changing anything."""
     plan_format: Literal["auto", "strict"] = "auto"

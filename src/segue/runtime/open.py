@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.delivery import FeedbackItem
 from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec, RunState
@@ -78,6 +79,8 @@ class OpenRun(Struct, frozen=True):
     """The run's own work tree, if it has one."""
     past: Past = Past()
     """What was known about the source before."""
+    feedback: tuple[FeedbackItem, ...] = ()
+    """What came back from its pull request."""
     carrier: Carrier | None = None
     """Takes its work along, if any machine may drive it."""
 
@@ -141,8 +144,8 @@ async def open_run(
 
 
 @asynccontextmanager
-async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
-    """Open a run that exists, with the settings it was started with."""
+async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()) -> AsyncIterator[OpenRun]:
+    """Open a run that exists, with the settings it was started with; `feedback` is more work for it."""
     with app.store(read_only=True) as known:
         refuse_absent(known, run)
     home = await Repository.open(Path(run.spec.repo))
@@ -158,7 +161,7 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*warnings, words)))
         await repo.recover(run.created / 1000)
-        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree, past)
+        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree, past, feedback)
 
 
 async def _find_home(app: App, source: Source) -> Repository:

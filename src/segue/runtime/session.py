@@ -41,6 +41,7 @@ from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestsApart
 from segue.runtime.app import App
 from segue.runtime.delivering import Delivering
+from segue.runtime.following import Returned
 from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.preconditions import hook_commands
@@ -113,6 +114,7 @@ class _Session:
         self._journal = journal
         self._view = view
         self._before = view.done
+        self._returned = Returned.of(opened, store, journal, view)
 
     async def run(self) -> SessionEnd:
         """Run the tasks, and turn whatever ends that into a state of the run."""
@@ -123,6 +125,8 @@ class _Session:
         try:
             final = await self._until_stopped()
             result = await self._finish_worktree()
+            if self._returned is not None:
+                await self._returned.answer()
         except LeaseLost as lost:
             return SessionEnd(opened.run.id, RunState.RUNNING, 0, lost)
         except SegueError as caught:
@@ -205,6 +209,8 @@ class _Session:
             try:
                 with opened.source.batch():
                     await run_tasks(context, opened.spec.tasks, lanes)
+                    if self._returned is not None:
+                        await self._returned.run(context)
             finally:
                 await _end_review(context)
             await self._account_for_all()
@@ -220,7 +226,7 @@ class _Session:
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
 
     async def _begin_lanes(self, context: RunContext) -> RunLanes | None:
-        if not self._opened.spec.lanes:
+        if not self._opened.spec.lanes or self._returned is not None:
             return None
         from segue.runtime.parallel import RunLanes  # runs with one task at a time start sooner
 
@@ -329,6 +335,8 @@ class _Session:
         for prefix in opened.past.redo:
             await journal.redo(prefix)
         await self._settle()
+        if self._returned is not None:
+            await self._returned.receive()
         for notice in opened.source.look().notices:
             await journal.emit(NoticeGiven(notice.text, notice.line))
 
@@ -353,7 +361,7 @@ class _Session:
     async def _propose_part(self, why: NeedsHuman) -> None:
         """Propose what is done so far as a draft, where the run goes out as a pull request."""
         delivering = Delivering.of(self._opened, self._store, self._journal)
-        if delivering is not None:
+        if delivering is not None and (self._returned is None or await self._returned.may_propose()):
             await delivering.propose_part(why)
 
 
