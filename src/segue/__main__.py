@@ -13,7 +13,7 @@ PARTS = {
     "--segue-sim": "segue.sim.launchers:run",
     "--segue-sim-orphan": "segue.sim.orphan_child:main",
 }
-"""First argument → what is run with the others. With a Python at hand these are started as modules."""
+"""First argument → what is run with the others. Where there is a Python, these are started as modules."""
 
 
 def main() -> None:

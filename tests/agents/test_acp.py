@@ -31,6 +31,7 @@ from tests.agents.acp_place import KINDS, Stage, make_stage
 from tests.agents.items import events as events_of
 from tests.agents.items import failure, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
+from tests.patience import unhurried
 from tests.system.process_driver import left_behind, supervisor_pids, wait_for
 
 COPILOT_PLAN = "https://agentclientprotocol.com/protocol/session-modes#plan"
@@ -264,9 +265,14 @@ class TestTalk:
         later = stage.run(token="later", session=session)
         assert [raw for raw in of(later, AgentRaw) if raw.kind == "wait"] == []
         os.utime(noted, (time.time() + 3600,) * 2)  # even then no longer than a minute
-        soon = stage.run(token="soon", session=session, limits=replace(LIMITS, wall=3))
-        assert [raw.line["seconds"] for raw in of(soon, AgentRaw) if raw.kind == "wait"] == [60]
-        assert failure(soon) is FailureKind.TIMEOUT
+
+        def check(factor: float) -> None:
+            limits = replace(LIMITS, wall=3 * factor)
+            soon = stage.run(token=f"soon-{factor}", session=session, limits=limits)
+            assert [raw.line["seconds"] for raw in of(soon, AgentRaw) if raw.kind == "wait"] == [60]
+            assert failure(soon) is FailureKind.TIMEOUT
+
+        unhurried(check)
 
     def test_a_session_nobody_knows_is_not_begun_anew(self, stage: Stage) -> None:
         events = stage.run(session="no-such-session")

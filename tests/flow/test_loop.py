@@ -25,6 +25,7 @@ from segue.flow.context import Policy
 from segue.flow.launch import MAX_PARKS
 from segue.ports import Problem, ReviewSubject
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
+from tests.patience import unhurried
 
 
 class SayingJudge:
@@ -157,14 +158,17 @@ def test_a_usage_limit_is_waited_for_only_so_often(tmp_path: Path) -> None:
 
 
 def test_a_usage_limit_that_ends_is_shown_and_waited_for(tmp_path: Path) -> None:
-    def limited(_job: Job) -> Outcome:
-        return fail(FailureKind.USAGE_LIMIT, until=time.time() + 0.3)(_job)
+    def check(factor: float) -> None:
+        def limited(_job: Job) -> Outcome:
+            return fail(FailureKind.USAGE_LIMIT, until=time.time() + 0.3 * factor)(_job)
 
-    agent = FunctionAgent("one", in_turn(limited, edit()))
-    loop = Loop(tmp_path, ListSource("1"), [agent])
-    loop.session()
-    assert [event.event for event in loop.events if isinstance(event.event, RunParked)]
-    assert loop.view.tasks["1"].state == "done"
+        agent = FunctionAgent("one", in_turn(limited, edit()))
+        loop = Loop(tmp_path / str(factor), ListSource("1"), [agent])
+        loop.session()
+        assert [event.event for event in loop.events if isinstance(event.event, RunParked)]
+        assert loop.view.tasks["1"].state == "done"
+
+    unhurried(check)
 
 
 def test_a_budget_stops_before_the_launch(tmp_path: Path) -> None:

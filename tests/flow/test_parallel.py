@@ -32,6 +32,7 @@ from segue.domain.task import Task, TaskKind
 from segue.flow.context import Policy
 from tests.flow.loop import ListSource, Loop, fail
 from tests.flow.side_by_side import Pace, PacedAgent, SideLoop, write
+from tests.patience import unhurried
 
 GOES_ON = Policy(continue_after_failure=True)
 
@@ -251,19 +252,23 @@ def test_work_that_fits_in_words_but_fails_together_is_done_again(tmp_path: Path
 
 
 def test_a_parked_task_lets_others_work(tmp_path: Path) -> None:
-    limited = True
+    def check(factor: float) -> None:
+        limited = True
 
-    def behave(job: Job) -> Outcome:
-        nonlocal limited
-        if job.labels["task"] == "1" and limited:
-            limited = False
-            return Outcome(failure=Failure(FailureKind.USAGE_LIMIT, "limit", until=time.time() + 0.3))
-        return write("{task}.txt")(job)
+        def behave(job: Job) -> Outcome:
+            nonlocal limited
+            if job.labels["task"] == "1" and limited:
+                limited = False
+                until = time.time() + 0.3 * factor
+                return Outcome(failure=Failure(FailureKind.USAGE_LIMIT, "limit", until=until))
+            return write("{task}.txt")(job)
 
-    side = loop(tmp_path, PacedAgent("function", behave), "1", "2", jobs=1)
-    side.session()
-    assert side.order(TaskMerged) == ["2", "1"]
-    assert side.files() == {"1.txt": "1", "2.txt": "2"}
+        side = loop(tmp_path / str(factor), PacedAgent("function", behave), "1", "2", jobs=1)
+        side.session()
+        assert side.order(TaskMerged) == ["2", "1"]
+        assert side.files() == {"1.txt": "1", "2.txt": "2"}
+
+    unhurried(check)
 
 
 def test_a_budget_is_common_to_all_lanes(tmp_path: Path) -> None:

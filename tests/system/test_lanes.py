@@ -307,7 +307,7 @@ def test_closing_leaves_a_lane_with_ignored_files_that_nobody_can_make_again(poo
         (place / "node_modules" / "one").write_text("x")
     (lane / "notes").write_text("precious")
     said = pool.close()
-    assert f"{lane} was not removed: no commit holds notes." in said
+    assert f"{lane} was not removed: no commit contains notes." in said
     assert (lane / "notes").is_file()
     assert not other.exists(), "everything there exists elsewhere, or can be made again"
 

@@ -14,7 +14,9 @@ import pytest
 from segue.domain.job import Limits
 from segue.system.lines import LineFramer
 from segue.system.process.processes import Chunk, Command, Exit, Processes
+from tests.patience import unhurried
 from tests.system.process_driver import (
+    GRACE,
     alive,
     finish_driver,
     follow,
@@ -115,24 +117,37 @@ def test_one_long_line_and_bytes_that_are_not_text(tmp_path: Path) -> None:
 
 def test_the_wall_limit_ends_an_agent_that_ignores_every_request(tmp_path: Path) -> None:
     script = "trap 'echo int' INT; trap 'echo term' TERM; echo up; while :; do sleep 0.02; done"
-    ran = run_once(tmp_path / "run", shell(script, tmp_path, wall=0.5))
-    assert (ran.exit.reason, ran.exit.signal) == ("wall", 9)
-    assert ran.out == b"up\nint\nterm\n"
-    assert left_behind(tmp_path / "run") == []
+
+    def check(factor: float) -> None:
+        folder = tmp_path / f"run-{factor}"
+        ran = run_once(folder, shell(script, tmp_path, wall=0.5 * factor, grace=GRACE * factor))
+        assert left_behind(folder) == []
+        assert (ran.exit.reason, ran.exit.signal) == ("wall", 9)
+        assert ran.out == b"up\nint\nterm\n"
+
+    unhurried(check)
 
 
 def test_an_agent_may_end_in_its_own_way_when_interrupted(tmp_path: Path) -> None:
     script = "trap 'echo saved; exit 5' INT; while :; do sleep 0.02; done"
-    ran = run_once(tmp_path / "run", shell(script, tmp_path, wall=0.3, grace=20.0))
-    assert (ran.out, ran.exit.code, ran.exit.reason) == (b"saved\n", 5, "wall")
+
+    def check(factor: float) -> None:
+        command = shell(script, tmp_path, wall=0.3 * factor, grace=20.0)
+        ran = run_once(tmp_path / f"run-{factor}", command)
+        assert (ran.out, ran.exit.code, ran.exit.reason) == (b"saved\n", 5, "wall")
+
+    unhurried(check)
 
 
 def test_the_idle_limit_counts_from_the_last_output_of_either_stream(tmp_path: Path) -> None:
-    script = "for i in 1 2 3 4 5 6 7 8; do echo $i >&2; sleep 0.2; done; sleep 100"
-    ran = run_once(tmp_path / "run", shell(script, tmp_path, idle=1.0))
-    assert ran.exit.reason == "idle"
-    assert ran.err.split()[-1] == b"8"
-    assert ran.exit.duration > 1.5
+    def check(factor: float) -> None:
+        script = f"for i in 1 2 3 4 5 6 7 8; do echo $i >&2; sleep {0.2 * factor}; done; sleep 100"
+        ran = run_once(tmp_path / f"run-{factor}", shell(script, tmp_path, idle=1.0 * factor))
+        assert ran.exit.reason == "idle"
+        assert ran.err.split()[-1] == b"8"
+        assert ran.exit.duration > 1.5 * factor
+
+    unhurried(check)
 
 
 def test_the_output_limit_keeps_what_fits_and_ends_the_agent(tmp_path: Path) -> None:

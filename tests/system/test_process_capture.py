@@ -10,6 +10,7 @@ import pytest
 from segue.domain.errors import ToolMissing
 from segue.system.process.group import PORTABLE
 from segue.system.process.processes import Captured, capture, child_environment
+from tests.patience import unhurried
 from tests.system.process_driver import alive, wait_for
 
 
@@ -53,9 +54,16 @@ def test_a_grandchild_does_not_hold_up_the_end_and_is_ended(tmp_path: Path) -> N
 
 
 def test_a_tool_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
-    with pytest.raises(TimeoutError, match="did not end within"):
-        sh("sleep 1000 & echo $! > pid; trap '' TERM INT; wait", tmp_path, timeout=0.3)
-    wait_for(lambda: not alive(int((tmp_path / "pid").read_text())))
+    pid = tmp_path / "pid"
+
+    def check(factor: float) -> None:
+        with pytest.raises(TimeoutError, match="did not end within"):
+            sh("sleep 1000 & echo $! > pid; trap '' TERM INT; wait", tmp_path, timeout=0.3 * factor)
+        assert pid.exists()
+        assert pid.read_text()
+
+    unhurried(check)
+    wait_for(lambda: not alive(int(pid.read_text())))
 
 
 def test_cancelling_ends_the_tool_before_it_returns(tmp_path: Path) -> None:

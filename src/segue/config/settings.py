@@ -365,7 +365,7 @@ class Settings(Options, frozen=True):
     max_consecutive_task_failures: Count | None = None
     """Stop after this many failed tasks in a row, even if the run may continue."""
     gates: tuple[Literal["checkpoint", "task"], ...] = ()
-    """Where a run waits until a person lets it go on: after each `checkpoint` of `tasks.md`, after each
+    """Where a run waits until a person lets it continue: after each `checkpoint` of `tasks.md`, after each
     `task`."""
     summary: str | None = None
     """Where a run writes a summary in Markdown when it ends: a file, or `github` for the job summary of

@@ -6,7 +6,7 @@ SegueError                    1   unexpected
 │       └── TwoLists          2   it lists the same tasks twice; a person must choose
 ├── WorkspaceError            2   the repository is not fit to start in
 ├── NeedsHuman                3   a task stopped the run
-│   └── AtGate                3   the run waits at a gate until a person lets it go on
+│   └── AtGate                3   the run waits at a gate until a person lets it continue
 ├── CredentialsError          4   a key is missing or was rejected
 ├── ServiceAway               7   a service was away for too long; the run is parked
 ├── ToolMissing               5   a program that is needed cannot be found
@@ -61,7 +61,7 @@ class NeedsHuman(SegueError):
 
 
 class AtGate(NeedsHuman):
-    """The run waits at a gate; a person looks at the work and lets it go on."""
+    """The run waits at a gate; a person looks at the work and lets it continue."""
 
 
 class Unfinished(NeedsHuman):

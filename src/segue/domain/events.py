@@ -182,7 +182,7 @@ class GateReached(Event, frozen=True):
 
 
 class GatePassed(Event, frozen=True):
-    """A person has let the run go on."""
+    """A person has let the run continue."""
 
     type: ClassVar[str] = "gate.passed"
     task: str
@@ -664,7 +664,7 @@ EVENTS: Mapping[str, type[Event]] = {kind.type: kind for kind in Event.__subclas
 
 
 class Recorded(NamedTuple):
-    """An event with its place in the log: what observers see and the store holds."""
+    """An event with its place in the log: what observers see and the store contains."""
 
     run: str
     seq: int

@@ -10,7 +10,7 @@ from typing import Any
 _START = re.compile(r'\{[ \t\r\n]*["}]')
 
 _EFFORT = 10_000_000
-"""Characters that are read in vain before the search is given up: braces in braces would take for ever."""
+"""Characters that are read before the search is given up: braces in braces would take for ever."""
 
 _COUNTING = 50
 """How much faster than reading an error finds out on which line it is."""

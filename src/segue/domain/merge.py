@@ -11,7 +11,7 @@ class Merged(Struct, frozen=True):
     """Two commits put together, or why that is not possible."""
 
     tree: str = ""
-    """The tree that holds the work of both; empty if they collide."""
+    """The tree that contains the work of both; empty if they collide."""
     conflicts: tuple[str, ...] = ()
     """The files that both have changed in ways that do not fit; sorted."""
     said: str = ""

@@ -159,7 +159,7 @@ def _decode(kind: type[Any], value: Any) -> Any:
 
 
 class OptionField(Struct, frozen=True):
-    """One option of a table, as people are told about it."""
+    """One option of a table, as it is documented."""
 
     name: str
     type: Any

@@ -33,7 +33,7 @@ class Policy(Struct, frozen=True):
     continue_after_failure: bool = False
     """Whether the next task is run when one needs a human."""
     max_failures: int | None = None
-    """Failed tasks in a row after which the run stops all the same."""
+    """Failed tasks in a row after which the run stops nevertheless."""
     require: Level | None = None
     """The least level of proof that a task must reach; None: what the checks and the judge say is enough."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Testing(Protocol):
 
 
 ReadVerdict = Callable[[str, Sequence[str], Evidence, bool], Verdict]
-"""Reads an answer about some criteria in the light of the evidence, with actions or without.
+"""Reads an answer about some criteria, given the evidence, with actions or without.
 
 Raises UnusableAnswer.
 """

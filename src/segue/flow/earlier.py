@@ -39,7 +39,7 @@ def _changed(step: Step) -> tuple[str, ...]:
 
 
 def describe_earlier(context: RunContext, task: str) -> str:
-    """Return what tasks before this one changed, as an agent is told."""
+    """Return what tasks before this one changed, as an agent is shown it."""
     return context.redact(list_earlier(context.earlier, task))
 
 

@@ -26,7 +26,7 @@ _KEPT_FILES = 200
 
 
 def failure_of(outcome: Outcome, changed: bool, allow_no_change: bool) -> Failure | None:
-    """Return why the attempt failed in the light of the evidence; None when it succeeded."""
+    """Return why the attempt failed, given the evidence; None when it succeeded."""
     if outcome.failure is not None:
         return outcome.failure
     if not changed and not allow_no_change:

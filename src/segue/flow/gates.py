@@ -34,7 +34,7 @@ class Gates:
         raise AtGate(
             f"The run waits for you after task {gate.key}: {text}.",
             kept="Everything done so far is kept; nothing is running.",
-            hint=f"Look at the work, then let it go on: segue resume {run}",
+            hint=f"Look at the work, then continue: segue resume {run}",
         )
 
     def _find(self, task: Task) -> Task | None:

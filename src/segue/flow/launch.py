@@ -89,7 +89,7 @@ async def run_agent(agent: Agent, job: Job, emit: Emit) -> Outcome:
 
 
 Conclude = Callable[[Outcome], Awaitable[LaunchOutput]]
-"""Turns an outcome into what the step stores, in the light of the evidence; the launcher adds the rest."""
+"""Turns an outcome into what the step stores, given the evidence; the launcher adds the rest."""
 
 
 class LaunchRequest(Struct, frozen=True, kw_only=True):
@@ -183,7 +183,7 @@ class Launcher(Struct):
     shared_slots: Mapping[str, int] = field(default_factory=dict)
     """The same for single agents, on all machines of a fleet."""
     seat: Seat | None = None
-    """What a task holds where several are worked on at once."""
+    """The seat of the task, where several are worked on at once."""
     lane: int = 0
     """The lane in which it works; 0: one task at a time."""
     longest_wait: float | None = None
@@ -284,7 +284,7 @@ class Launcher(Struct):
                 return "again"  # somebody may have logged in since
         if failure.kind in _UNABLE:
             self._rest(by, failure)
-            # Who waited before a crash waits on: what was decided then is not decided again.
+            # A wait that a crash interrupted continues: what was decided then is not decided again.
             waits = self.journal.state(series.park_key(number)) is not None
             other = self._begun_by(series, number + 1) or self._able(series.chain)
             if other is not None and other is not by and not waits:
@@ -429,7 +429,7 @@ class Launcher(Struct):
 
 
 def _allowed(series: Series, failure: Failure) -> int:
-    """Return how many failed attempts a series allows; who touched what it must not is told so once."""
+    """Return how many failed attempts a series allows; one that touched what it must not gets another."""
     return max(series.attempts, 2 if failure.kind is FailureKind.TAMPERED else 1)
 
 

@@ -92,7 +92,7 @@ class Contract:
             write_atomic(file.path, merged.encode("utf-8", "surrogateescape"))
             return f"The agent changed [{file.section}] in {name}. It was put back."
         if file.subject == "criteria" and task is not None and name in task.text:
-            return f"The agent changed {name}, as the task asks; the run goes on with what it said before."
+            return f"The agent changed {name}, as the task asks; the run continues with what it said before."
         if old is None:
             file.path.unlink(missing_ok=True)
             return f"The agent created {name}, which would change the run. It was removed."

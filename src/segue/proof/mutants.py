@@ -67,7 +67,7 @@ async def count_noticed(
 
 
 def make_mutants(files: Mapping[str, tuple[str, str]], most: int) -> list[Mutant]:
-    """Return at most so many mutants, spread over all places, from what files were and what they are."""
+    """Return at most this many mutants, spread over all places, from what files were and what they are."""
     sites = [(path, after, site) for path, (before, after) in files.items() for site in _sites(before, after)]
     step = max(1.0, len(sites) / most) if most else 1.0
     chosen = [sites[int(number * step)] for number in range(min(most, len(sites)))]

@@ -130,7 +130,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.TaskMerged: lambda v: f"task {v.task} is merged: {v.commit[:10]}",
     e.TaskCollided: _describe_collision,
     e.GateReached: lambda v: f"waits for a person after task {v.task}: {v.text}",
-    e.GatePassed: lambda v: f"a person let it go on after task {v.task}",
+    e.GatePassed: lambda v: f"a person let it continue after task {v.task}",
     e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",
     e.TaskEnded: _describe_task_end,
     e.StepAdopted: lambda _: "continues where it was interrupted",

@@ -45,7 +45,7 @@ class App(Struct, frozen=True):
     config: Path | None = None
     """The configuration file the user named."""
     tell: Callable[[str], None] | None = None
-    """Is told that the database is waited for; without it, only runs at work wait for theirs."""
+    """Called when a command waits for the database; without it, only runs at work wait for theirs."""
 
     @classmethod
     def load(

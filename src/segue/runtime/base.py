@@ -1,4 +1,4 @@
-"""Where cloud agents start: on the pushed branch of the user, who is told what they would not see there."""
+"""Where cloud agents start: on the pushed branch of the user. What is not there yet is named."""
 
 from __future__ import annotations
 

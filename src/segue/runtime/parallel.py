@@ -105,7 +105,7 @@ class RunLanes:
         await self._opened.repo.git("switch", "--quiet", "--ignore-other-worktrees", self._branch.branch)
 
     async def close(self) -> None:
-        """Remove the lanes; what no commit holds is kept and named."""
+        """Remove the lanes; what no commit contains is kept and named."""
         await forget_lanes(self._home, self._branch.branch)
         for said in await self._trees.close():
             await self._tell(said)

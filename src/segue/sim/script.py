@@ -192,7 +192,7 @@ class ScriptWords(NamedTuple):
 
 
 class ProgramScript:
-    """The script of a program that is started anew for every request."""
+    """The script of a program that is started for every request."""
 
     def __init__(self, words: ScriptWords, settings: Mapping[str, Any], state: StateFile) -> None:
         self.words = words

@@ -32,7 +32,7 @@ SHORTEST = 8
 """Shorter values are words such as `true` and `root`; replacing those would garble everything."""
 
 _CUT = "…"
-"""What stands where a long text was cut: a secret may have been cut with it."""
+"""Marks where a long text was cut: a secret may have been cut with it."""
 
 _INDENT = 200
 """How many characters of indent are expected where a secret goes over several lines."""
@@ -57,7 +57,7 @@ _OTHERS = {
     "-----BEGIN ": r"(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\{1,8}[nr]){1,9}"
     r"[A-Za-z0-9+/=]{40}(?:[A-Za-z0-9+/=\s]|\\{1,8}[nr])*",
 }
-"""Tokens that can be told by their looks, whoever they belong to: how they begin, and what follows."""
+"""Tokens that are recognised by their form, whoever they belong to: how they begin, and what follows."""
 
 _SHAPE = re.compile(
     "|".join(

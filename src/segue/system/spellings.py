@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
 _ROUNDS = 3
-"""How often escapes are undone: an agent's line holds a tool's JSON, which may hold another program's."""
+"""How often escapes are undone: an agent's line has a tool's JSON, which may have another program's."""
 
 INVISIBLE = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"

@@ -29,7 +29,7 @@ class ChainLink(Struct, frozen=True):
     def words(self) -> str:
         """Say what it waited for, and why."""
         if self.after == self.task:
-            return f"{self.task} went on after {self.why}"
+            return f"{self.task} continued after {self.why}"
         return (
             f"{self.task} waited for {self.after}: {self.why}" if self.after else f"{self.task} began at once"
         )

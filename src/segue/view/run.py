@@ -48,7 +48,7 @@ class RunView(Struct):
     gate: str | None = None
     """The task after which the run waits for a person."""
     passed: set[str] = field(default_factory=set)
-    """The tasks after which a person has let the run go on."""
+    """The tasks after which a person has let the run continue."""
     waiting: dict[str, TaskView] = field(default_factory=dict)
     """The tasks that wait for others that are worked on, by key."""
     lane_count: int = 0

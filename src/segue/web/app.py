@@ -143,7 +143,7 @@ def _let_in(keys: PageKeys) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         key = request.query_params.get("key", "")
         if is_shared(host_of(request)) and keys.find_link(key):
-            # Its name is told to whoever has a link, and to nobody else.
+            # Only those who have a link may know its name.
             port = request.headers["host"].rpartition(":")[2]
             return RedirectResponse(f"http://{keys.host}:{port}{ENTRY}?key={quote(key)}", 307)
         where = keys.redeem(key)

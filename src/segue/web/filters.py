@@ -118,7 +118,7 @@ def split_words(name: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Shorten a text to one line of at most so many characters."""
+    """Shorten a text to one line of at most this many characters."""
     return plain(clean(str(text)[: 8 * most]), most)
 
 

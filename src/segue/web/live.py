@@ -24,7 +24,7 @@ BATCH = 100
 """Events in one message."""
 
 WAITING = 30
-"""The most messages queued for a slow page; beyond that it is told to reload everything."""
+"""The most messages queued for a slow page; beyond that it reloads everything."""
 
 BEHIND = 2000
 """A page that reconnects after missing more events than this reloads everything, too."""

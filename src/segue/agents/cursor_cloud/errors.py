@@ -73,7 +73,7 @@ class CloudError(Exception):
 
     @property
     def unsure(self) -> bool:
-        """True if the request may have been carried out all the same."""
+        """True if the request may have been executed nevertheless."""
         if self.code in (UNREACHABLE, BAD_ANSWER):
             return self.sent
         return self.status >= 500 or self.code == "agent_id_conflict"

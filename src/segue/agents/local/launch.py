@@ -223,7 +223,7 @@ async def _clear(services: Services, job: Job) -> None:
 
 
 async def _read_exit(processes: Processes, token: str, command: Command) -> Exit:
-    """Return how a program ended that was stopped; its token can be asked for that at any time."""
+    """Return how a program ended that was stopped; under its token that can be read at any time."""
     found: Exit | None = None
     async for item in processes.run(token, command):
         found = item if isinstance(item, Exit) else None

@@ -119,9 +119,9 @@ class ScriptedEntry(Options, frozen=True):
     say: str | None = None
     """Say this, and give it as the result."""
     output_bytes: NonNegative = 0
-    """Print so many bytes of noise."""
+    """Print this many bytes of noise."""
     delay: NonNegativeFloat = 0
-    """Wait so many seconds."""
+    """Wait this many seconds."""
     wait_for: str | None = None
     """Wait until this file exists."""
     write: dict[str, str] = {}

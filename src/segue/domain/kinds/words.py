@@ -84,7 +84,7 @@ REFERS_TO = words(
     " | from | following | follows | matching | based on | according to | using | with | against | by",
     after=r"\s+(?:(?:in|the|to|on)\s+)*$",
 )
-"""What stands before a file that a task does not change."""
+"""What precedes a file that a task does not change."""
 
 # A person.
 _BY_HAND = (

@@ -31,7 +31,7 @@ class JudgedCase(Struct, frozen=True):
 
 
 class CaseRate(Struct, frozen=True):
-    """So many of so many, and the Wilson interval of 95 %."""
+    """How many of how many, and the Wilson interval of 95 %."""
 
     count: int
     total: int

@@ -1,4 +1,4 @@
-"""Runs the bench: every case so many times, a few at once."""
+"""Runs the bench: every case several times, a few at once."""
 
 from __future__ import annotations
 

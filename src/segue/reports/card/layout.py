@@ -66,7 +66,7 @@ def lay_out(card: ProofCard) -> CardLayout:
 
 
 def quote_lines(quote: str, most: int) -> list[str]:
-    """Return the lines of a quote with their indentation, safe to show, of at most so many characters."""
+    """Return the lines of a quote with their indentation, safe to show, of at most this many characters."""
     cut = clean(quote[:most]).expandtabs(4).strip("\n") + ("…" if len(quote) > most else "")
     return [line.rstrip() for line in cut.splitlines()]
 

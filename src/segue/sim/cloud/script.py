@@ -148,7 +148,7 @@ _GPT: dict[str, Any] = {"id": "gpt-5.2", "displayName": "GPT-5.2", "description"
 
 
 class CloudScript(Options, frozen=True):
-    """Everything the simulator can be told."""
+    """Everything a script can say."""
 
     on: Sequence[CloudEntry] = []
     """what agents do; the first entry that matches is used"""

@@ -112,7 +112,7 @@ class LlmEntry(Options, frozen=True):
 
 
 class LlmScript(Options, frozen=True):
-    """Everything the simulator can be told."""
+    """Everything a script can say."""
 
     on: Sequence[LlmEntry] = []
     """the answers; the first that matches and is not used up is given"""

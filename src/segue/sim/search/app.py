@@ -70,7 +70,7 @@ class SearchEntry(Options, frozen=True):
 
 
 class SearchScript(Options, frozen=True):
-    """Everything the simulator can be told."""
+    """Everything a script can say."""
 
     on: Sequence[SearchEntry] = []
     """the answers; the first that matches and is not used up is given"""

@@ -44,7 +44,7 @@ class GitState(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
     """Configuration, hooks, exclude and attribute files: path → digest of the content."""
     index: tuple[int, int, int] = (0, 0, 0)
-    """Identity, size and time of the index: who did not touch it set no flags in it."""
+    """Identity, size and time of the index: where it is untouched, no flags were set in it."""
     under_way: tuple[str, ...] = ()
 
 

@@ -139,7 +139,7 @@ class LaneTrees:
                 said += await self._keep_commits(found)
                 said += await self._keep_changes(found, await found.snapshot())
                 if left := await self._uncommittable(tree, found):
-                    return [*said, f"{tree.folder} was not removed: no commit holds {list_files(left)}."]
+                    return [*said, f"{tree.folder} was not removed: no commit contains {list_files(left)}."]
             await tree.remove()
         except WorkspaceError as error:
             return [*said, f"{tree.folder} was not removed. {error.message}"]

@@ -1,4 +1,4 @@
-"""Where the user stands, as the remote knows it: the pushed branch, and what is not pushed."""
+"""The user's branch as the remote knows it, and what is not pushed."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Worktree(Struct, frozen=True):
         if now.dirty:
             return f"it has uncommitted changes ({list_files(now.files)})"
         if kept := await self.tree.uncommittable(found):
-            return f"no commit holds {list_files(kept)}"
+            return f"no commit contains {list_files(kept)}"
         if now.head != (await self.home.git("rev-parse", f"refs/heads/{self.branch}")).strip():
             return f"it is on {now.branch or 'no branch'}, not on its own branch"
         return ""

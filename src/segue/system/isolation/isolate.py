@@ -361,9 +361,9 @@ def _container_name(token: str) -> str:
 
 
 def _listening(argv: Sequence[str], env: Mapping[str, str]) -> set[int]:
-    """Return the ports on which something listens on this machine, without those that the program is told."""
-    named = (*argv, *env.values())
-    told = {int(port) for word in named for port in _ADDRESS.findall(word)}
+    """Return the ports on which something listens on this machine, without those named to the program."""
+    words = (*argv, *env.values())
+    named = {int(port) for word in words for port in _ADDRESS.findall(word)}
     found: set[int] = set()
     for name in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
@@ -374,7 +374,7 @@ def _listening(argv: Sequence[str], env: Mapping[str, str]) -> set[int]:
             words = line.split()
             if words[3] == _LISTEN:
                 found.add(int(words[1].rpartition(":")[2], 16))
-    return found - told - _WEB
+    return found - named - _WEB
 
 
 def _machine() -> str:

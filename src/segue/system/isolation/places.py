@@ -160,7 +160,7 @@ HIDDEN_TEMPORARY: Final = (
     "claude-",  # Claude Code writes there
     "hsperfdata_",  # Java writes there
 )
-"""Beginnings of names in /tmp, whatever TMPDIR says: inside of the sandbox, programs make them anew."""
+"""Beginnings of names in /tmp, whatever TMPDIR says: inside the sandbox, programs create their own."""
 
 CACHES: Final = {
     ".cache": "",  # pip, uv, Go's build cache, ccache, yarn, pre-commit, Playwright, …

@@ -197,7 +197,7 @@ def _not_launched(reason: str, message: str) -> dict[str, Any]:
 
 
 def _exit(result: Mapping[str, Any], adopted: bool) -> Exit:
-    # Who killed Segue has killed its agent too: that says nothing about the agent.
+    # It was killed together with Segue: that says nothing about the agent.
     killed = adopted and result["reason"] is None and result["signal"] == _SIGKILL
     return Exit(
         code=result["exit_code"],

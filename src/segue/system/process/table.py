@@ -115,7 +115,7 @@ def _has_parent_in(table: Mapping[int, psutil.Process], pid: int, parents: set[i
 
 
 def find_inner(pid: int, layers: int) -> int:
-    """Return the process that is so many layers below another, as far as there is one."""
+    """Return the process that is this many layers below another, as far as there is one."""
     for _ in range(layers):
         pid = next(iter(_children(pid)), pid)
     return pid

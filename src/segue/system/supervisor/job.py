@@ -45,7 +45,7 @@ class SupervisedJob:
         self.pipes: dict[str, IO[bytes]] = {}
         self.spools: dict[str, int] = {}
         self.sizes = {"out": 0, "err": 0}
-        self.told = dict(self.sizes)
+        self.reported = dict(self.sizes)
         self.full = self.closed = False
         self.exit: int | None = None
         self.ended_at: float | None = None

@@ -136,7 +136,7 @@ class Supervisor:
             # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
             write_new(f"{job.folder}/claim.json", facts)
             job.spawn(request)
-            # Who reads half of it knows as much as if this process had been killed before.
+            # Half of it says as much as none, as if this process had been killed before.
             write_new(f"{job.folder}/job.json", {**facts, "child": self._identify(job.pid)})
         except FileExistsError:
             job.container.remove()
@@ -202,7 +202,7 @@ class Supervisor:
         self.left.append(job.container)
         self.jobs.pop(job.token, None)
         result = job.result()
-        with contextlib.suppress(OSError):  # Segue is told all the same
+        with contextlib.suppress(OSError):  # Segue gets it through the pipe as well
             write_whole(f"{job.folder}/exit.json", result)
         self.client.tell(type="ended", token=job.token, exit=result)
 
@@ -216,8 +216,8 @@ class Supervisor:
     def _report(self) -> None:
         # Sizes are sent only when all else is written: a slow Segue gets one line per job, not a flood.
         for job in () if self.client.waiting else self.jobs.values():
-            if job.told != job.sizes:
-                job.told = dict(job.sizes)
+            if job.reported != job.sizes:
+                job.reported = dict(job.sizes)
                 self.client.tell(type="output", token=job.token, **job.sizes)
         self.io.tell()
 
