@@ -47,7 +47,7 @@ def test_the_chain_leads_back_to_a_task_that_began_at_once() -> None:
     assert [link.words for link in chain] == [
         "1 began at once",
         "3 waited for 1: both name a.py",
-        "3 went on after a usage limit",
+        "3 continued after a usage limit",
     ]
     assert [link.seconds for link in chain] == [4, 5, 2]
 
@@ -57,7 +57,7 @@ def test_a_collision_is_part_of_the_chain() -> None:
     assert [link.words for link in chain] == [
         "2 began at once",
         "4 waited for 2: no lane was free",
-        "4 went on after a collision with 2: both changed b.py",
+        "4 continued after a collision with 2: both changed b.py",
     ]
 
 
@@ -72,7 +72,7 @@ def test_work_is_compared_with_the_time_that_passed() -> None:
     assert measure_parallelism(view, 700) == (4 + 6 + 5 + 4 + 2) / 12
     assert describe_lanes(view, 700) == [
         "1.8 tasks at a time; merging took 1.0s, 1 collision.",
-        "What serialised them: 3 waited for 1: both name a.py; 3 went on after a usage limit.",
+        "What serialised them: 3 waited for 1: both name a.py; 3 continued after a usage limit.",
     ]
 
 
