@@ -10,6 +10,8 @@ from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from segue.cli.run.session import PageOptions
     from segue.runtime.app import App
 
@@ -150,17 +152,11 @@ def run(
       segue run "Build a todo app" --repo todo --agent claude      plan, build and verify step by step
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
     """
-    import asyncio
-
     from msgspec.structs import replace
 
     from segue.cli.run import session
     from segue.cli.run.dry_run import dry_run as print_prompts
     from segue.cli.run.summary import refuse_summary
-    from segue.domain.errors import TwoLists
-    from segue.runtime.past import CommitsMissing
-    from segue.runtime.plan import PlanChanged
-    from segue.runtime.preconditions import Undecided
     from segue.runtime.units import Units
 
     more = _agent_settings(agents)
@@ -180,8 +176,9 @@ def run(
         more["gates"] = sorted({*app.loaded.settings.gates, "task"})
         app = settings.load(**more)
     page = _page_options(serve or stay, stay, detach)
-    while True:
-        begin = session.start(
+
+    def begin(app: App) -> Coroutine[None, None, int]:
+        return session.start(
             *(replace(app, tell=output.warn), source, only, start, output),
             restart=restart,
             detach=detach,
@@ -189,8 +186,29 @@ def run(
             page=page,
             units=units,
         )
+
+    return _run_decided(settings, more, app, begin, output)
+
+
+def _run_decided(
+    settings: CommandSettings,
+    more: dict[str, Any],
+    app: App,
+    begin: Callable[[App], Coroutine[None, None, int]],
+    output: Printer,
+) -> int:
+    """Run to the end; what a person has to decide first is asked, and the run begins with the answer."""
+    import asyncio
+
+    from segue.cli.run import session
+    from segue.domain.errors import TwoLists
+    from segue.runtime.past import CommitsMissing
+    from segue.runtime.plan import PlanChanged
+    from segue.runtime.preconditions import Undecided
+
+    while True:
         try:
-            return asyncio.run(begin)
+            return asyncio.run(begin(app))
         except PlanChanged as changed:
             more["plan_changed"] = session.choose_kept(changed, output)
         except CommitsMissing as missing:

@@ -362,8 +362,7 @@ def _container_name(token: str) -> str:
 
 def _listening(argv: Sequence[str], env: Mapping[str, str]) -> set[int]:
     """Return the ports on which something listens on this machine, without those named to the program."""
-    words = (*argv, *env.values())
-    named = {int(port) for word in words for port in _ADDRESS.findall(word)}
+    named = {int(port) for word in (*argv, *env.values()) for port in _ADDRESS.findall(word)}
     found: set[int] = set()
     for name in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
