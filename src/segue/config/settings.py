@@ -363,9 +363,9 @@ class Settings(Options, frozen=True):
     """Continue with the next task when one needs a human. If unset: only with `jobs`."""
     max_consecutive_task_failures: Count | None = None
     """Stop after this many failed tasks in a row, even if the run may continue."""
-    gates: tuple[Literal["checkpoint", "task"], ...] = ()
-    """Where a run waits until a person lets it go on: after each `checkpoint` of `tasks.md`, after each
-    `task`."""
+    gates: tuple[Literal["plan", "checkpoint", "task"], ...] = ()
+    """Where a run waits until a person lets it go on: after the `plan` of a build was made, after each
+    `checkpoint` of `tasks.md`, after each `task`."""
     summary: str | None = None
     """Where a run writes a summary in Markdown when it ends: a file, or `github` for the job summary of
     GitHub Actions."""
