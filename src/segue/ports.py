@@ -213,6 +213,10 @@ class Source(Protocol):
         """Return what the agent should know beside the task's own text; untrusted, may be empty."""
         return ""
 
+    def announce(self, task: Task, run: str) -> None:  # noqa: ARG002 - most sources have nobody to tell
+        """Tell those who follow the source that work on a task begins. Telling twice is telling once."""
+        return
+
     def record(self, task: Task, completion: Completion) -> None:  # noqa: ARG002
         """Store how a task failed; it stays pending."""
         return

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.deliveries.hosting import CiReport, FailedJob, PullRequest, ReviewComment, ReviewThread
+from segue.deliveries.hosting import WORDS, CiReport, FailedJob, PullRequest, ReviewComment, ReviewThread
 from segue.deliveries.place import HostedPlace
-from segue.deliveries.rest import Refused, Rest
 from segue.domain.errors import SegueError
 from segue.ports import Problem
+from segue.system.http.rest import Refused, Rest
 
 _MEMBERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _FAILED = frozenset({"failure", "timed_out", "startup_failure"})
@@ -131,9 +131,9 @@ class GitHub:
             "accept": "application/vnd.github+json",
             "x-github-api-version": "2022-11-28",
         }
-        self._rest = Rest(self.service, place.api, headers, clean)
+        self._rest = Rest(self.service, place.api, headers, clean, words=WORDS)
         api = place.api.removesuffix("/v3") if place.api.endswith("/api/v3") else place.api
-        self._graphql = Rest(self.service, api, headers, clean)
+        self._graphql = Rest(self.service, api, headers, clean, words=WORDS)
         self._repo = f"/repos/{place.project}"
 
     async def check(self) -> list[Problem]:

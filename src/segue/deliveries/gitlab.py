@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from segue.deliveries.hosting import CiReport, FailedJob, PullRequest, ReviewComment, ReviewThread
+from segue.deliveries.hosting import WORDS, CiReport, FailedJob, PullRequest, ReviewComment, ReviewThread
 from segue.deliveries.place import HostedPlace
-from segue.deliveries.rest import Refused, Rest
 from segue.domain.errors import SegueError
 from segue.ports import Problem
+from segue.system.http.rest import Refused, Rest
 
 _DRAFT = "Draft: "
 _DEVELOPER = 30
@@ -111,7 +111,7 @@ class GitLab:
 
     def __init__(self, place: HostedPlace, key: str, clean: Callable[[str], str]) -> None:
         self._place = place
-        self._rest = Rest(self.service, place.api, {"private-token": key}, clean)
+        self._rest = Rest(self.service, place.api, {"private-token": key}, clean, words=WORDS)
         self._project = f"/projects/{quote(place.project, safe='')}"
         self._members: dict[int, bool] = {}
 

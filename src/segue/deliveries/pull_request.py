@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from segue.deliveries.hosting import Hosting, PullRequest, ReviewThread
 from segue.deliveries.options import PullRequestOptions
 from segue.deliveries.place import HostedPlace, find_key, find_place, key_names
-from segue.deliveries.rest import Refused
 from segue.deliveries.text import cut_log, is_ours, is_reply, reply_mark, was_drafted, write_body
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import CredentialsError, NeedsHuman, SegueError, UsageError
 from segue.ports import Delivery, Handover, Problem
+from segue.system.http.rest import Refused
 from segue.system.redact import Redactor
 from segue.system.services import Services
 

@@ -36,6 +36,7 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
     lane = context.lane.number if context.lane is not None else 0
     started = await context.journal.emit(TaskStarted(task.key, task.title, task.kind, lane, *waited))
     state = await _start(context, task, started.ts)
+    context.source.announce(task, context.journal.run.id)
     try:
         ended = await _run_phases(context, state)
         if context.lane is not None:

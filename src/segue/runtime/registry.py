@@ -34,6 +34,9 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "prompt": "segue.sources.prompt:PromptSource",
         "speckit": "segue.sources.speckit.source:SpecKit",
         "planfile": "segue.sources.plan.source:PlanFile",
+        "table": "segue.sources.table:TableSource",
+        "taskmaster": "segue.sources.taskmaster:TaskMasterSource",
+        "beads": "segue.sources.beads:BeadsSource",
     },
     "reviewers": {
         "stet": "segue.reviewers.stet.reviewer:StetReviewer",

@@ -18,6 +18,8 @@ _MOST_FILES = 200
 _MOST_SOURCES = 50
 _FOLDERS = ("", "docs", "plans", "specs")
 """Where plan files are looked for."""
+_OTHERS = (".taskmaster/tasks/tasks.json", ".beads/issues.jsonl")
+"""Files of other tools that list tasks."""
 
 
 class FoundSource(Struct, frozen=True):
@@ -48,6 +50,9 @@ def _candidates(app: App, repo: Path) -> Iterator[str | None]:
         yield None
     for feature in find_features(repo):
         yield str(feature)
+    for other in _OTHERS:
+        if (repo / other).is_file():
+            yield str(repo / other)
     for folder in _FOLDERS:
         for path in sorted((repo / folder).glob("*.md")):
             if path.name != TASKS:

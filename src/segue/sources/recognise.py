@@ -9,8 +9,33 @@ from pathlib import Path
 from segue.ports import SourceRequest
 
 TASKS = "tasks.md"
+TASKMASTER = ".taskmaster"
+BEADS = ".beads"
+GITHUB = "github:"
 _DEEPEST = 4
 _SKIPPED = frozenset({"node_modules", "vendor", "venv", "dist", "build", "target", "__pycache__"})
+
+
+def is_table(named: str) -> bool:
+    """Return whether a CSV or JSON lines file is named."""
+    return named.lower().endswith((".csv", ".tsv", ".jsonl", ".ndjson"))
+
+
+def is_taskmaster(named: str) -> bool:
+    """Return whether Task Master's folder is named, or a file in it."""
+    path = Path(named)
+    return path.name == TASKMASTER or (TASKMASTER in path.parts and path.suffix == ".json")
+
+
+def is_beads(named: str) -> bool:
+    """Return whether the folder of beads is named, or a snapshot in it."""
+    path = Path(named)
+    return path.name == BEADS or (path.parent.name == BEADS and path.suffix == ".jsonl")
+
+
+def is_github(named: str) -> bool:
+    """Return whether issues on GitHub are named."""
+    return named.startswith(GITHUB)
 
 
 def is_prompt(given: str, here: Path = Path()) -> bool:
@@ -55,8 +80,15 @@ def any_feature(here: Path, repo: Path) -> bool:
 
 def recognise(request: SourceRequest) -> str | None:
     """Return the built-in source that is certainly meant; None: a plug-in may know better."""
+    for name, is_meant in _BY_NAME.items():
+        if request.named is not None and is_meant(request.named):
+            return name
     if request.named is not None and not request.configured and is_prompt(request.named, request.here):
         return "prompt"
     if is_feature(request):
         return "speckit"
     return "planfile" if request.named is None or request.named.endswith(".md") else None
+
+
+_BY_NAME = {"beads": is_beads, "taskmaster": is_taskmaster, "table": is_table}
+"""Sources that are told by the name alone, in the order in which they are tried."""

@@ -104,12 +104,12 @@ class SqlJournal:
         known = self._steps.get(key)
         with self._entering(key):
             if known is None:
-                step = await asyncio.shield(self._begin(key, facts or StepFacts()))
+                step = await self._begin(key, facts or StepFacts())
                 reconcile = None
             else:
                 step = await asyncio.shield(self._adopt(known))
             result = await self._work(step.token, work, reconcile)
-            return await asyncio.shield(self._finish(step, kind, result))
+            return await self._finish(step, kind, result)
 
     async def record(self, key: str, result: StepResult[R], facts: StepFacts | None = None) -> StepResult[R]:
         """Store a step that needs no intent, with the next transaction."""
@@ -306,8 +306,8 @@ class SqlJournal:
             step.build_phase,
         )
         seq = self._log.add(started, key).seq
-        await self._log.write(lambda db: steps.write_intent(db, step, seq, self._owner))
         self._steps.put(step)
+        await self._log.write(lambda db: steps.write_intent(db, step, seq, self._owner))
         return step
 
     async def _adopt(self, step: Step) -> Step:
@@ -336,9 +336,9 @@ class SqlJournal:
         # What is returned now is what a later replay returns.
         ended = replace(step, state=state, output=decode(text), ended=self._clock.now())
         self._log.add(StepEnded(step.gen, result.ok, (ended.ended or 0) - step.started), step.key)
-        await self._log.write(lambda db: steps.write_outcome(db, ended, text))
         self._steps.put(ended)
         self._taken.pop(step.token, None)
+        await self._log.write(lambda db: steps.write_outcome(db, ended, text))
         return _result(ended, kind)
 
     async def _redo(self, prefix: str) -> None:

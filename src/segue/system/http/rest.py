@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from segue.domain.errors import CredentialsError, SegueError, Unavailable
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
@@ -23,17 +24,32 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 class Refused(SegueError):
     """The service understood the request and refused it."""
 
-    def __init__(self, status: int, said: str, message: str, hint: str = "") -> None:
-        super().__init__(message, kept="The work is on its branch.", hint=hint)
+    def __init__(self, status: int, said: str, message: str, hint: str = "", kept: str = "") -> None:
+        super().__init__(message, kept=kept, hint=hint)
         self.status, self.said = status, said
+
+
+class RestWords(Struct, frozen=True):
+    """What messages about an API say beside the facts."""
+
+    kept: str = ""
+    setting: str = "the address of the API"
+    page: str = "docs/issues.md"
 
 
 class Rest:
     """One API, with a token that no message contains."""
 
     def __init__(
-        self, name: str, api: str, headers: Mapping[str, str], clean: Callable[[str], str], page: int = 100
+        self,
+        name: str,
+        api: str,
+        headers: Mapping[str, str],
+        clean: Callable[[str], str],
+        page: int = 100,
+        words: RestWords = RestWords(),  # noqa: B008 - it cannot change
     ) -> None:
+        self._words = words
         self._name, self._api, self._clean, self._page = name, api, clean, page
         self._headers = {"accept": "application/json", "user-agent": "segue", **headers}
         self._policy = HttpPolicy(attempts=3, pause=0.5, max_bytes=_MAX_BYTES, longest_wait=60)
@@ -108,7 +124,7 @@ class Rest:
         except HttpError as error:
             if error.unknown_host:
                 raise SegueError(
-                    f"There is no server at {self._api}.", hint="Check api in [deliveries.pr]"
+                    f"There is no server at {self._api}.", hint=f"Check {self._words.setting}"
                 ) from None
             raise Unavailable(self._name, self._clean(str(error))) from None
         self._check(method, path, answer)
@@ -125,22 +141,21 @@ class Rest:
         if answer.status == 401:
             raise CredentialsError(
                 f"{self._name} rejects the token (HTTP 401 {said}).".replace(" )", ")"),
-                kept="The work is on its branch.",
-                hint="Set a token that is valid: see docs/pull-requests.md",
+                kept=self._words.kept,
+                hint=f"Set a token that is valid: see {self._words.page}",
             )
         where = path.partition("?")[0]
         needs = answer.headers.get("x-accepted-github-permissions", "")
         hint = f"The token needs: {self._clean(needs)}" if needs and answer.status in (403, 404) else ""
-        raise Refused(
-            answer.status, said, f"{self._name} refuses {method} {where}: HTTP {answer.status} {said}", hint
-        )
+        message = f"{self._name} refuses {method} {where}: HTTP {answer.status} {said}"
+        raise Refused(answer.status, said, message, hint, self._words.kept)
 
     def _read(self, answer: HttpResponse, kind: type[T]) -> T:
         try:
             return self._convert(answer.json(), kind)
         except ValueError:
             raise SegueError(
-                f"{self._name} answers with something else than JSON.", hint="Check api in [deliveries.pr]"
+                f"{self._name} answers with something else than JSON.", hint=f"Check {self._words.setting}"
             ) from None
 
     def _convert(self, data: Any, kind: type[T]) -> T:
