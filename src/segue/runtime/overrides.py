@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,6 +42,9 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
 
     `via` says how the person reached Segue, where that is not a person's own command or click.
     """
+    if run.spec.origin is not None:
+        await _decide_far(app, run, key, reason, skip, via)
+        return
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
@@ -69,6 +73,9 @@ def find_task(source: Source, key: str) -> Task:
 
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> None:
     """Write the decision into the source and the journal."""
+    if run.spec.origin is not None:
+        await _decide_far(app, run, key, reason, skip, via)
+        return
     async with hold_run(app, run, via) as held:
         task = find_task(held.source, key)
         if task.status is TaskStatus.DONE:
@@ -79,13 +86,33 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
         await _write(held.journal, task, held.by, reason, skip, held.source, left)
 
 
+async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
+    """Write the decision into the journal alone: the worker that continues the run tells the source."""
+    title = run.spec.titles.get(key)
+    if title is None:
+        known = ", ".join(list(run.spec.titles)[:10])
+        raise UsageError(f"There is no task {key!r} in run {run.id}.", hint=f"Its tasks: {known}")
+    with app.store() as store:
+        journal = await store.open(run.id)
+        try:
+            task = Task(key, title, "")
+            ended = journal.recorded(f"task/{key}/end", EndOutput)
+            if ended is not None and ended.ok:
+                raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
+            left = (None, None) if skip else _left(journal, task)
+            by = ", ".join(filter(None, (getpass.getuser(), via)))
+            await _write(journal, task, by, reason, skip, None, left)
+        finally:
+            await store.close(journal)
+
+
 async def _write(
     journal: Journal,
     task: Task,
     by: str,
     reason: str,
     skip: bool,
-    source: Source,
+    source: Source | None,
     left: tuple[str | None, str | None],
 ) -> None:
     end = f"task/{task.key}/end"
@@ -94,9 +121,10 @@ async def _write(
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
-        marked = TaskMarked(task.key, True, by, reason, skip, source.fingerprint(task))
-        seq = (await journal.emit(marked, end)).seq
-        source.mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
+        digest = source.fingerprint(task) if source is not None else ""
+        seq = (await journal.emit(TaskMarked(task.key, True, by, reason, skip, digest), end)).seq
+        if source is not None:
+            source.mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
         proof = None if skip else Proof(level=Level.ACCEPTED, by=by)
         ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip, proof=proof)
         return StepResult(True, ending)

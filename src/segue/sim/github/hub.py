@@ -65,6 +65,10 @@ class HubRepo(Struct):
         """Its pull requests, oldest first."""
         return [issue for issue in self.issues.values() if issue.pull is not None]
 
+    def associate(self, login: str) -> str:
+        """Return what a person is to the repository."""
+        return "OWNER" if login == self.owner else "CONTRIBUTOR"
+
     def find_label(self, name: str) -> HubLabel | None:
         """Return a label by its name, whose case does not count."""
         return next((label for label in self.labels if label.name.lower() == name.lower()), None)

@@ -163,6 +163,10 @@ class Processes:
         """Return a private folder that launches of an agent share; it lasts as long as the run's."""
         return private_folder(self._folder.path / "agents" / name)
 
+    def knows(self, token: str) -> bool:
+        """Return whether a job was begun on this machine."""
+        return self._folder.job(token).path.exists()
+
     def forget(self, token: str) -> None:
         """Delete the files of a job, once its outcome is stored elsewhere: while the next agent works."""
         self._forgotten.append(token)
