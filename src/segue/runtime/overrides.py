@@ -43,8 +43,10 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
     `via` says how the person reached Segue, where that is not a person's own command or click.
     """
     if run.spec.origin is not None:
-        await _decide_far(app, run, key, reason, skip, via)
-        return
+        raise UsageError(
+            f"Run {run.id} is driven by a fleet: its tasks can be accepted, skipped or tried again, no more.",
+            kept="Nothing was changed.",
+        )
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
