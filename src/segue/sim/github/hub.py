@@ -142,6 +142,7 @@ class Hub(Struct):
     def _add_scripted(self, repo: HubRepo, facts: Mapping[str, Any]) -> None:
         issue = self.add_issue(repo, facts.get("user", "octocat"), facts["title"], facts.get("body"))
         issue.labels = self.ensure_labels(repo, facts.get("labels", []))
+        issue.events = [("LabeledEvent", repo.owner, name, issue.created) for name in issue.labels]
         issue.milestone = next(
             (known.number for known in repo.milestones if known.title == facts.get("milestone")), None
         )

@@ -90,6 +90,8 @@ class GithubScript(Options, frozen=True):
     """`OWNER/NAME` = a repository"""
     tokens: Mapping[str, GithubToken] = {}
     """the tokens that are known; empty: any token, of the user `octocat`"""
+    outsiders: Sequence[str] = []
+    """logins of tokens that are no collaborators, as everybody without a token"""
     faults: Sequence[GithubFault] = []
     """what goes wrong with requests"""
     rate_limit: NonNegative = 5000

@@ -66,6 +66,13 @@ class Presenter(Struct, frozen=True):
             "site_admin": False,
         }
 
+    def association(self, repo: HubRepo, login: str) -> str:
+        """Return what somebody is to a repository."""
+        if login == repo.owner:
+            return "OWNER"
+        known = {token.login for token in self.hub.script.tokens.values()} or {"octocat"}
+        return "COLLABORATOR" if login in known - set(self.hub.script.outsiders) else "NONE"
+
     def repo(self, repo: HubRepo) -> dict[str, Any]:
         """Show a repository."""
         url, web = self.repo_url(repo), f"{self.web}/{repo.full_name}"
@@ -158,7 +165,7 @@ class Presenter(Struct, frozen=True):
             "comments": len(issue.comments),
             "state_reason": issue.state_reason,
             "closed_by": self.user(issue.closed_by) if issue.closed_by else None,
-            "author_association": "OWNER" if issue.author == repo.owner else "CONTRIBUTOR",
+            "author_association": self.association(repo, issue.author),
             "issue_dependencies_summary": self._dependencies(repo, issue),
             "sub_issues_summary": self._sub_issues(issue),
             "reactions": {"url": f"{url}/reactions", "total_count": 0},
@@ -236,7 +243,7 @@ class Presenter(Struct, frozen=True):
             "issue_url": f"{self.repo_url(repo)}/issues/{issue.number}",
             "body": comment.body,
             "user": self.user(comment.author),
-            "author_association": "OWNER" if comment.author == repo.owner else "CONTRIBUTOR",
+            "author_association": self.association(repo, comment.author),
             "performed_via_github_app": None,
             **self._times(comment.created, comment.updated),
         }
