@@ -15,6 +15,7 @@ from bench import (
     cloud,
     events,
     events_postgres,
+    fleet_sizes,
     journal,
     lanes,
     loop,
@@ -42,6 +43,7 @@ GROUPS: dict[str, Callable[[bool], Iterator[Figure]]] = {
     "seal": seal.figures,
     "merging": merging.figures,
     "lanes": lanes.figures,
+    "fleet-sizes": fleet_sizes.figures,
 }
 
 

@@ -491,6 +491,34 @@ Reconcile = Callable[[str], Awaitable[StepResult[R] | None]]
 """Looks the token of an interrupted step up in the outside world; None: it never happened."""
 
 
+Statement = tuple[str, Sequence[object]]
+"""One change to the database, and its values."""
+
+Pack = Callable[[Step], Awaitable[Statement | None]]
+"""Returns what stores the work as a step has left it; None: it has not changed."""
+
+
+class Carrier(Protocol):
+    """Takes the work of a run along that any machine may continue."""
+
+    moved: bool
+    """Whether another machine has worked on the run before this one."""
+    slots: Mapping[str, int]
+    """How many launches of an agent may be at work at once on all machines."""
+
+    def confirm(self) -> None:
+        """Make sure that nobody has driven the run since its work was brought here; raises Locked."""
+
+    def stored(self, spec: RunSpec) -> RunSpec:
+        """Return what other machines read: nothing in it is a path of this one."""
+
+    async def pack(self, step: Step) -> Statement | None:
+        """Return what stores the work as a step has left it; None: it has not changed."""
+
+    async def deliver(self) -> str:
+        """Hand the work over to the people who asked for it; say where it is."""
+
+
 class Journal(Protocol):
     """Durable execution of one run: what was done once is not done again."""
 
@@ -537,6 +565,9 @@ class Journal(Protocol):
     async def respec(self, spec: RunSpec) -> None:
         """Record that the run continues with other options."""
 
+    def carry(self, pack: Pack) -> None:
+        """Write the state of the work with the outcome of every step from now on."""
+
     async def redo(self, prefix: str) -> None:
         """Start a new generation of the steps under the prefix; the old rows are kept."""
 
@@ -581,6 +612,9 @@ class Store(Protocol):
 
     def create(self, source_key: str, spec: RunSpec) -> Run:
         """Add a run."""
+
+    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]]) -> int:
+        """Add runs that others will drive, each with its id and source key; return how many are new."""
 
     async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
         """Claim the run and open its journal. Raises Locked while its owner lives."""

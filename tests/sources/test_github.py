@@ -119,7 +119,7 @@ def test_without_a_label_only_issues_of_members_are_taken(desk: HubDesk) -> None
 
 def test_what_a_stranger_changes_after_it_got_the_label_is_left_out(tmp_path: Path) -> None:
     tokens = {"mallory-token": GithubToken(login="mallory")}
-    script = GithubScript(tokens=tokens, outsiders=["mallory"])
+    script = GithubScript(tokens=tokens)
     with (
         open_desk(tmp_path, script, issues=[]) as desk,
         open_client(desk.url, "mallory-token") as mallory,

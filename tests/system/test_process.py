@@ -270,15 +270,22 @@ def test_the_end_of_one_job_leaves_another_with_its_children_alone(tmp_path: Pat
 
 
 def test_forgetting_removes_what_was_kept(tmp_path: Path) -> None:
+    jobs = tmp_path / "run" / "jobs"
+
     async def main() -> None:
         async with Processes(tmp_path / "run") as processes:
             await follow(processes, "t1", shell("echo x", tmp_path))
-            assert (tmp_path / "run" / "jobs" / "t1").stat().st_mode & 0o777 == 0o700
+            assert (jobs / "t1").stat().st_mode & 0o777 == 0o700
             processes.forget("t1")
             processes.forget("t1")
-            assert list((tmp_path / "run" / "jobs").iterdir()) == []
+            again = await follow(processes, "t1", shell("echo y", tmp_path))
+            assert (again.out, again.exit.adopted) == (b"y\n", False)
+            processes.forget("t1")
+            await follow(processes, "t2", shell(f"until [ ! -e {jobs}/t1 ]; do sleep 0.01; done", tmp_path))
+            processes.forget("t2")
 
     asyncio.run(main())
+    assert list(jobs.iterdir()) == []
 
 
 def test_a_run_that_prints_a_lot_stays_small(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "run": ("run.run:run", "Run a task list with coding agents."),
         "resume": ("run.resume:resume", "Continue a run that did not finish."),
+        "follow": ("run.follow:follow", "Work on what comes back from a pull request."),
         "stop": ("run.stop:stop", "Stop a run and its agent; nothing is lost."),
         "task": ("run.task:task", "List tasks, accept or skip one."),
         "check": ("run.check:check", "Run the project's checks without an agent."),
@@ -37,6 +38,13 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "config": ("setup.config:config", "Show the settings and where they come from."),
         "notify": ("setup.notify:notify", "Test the notifications."),
         "completion": ("help:completion", "Print the completion script for your shell."),
+    },
+    "Fleet": {
+        "submit": ("fleet.submit:submit", "Let the workers of a fleet run a task list."),
+        "worker": ("fleet.worker:worker", "Work for a fleet on this machine."),
+        "fleet": ("fleet.fleet:fleet", "Prepare a fleet's database, see what the fleet does."),
+        "schedule": ("fleet.schedule:schedule", "Let a fleet begin runs again and again."),
+        "fetch": ("fleet.fetch:fetch", "Bring the work of a fleet's run into your clone."),
     },
     "Serve": {
         "serve": ("serve.serve:serve", "Show runs, tasks and reports in a browser."),

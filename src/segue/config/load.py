@@ -116,7 +116,7 @@ class LoadedSettings(Struct, frozen=True):
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """Return every value with its dotted name and origin, secrets masked."""
-        return [(path, value, self.origin(path)) for path, value in _leaves(option_values(self.settings))]
+        return [(path, value, self.origin(path)) for path, value in leaves(option_values(self.settings))]
 
 
 def _know_none(_table: str) -> Iterable[str]:
@@ -152,7 +152,7 @@ def load(
     origins: dict[str, str] = {}
     overrides: Tree = {}
     for layer in layers:
-        for name, value in _leaves(layer.values):
+        for name, value in leaves(layer.values):
             path = SYNONYMS.get(name, name)
             if layer.of_project and left_out(path, value):
                 continue
@@ -171,8 +171,8 @@ def _examine(files: list[Layer], allowed: bool) -> ProjectFile | None:
     """Return what the project's file asks for, and how far that is trusted."""
     for layer in files:
         if layer.of_project:
-            leaves = [(SYNONYMS.get(name, name), value) for name, value in _leaves(layer.values)]
-            project = trust.examine(Path(layer.origin), leaves)
+            given = [(SYNONYMS.get(name, name), value) for name, value in leaves(layer.values)]
+            project = trust.examine(Path(layer.origin), given)
             return replace(project, held=(), removed=()) if allowed else project
     return None
 
@@ -287,7 +287,7 @@ def _path_of(variable: str) -> str:
 
 def environment_of(values: Tree) -> dict[str, str]:
     """Return settings as the environment variables that another Segue reads them from."""
-    return {PREFIX + _variable(path): _write(value) for path, value in _leaves(values)}
+    return {PREFIX + _variable(path): _write(value) for path, value in leaves(values)}
 
 
 def _write(value: Any) -> str:
@@ -316,10 +316,11 @@ def _without_none(tree: Tree) -> Tree:
     return {key: value for key, value in cleaned.items() if value is not None and value != {}}
 
 
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every single setting of a tree, with its dotted name."""
     for key, value in tree.items():
         if isinstance(value, dict) and value:
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

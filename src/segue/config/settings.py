@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from msgspec import Meta
 
 from segue.config.bridge import BridgeSettings
+from segue.config.worker import WorkerSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.finding import Severity
 from segue.domain.options import (
@@ -311,7 +312,7 @@ class Settings(Options, frozen=True):
     delivery_per: Literal["run", "story", "task"] = "run"
     """What gets a pull request of its own: the whole `run`."""
     follow_rounds: Count = 5
-    """How often feedback on a pull request is sent back to the agent."""
+    """How often `segue follow` sends feedback on a pull request back to the agent."""
     allow_no_change: bool = False
     """Let a task succeed without changing anything."""
     plan_format: Literal["auto", "strict"] = "auto"
@@ -395,6 +396,7 @@ class Settings(Options, frozen=True):
     relay: RelaySettings = RelaySettings()
     bridge: BridgeSettings = BridgeSettings()
     github: GithubSettings = GithubSettings()
+    worker: WorkerSettings = WorkerSettings()
     sources: dict[str, dict[str, Any]] = {}
     """Options per source that is a plug-in."""
     judges: dict[str, dict[str, Any]] = {}

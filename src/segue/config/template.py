@@ -17,8 +17,8 @@ _AGENTS = """
 # [agents.command]
 # argv = ["./agent.sh"]                 # any program: it reads the prompt on stdin and runs in the repository
 """
-_USERS_OWN = {"relay"}
-"""Tables that are read from the user's own file only: see docs/relay.md."""
+_USERS_OWN = {"relay", "worker"}
+"""Tables that belong into the user's own file: see docs/relay.md and docs/fleet.md."""
 
 EXAMPLES = {
     "agent": "claude",
@@ -73,6 +73,7 @@ EXAMPLES = {
     "bridge.cost_usd": 10,
     "bridge.relay_url": "http://127.0.0.1:8754",
     "bridge.relay_token_file": "relay.token",
+    "worker.allow_agents": ["claude"],
     "bridge.completion_url": "https://example.com/done",
 }
 """Examples for settings that are unset or empty by default."""

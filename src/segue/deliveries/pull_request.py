@@ -93,10 +93,12 @@ class PullRequestDelivery(Delivery):
         counted, ignored = self._sort(threads)
         items += [_review(thread) for thread in counted]
         pending = [*jobs.pending, *(["whether it can be merged"] if request.conflicts is None else [])]
-        if request.head != delivered.head:
-            pending.append(f"commit {delivered.head[:10]} on {hosting.service}")
         return Feedback(
-            items=tuple(items), pending=tuple(pending), unreadable=jobs.unreadable, ignored=tuple(ignored)
+            head=request.head,
+            items=tuple(items),
+            pending=tuple(pending),
+            unreadable=jobs.unreadable,
+            ignored=tuple(ignored),
         )
 
     async def answer(

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from segue.domain.results import Output
 
-_TASK = re.compile(r"pr-(?:ci|review|conflict)-[0-9]+")
+_TASK = re.compile(r"pr-(ci|review|conflict)-[0-9]+")
 
 
 class Target(Struct, frozen=True):
@@ -69,6 +69,8 @@ class Feedback(Struct, frozen=True, kw_only=True):
     """What is known about delivered work now."""
 
     state: Literal["open", "merged", "closed"] = "open"
+    head: str = ""
+    """The commit that it is about; services need a moment until they know the newest one."""
     items: tuple[FeedbackItem, ...] = ()
     """What is to be done, the oldest first."""
     pending: tuple[str, ...] = ()
@@ -77,6 +79,12 @@ class Feedback(Struct, frozen=True, kw_only=True):
     """Why checks cannot be read; empty: they can."""
     ignored: tuple[str, ...] = ()
     """What does not count, and why, a sentence each."""
+
+
+def feedback_kind(key: str) -> FeedbackKind | None:
+    """Return what a task that came from a pull request is about; None for tasks of a source."""
+    found = _TASK.fullmatch(key)
+    return FeedbackKind(found[1]) if found else None
 
 
 def is_feedback(key: str) -> bool:

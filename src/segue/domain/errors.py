@@ -84,6 +84,14 @@ class ServiceAway(SegueError):
     exit_code = 7
 
 
+class WaitsElsewhere(ServiceAway):
+    """A usage limit ends later than a worker waits for it: the run gives its seat away until then."""
+
+    def __init__(self, message: str, until: float) -> None:
+        super().__init__(message, kept="Everything recorded so far is saved.")
+        self.until = until
+
+
 class Unavailable(Exception):
     """A service cannot answer now but may later: it is waited for, for as long as `limits.patience` says."""
 

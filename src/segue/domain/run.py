@@ -12,6 +12,8 @@ from msgspec import Struct, field
 class RunState(StrEnum):
     """The state of a run."""
 
+    QUEUED = "queued"
+    """Submitted; a worker of the fleet will take it."""
     RUNNING = "running"
     PARKED = "parked"
     DONE = "done"
@@ -51,6 +53,32 @@ TASK_RUNS = (RunKind.PLAN, RunKind.FEATURE, RunKind.BUILD, RunKind.TASKS, RunKin
 """The kinds that `segue run` makes: `resume`, `status last` and reports mean these."""
 
 
+class Origin(Struct, frozen=True):
+    """Where a run comes from that any machine may work on, and who asked for it."""
+
+    url: str
+    """The repository's URL; `local:NAME` if the database itself contains what the run begins with."""
+    commit: str
+    """The commit it begins with."""
+    branch: str = ""
+    """The branch that commit was taken from."""
+    needs: tuple[str, ...] = ()
+    """What a worker must have, such as `gpu` or `has:claude`."""
+    priority: int = 0
+    submitter: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    """The text of a source that is not part of the repository, by file name."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether there is no remote repository."""
+        return self.url.startswith(LOCAL)
+
+
+LOCAL = "local:"
+"""How the address of a repository begins that has no remote: its history comes as a bundle."""
+
+
 class RunSpec(Struct, frozen=True):
     """What was asked for: enough to run it again from another process."""
 
@@ -83,6 +111,8 @@ class RunSpec(Struct, frozen=True):
     kind: RunKind = RunKind.TASKS
     phases: tuple[str, ...] = ()
     """The phases of its flow when it began; empty in runs of version 1."""
+    origin: Origin | None = None
+    """For a run that was submitted to a fleet: `repo` is a URL then, and `source` is relative to it."""
 
 
 class Run(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from pathlib import Path
 from typing import Literal, Protocol
@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.domain.budget import Budget
+from segue.domain.errors import WaitsElsewhere
 from segue.domain.events import (
     AgentEnded,
     AgentReplaced,
@@ -179,10 +180,18 @@ class Launcher(Struct):
     """Watches over what agents must not touch; None where they have no work tree."""
     slots: int | None = None
     """How many launches of one agent are at work at once, in all runs that share the database."""
+    shared_slots: Mapping[str, int] = field(default_factory=dict)
+    """The same for single agents, on all machines of a fleet."""
     seat: Seat | None = None
     """What a task holds where several are worked on at once."""
     lane: int = 0
     """The lane in which it works; 0: one task at a time."""
+    longest_wait: float | None = None
+    """Seconds for which a usage limit is waited for in this process; None: however long it takes."""
+    is_elsewhere: Callable[[str], bool] | None = None
+    """Whether the agent of a launch that another process began was at work on another machine."""
+    forgotten: frozenset[str] = frozenset()
+    """Conversations that only another machine could continue."""
     resting: dict[str, float] = field(default_factory=dict)
     """Agents that cannot work, and until when: the others take over."""
     _hurried: set[str] = field(default_factory=set)
@@ -198,18 +207,21 @@ class Launcher(Struct):
         known = self.journal.recorded(request.key, LaunchOutput)
         if known is not None:
             return known
-        if self.slots is None:
+        name = request.by.agent.name
+        limits = [most for most in (self.slots, self.shared_slots.get(name)) if most is not None]
+        if not limits:
             return await self._launch(request, conclude)
-        async with self.journal.slot(f"agent {request.by.agent.name}", self.slots):
+        async with self.journal.slot(f"agent {name}", min(limits)):
             return await self._launch(request, conclude)
 
     async def _launch(self, request: LaunchRequest, conclude: Conclude) -> StepResult[LaunchOutput]:
         used = ""
+        lost = self._was_lost(request)
 
         async def work(token: str) -> StepResult[LaunchOutput]:
             nonlocal used
             used = token
-            return await self._work(request, token, conclude)
+            return await self._work(request, token, conclude, lost)
 
         if self.journal.state(request.key) is None:
             self._admit(request)
@@ -286,7 +298,16 @@ class Launcher(Struct):
             return "stop"
         return "again" if failure.kind in (FailureKind.INTERRUPTED, FailureKind.LOST) else "retry"
 
-    async def _work(self, request: LaunchRequest, token: str, conclude: Conclude) -> StepResult[LaunchOutput]:
+    def _was_lost(self, request: LaunchRequest) -> bool:
+        """Return whether another machine launched this agent: it cannot be adopted from here."""
+        if self.is_elsewhere is None or request.by.agent.can.cloud:
+            return False
+        begun = [step for step in self.journal.steps(request.key) if step.key == request.key]
+        return bool(begun) and begun[0].state is StepState.STARTED and self.is_elsewhere(begun[0].token)
+
+    async def _work(
+        self, request: LaunchRequest, token: str, conclude: Conclude, lost: bool
+    ) -> StepResult[LaunchOutput]:
         text = request.prompt.text
         await self.journal.emit(PromptSent(request.prompt.digest, len(text), text), request.key)
         self._admitted.discard(request.key)
@@ -298,7 +319,12 @@ class Launcher(Struct):
             if request.hear is not None:
                 request.hear(event)
 
-        outcome = self.journal.redact(await run_agent(request.by.agent, self._job(request, token), emit))
+        if lost:
+            outcome = Outcome(failure=Failure(FailureKind.LOST, "it was at work on another machine"))
+            await emit(AgentEnded.of(outcome))
+        else:
+            outcome = await run_agent(request.by.agent, self._job(request, token), emit)
+        outcome = self.journal.redact(outcome)
         outcome, tampering = await self._examine(request, outcome)
         concluded = await conclude(outcome)
         await errors.conclude(outcome, concluded.failure)
@@ -339,7 +365,7 @@ class Launcher(Struct):
             workspace=request.workspace,
             mode=request.mode,
             model=request.by.model,
-            session=request.session,
+            session=request.session if request.session not in self.forgotten else None,
             base=request.base,
             web=request.web,
             limits=replace(self.limits, patience=0.0) if request.key in self._hurried else self.limits,
@@ -396,6 +422,8 @@ class Launcher(Struct):
             await self.journal.sleep(series.park_key(number), until)
             return
         await self.journal.emit(RunParked(series.task, until))
+        if self.longest_wait is not None and until - time.time() > self.longest_wait:
+            raise WaitsElsewhere(f"Task {series.task} waits for a usage limit to end.", until)
         async with self.seat.rest() if self.seat is not None else nullcontext():
             await self.journal.sleep(series.park_key(number), until)
 

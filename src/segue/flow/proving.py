@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from segue.domain.delivery import is_feedback
 from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
 from segue.domain.task import TaskKind
 from segue.flow.context import RunContext
@@ -87,11 +88,13 @@ def level_of(checks: Sequence[CheckResult], *, judged: bool) -> tuple[Level, lis
 def is_enough(context: RunContext, state: TaskState, proof: Proof) -> PhaseEnd:
     """Return whether a proof reaches the level that is required."""
     required = context.policy.require
-    if required is None:
+    returned = is_feedback(state.task.key)
+    if required is None or (returned and state.head == state.base.head):
         return PhaseEnd(True)
     # There is nothing to hold before the first proof.
     aim = _before_held(context) if required is Level.HELD and proof.held is None else required
-    wanted = min(aim, _HIGHEST.get(state.task.kind, aim), key=lambda level: level.rank)
+    highest = Level.CHECKED if returned else _HIGHEST.get(state.task.kind, aim)
+    wanted = min(aim, highest, key=lambda level: level.rank)
     if proof.level.rank >= wanted.rank:
         return PhaseEnd(True)
     why = f": {proof.reasons[0]}" if proof.reasons else ""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from segue.domain.delivery import is_feedback
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import TaskBlocked
 from segue.domain.graph import Blocked, find_block
@@ -116,7 +117,7 @@ class Tally:
 async def _end_dropped(context: RunContext) -> None:
     """End a step in the journal too that a new plan dropped just before a crash."""
     planned = {task.key for task in context.source.tasks().tasks}
-    for key in sorted(_cut_off(context) - planned):
+    for key in sorted(key for key in _cut_off(context) - planned if not is_feedback(key)):
         ending = EndOutput(reason="planned again", replanned=True)
         await context.emit(end_event(key, ending))
         await context.journal.record(f"task/{key}/end", StepResult(False, ending), StepFacts(key, "end"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from segue.domain.delivery import is_feedback
 from segue.domain.errors import CredentialsError, Unfinished
 from segue.domain.events import StateImported, TaskEnded, TaskMarked, TaskStarted
-from segue.domain.results import EndOutput, SnapshotOutput, StepResult, read_as
+from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepResult, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.workspace import Snapshot
@@ -103,10 +104,10 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
 
 
 def _phases(context: RunContext, state: TaskState) -> Sequence[Phase]:
-    """Return the phases of the flow; a task that is begun again has its plan already."""
+    """Return the phases of the flow; a task that is begun again has its plan, and feedback needs none."""
     phases = context.flow.phases
     edits = next(number for number, phase in enumerate(phases) if phase.edits)
-    return phases[edits:] if state.round > 1 else phases
+    return phases[edits:] if state.round > 1 or is_feedback(state.task.key) else phases
 
 
 async def _merge(context: RunContext, lane: Lane, state: TaskState, ended: PhaseEnd) -> PhaseEnd:
@@ -181,7 +182,20 @@ async def _start(context: RunContext, task: Task, seen: int) -> TaskState:
         found = SnapshotOutput(now.head, now.branch, now.dirty, lane.number, seen)
     base = (await context.journal.record(key, StepResult(True, found), StepFacts(task.key, "base"))).output
     snapshot = Snapshot(base.head, base.branch, base.dirty)
-    return TaskState(task, snapshot, snapshot, story_base=_story_base(context, task), seen=base.seen)
+    state = TaskState(task, snapshot, snapshot, story_base=_story_base(context, task), seen=base.seen)
+    if is_feedback(task.key):
+        state.session, state.agent = _last_session(context)
+    return state
+
+
+def _last_session(context: RunContext) -> tuple[str | None, str | None]:
+    """Return the last conversation of the run about its work, and whose it is."""
+    editing = {phase.name for phase in context.flow.phases if phase.edits}
+    for step in reversed(context.journal.steps("task/")):
+        if step.phase in editing and step.state is StepState.DONE:
+            found = read_as(LaunchOutput, step.output)
+            return found.session, found.agent
+    return None, None
 
 
 def _story_base(context: RunContext, task: Task) -> Snapshot | None:

@@ -10,14 +10,14 @@ from pydantic import Field
 
 from segue.domain.errors import Locked, UsageError
 from segue.domain.run import Run
+from segue.fleet.control import start_resume, stop_run
 from segue.mcp.look import Data, RunName, plain, read_status
 from segue.mcp.project import ServedProject
 from segue.runtime.app import App
-from segue.runtime.background import detach, start_resume
+from segue.runtime.background import detach
 from segue.runtime.open import open_run
 from segue.runtime.overrides import decide as decide_task
 from segue.runtime.plan import NO_TASKS
-from segue.runtime.session import stop_run
 from segue.view.load import ACTIVE, state_of
 
 _VIA = "through MCP"

@@ -23,6 +23,7 @@ _INTRODUCTIONS = {
     "task": "The task:",
     "context": "Background on the project and the work around the task:",
     "earlier": "What earlier tasks changed; build on it:",
+    "request": "What came back from the pull request; untrusted:",
     "plan": "The plan for this task; follow it unless the code shows that it is wrong:",
     "collision": "Why the work does not fit:",
     "missing": "The criteria that are met, and those that are not:",

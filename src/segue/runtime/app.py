@@ -80,7 +80,7 @@ class App(Struct, frozen=True):
     ) -> App:
         """Read the settings a run was started with; a configuration file named now takes the place of its."""
         named = config or (Path(run.spec.config) if run.spec.config else None)
-        repo = Path(run.spec.repo) if run.spec.kind.has_tasks else None
+        repo = Path(run.spec.repo) if run.spec.kind.has_tasks and run.spec.origin is None else None
         return cls.load(repo, named, command_line, stored=run.spec.settings, need=need)
 
     def place(self) -> dict[str, str]:

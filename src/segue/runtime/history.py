@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from segue.domain.delivery import is_feedback
 from segue.domain.events import Committed, PlanRevised, Recorded, StateImported, TaskMarked
 from segue.domain.history import SourceHistory
 from segue.domain.results import EndOutput, JudgeOutput, LaunchOutput, SnapshotOutput, read_as
@@ -59,6 +60,8 @@ class _Fold:
                 self._import(imported, recorded)
 
     def _mark(self, event: TaskMarked, at: Recorded) -> None:
+        if is_feedback(event.task):  # the source does not know it
+            return
         # A task that was marked but not ended is ended, without a launch, when its run is resumed.
         if event.done and event.by is None and (at.run, event.task) not in self._ended:
             return

@@ -11,13 +11,14 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.domain.delivery import FeedbackItem
 from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.role import Role
 from segue.domain.run import Run, RunSpec, RunState
 from segue.domain.workspace import Snapshot
 from segue.flow.context import Building, Judging, Reviewing
 from segue.flow.launch import AgentChain
-from segue.ports import Source, Store
+from segue.ports import Carrier, Source, Store
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.base import choose_base
@@ -78,6 +79,15 @@ class OpenRun(Struct, frozen=True):
     """The run's own work tree, if it has one."""
     past: Past = Past()
     """What was known about the source before."""
+    feedback: tuple[FeedbackItem, ...] = ()
+    """What came back from its pull request."""
+    carrier: Carrier | None = None
+    """Takes its work along, if any machine may drive it."""
+
+    @property
+    def stored(self) -> RunSpec:
+        """What is stored of it for other processes."""
+        return self.spec if self.carrier is None else self.carrier.stored(self.spec)
 
     @property
     def app(self) -> App:
@@ -134,8 +144,8 @@ async def open_run(
 
 
 @asynccontextmanager
-async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
-    """Open a run that exists, with the settings it was started with."""
+async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()) -> AsyncIterator[OpenRun]:
+    """Open a run that exists, with the settings it was started with; `feedback` is more work for it."""
     with app.store(read_only=True) as known:
         refuse_absent(known, run)
     home = await Repository.open(Path(run.spec.repo))
@@ -147,11 +157,11 @@ async def reopen_run(app: App, run: Run) -> AsyncIterator[OpenRun]:
     await aim(app, parts.services, home, run.spec)
     with app.store(read_only=True) as known:
         tree, repo, words = await _enter(known, home, run, source)
-    with _locked(repo, run.id) as lock:
+    with lock_repository(repo, run.id) as lock:
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*warnings, words)))
         await repo.recover(run.created / 1000)
-        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree, past)
+        yield OpenRun(plan, parts, run, run.spec, repo, lock, False, warning, tree, past, feedback)
 
 
 async def _find_home(app: App, source: Source) -> Repository:
@@ -277,7 +287,7 @@ async def _open_in_place(
     plan: RunPlan, parts: Parts, store: Store, home: Repository, spec: RunSpec, run: Run | None
 ) -> AsyncIterator[OpenRun]:
     """Lock the user's own work tree."""
-    with _locked(home, run.id if run else "") as lock:
+    with lock_repository(home, run.id if run else "") as lock:
         fresh = run is None
         if run is None:
             if not parts.cloud:
@@ -302,7 +312,7 @@ async def _open_apart(
             fresh = run is None
             run = run or store.create(source.key, spec)
             tree, repo, said = await _enter(store, home, run, source)
-            lock = held.enter_context(_locked(repo, run.id))
+            lock = held.enter_context(lock_repository(repo, run.id))
             await repo.recover(run.created / 1000)
         exclude_state_files(home, source, repo)
         spec = replace(spec, worktree=run.spec.worktree, lanes=run.spec.lanes, onto=run.spec.onto)
@@ -361,7 +371,8 @@ def check_clean(now: Snapshot, allow_dirty: bool) -> None:
 
 
 @contextlib.contextmanager
-def _locked(repo: Repository, run: str) -> Iterator[RepoLock]:
+def lock_repository(repo: Repository, run: str) -> Iterator[RepoLock]:
+    """Admit one run at a time to a work tree."""
     lock = RepoLock.take(repo.git_dir, run)
     try:
         yield lock

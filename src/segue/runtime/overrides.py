@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
 from segue.domain.errors import UsageError
@@ -25,6 +26,9 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
 
     `via` says how the person reached Segue, where that is not a person's own command or click.
     """
+    if run.spec.origin is not None:
+        await _decide_far(app, run, key, reason, skip, via)
+        return
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
@@ -52,13 +56,33 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
         lock.release()
 
 
+async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
+    """Write the decision into the journal alone: the worker that continues the run tells the source."""
+    title = run.spec.titles.get(key)
+    if title is None:
+        known = ", ".join(list(run.spec.titles)[:10])
+        raise UsageError(f"There is no task {key!r} in run {run.id}.", hint=f"Its tasks: {known}")
+    with app.store() as store:
+        journal = await store.open(run.id)
+        try:
+            task = Task(key, title, "")
+            ended = journal.recorded(f"task/{key}/end", EndOutput)
+            if ended is not None and ended.ok:
+                raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
+            left = (None, None) if skip else _left(journal, task)
+            by = ", ".join(filter(None, (getpass.getuser(), via)))
+            await _write(journal, task, by, reason, skip, None, left)
+        finally:
+            await store.close(journal)
+
+
 async def _write(
     journal: Journal,
     task: Task,
     by: str,
     reason: str,
     skip: bool,
-    source: Source,
+    source: Source | None,
     left: tuple[str | None, str | None],
 ) -> None:
     end = f"task/{task.key}/end"
@@ -67,9 +91,10 @@ async def _write(
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
-        marked = TaskMarked(task.key, True, by, reason, skip, source.fingerprint(task))
-        seq = (await journal.emit(marked, end)).seq
-        source.mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
+        digest = source.fingerprint(task) if source is not None else ""
+        seq = (await journal.emit(TaskMarked(task.key, True, by, reason, skip, digest), end)).seq
+        if source is not None:
+            source.mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
         proof = None if skip else Proof(level=Level.ACCEPTED, by=by)
         ending = EndOutput(done=True, reason=reason, commit=commit, branch=branch, skipped=skip, proof=proof)
         return StepResult(True, ending)

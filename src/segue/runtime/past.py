@@ -61,7 +61,7 @@ async def settle_start(
 
 async def settle_resume(app: App, store: Store, home: Repository, source: Source, run: Run) -> Past:
     """Return what a run continues with; raises CommitsMissing if its work is not in this repository."""
-    history = read_history(store, source.key)
+    history = read_history(store, run.source_key)
     lost, moved = await _find_missing(store, home, history, run)
     if lost and app.loaded.settings.commits_missing == "ask":
         raise _refusal(store, home, source, run, lost)

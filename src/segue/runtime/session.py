@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from segue.domain.errors import (
     StoreAway,
     StoreError,
     TimeLimit,
+    WaitsElsewhere,
 )
 from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.hook import HookTime
@@ -40,6 +41,7 @@ from segue.proof.guard import LaunchGuard
 from segue.proof.independent import TestsApart
 from segue.runtime.app import App
 from segue.runtime.delivering import Delivering
+from segue.runtime.following import Returned
 from segue.runtime.guarding import make_contract, make_guard
 from segue.runtime.open import OpenRun
 from segue.runtime.preconditions import hook_commands
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from segue.runtime.parallel import RunLanes
 
 _STOP_TIMEOUT = 60.0
+_LONGEST_WAIT = 60.0
+"""Seconds for which a worker of a fleet waits for a usage limit with a run in its hands."""
 _GIT_PATIENCE = 3.0
 """Seconds to wait at the end for gits that are still at work, such as a commit whose editor is open."""
 
@@ -80,13 +84,18 @@ class SessionEnd(Struct, frozen=True):
         return self.error.exit_code if self.error else 0
 
 
-async def run_session(opened: OpenRun, observers: Sequence[Observer] = ()) -> SessionEnd:
-    """Claim the run, run its tasks and say how it ended."""
+async def run_session(
+    opened: OpenRun, observers: Sequence[Observer] = (), known: Store | None = None
+) -> SessionEnd:
+    """Claim the run, run its tasks and say how it ended; `known` is its store, if that is open already."""
     run = opened.run
-    with opened.app.store() as store:
+    with nullcontext(known) if known is not None else opened.app.store() as store:
         view = RunView.of(run.spec.titles, store.events(run.id, kinds=FOLDED))
         journal = await store.open(run.id, [view.apply, *observers])
         try:
+            if opened.carrier is not None:
+                opened.carrier.confirm()
+                journal.carry(opened.carrier.pack)
             ended = await _Session(opened, store, journal, view).run()
         except BaseException:
             with suppress(StoreError):  # what is wrong with it has been said
@@ -105,6 +114,7 @@ class _Session:
         self._journal = journal
         self._view = view
         self._before = view.done
+        self._returned = Returned.of(opened, store, journal, view)
 
     async def run(self) -> SessionEnd:
         """Run the tasks, and turn whatever ends that into a state of the run."""
@@ -115,6 +125,8 @@ class _Session:
         try:
             final = await self._until_stopped()
             result = await self._finish_worktree()
+            if self._returned is not None:
+                await self._returned.answer()
         except LeaseLost as lost:
             return SessionEnd(opened.run.id, RunState.RUNNING, 0, lost)
         except SegueError as caught:
@@ -127,13 +139,21 @@ class _Session:
                 await close_run(self._journal, RunState.FAILED, f"{type(caught).__name__}: {caught}")
                 raise
         state = state_after(error)
+        wake = error.until if isinstance(error, WaitsElsewhere) else None
         try:
-            await close_run(self._journal, state, error.message if error else "")
+            await self._deliver(state)
+            await close_run(self._journal, state, error.message if error else "", wake)
         except StoreError as broken:
             broken.kept = " ".join(filter(None, (broken.kept, self._name_work())))
             raise
         await self._tidy(merged=result is not None and result.merged)
         return SessionEnd(opened.run.id, state, self._view.done - self._before, error, tuple(final), result)
+
+    async def _deliver(self, state: RunState) -> None:
+        """Hand the work of a run that any machine may drive over to people, once they have to look at it."""
+        carrier = self._opened.carrier
+        if carrier is not None and state in (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN):
+            await self._journal.emit(NoticeGiven(await carrier.deliver()))
 
     async def _tidy(self, merged: bool) -> None:
         """Delete the branch of a run that was merged, and locks of gits that were killed during the run."""
@@ -178,7 +198,7 @@ class _Session:
         async with processes:
             guard = make_guard(opened)
             context = self._context(guard)
-            if opened.fresh and not context.cloud:
+            if opened.fresh and not context.cloud and opened.carrier is None:
                 processes.warm()
             await self._announce(guard)
             if context.checking.commands or context.checking.smoke:
@@ -189,6 +209,8 @@ class _Session:
             try:
                 with opened.source.batch():
                     await run_tasks(context, opened.spec.tasks, lanes)
+                    if self._returned is not None:
+                        await self._returned.run(context)
             finally:
                 await _end_review(context)
             await self._account_for_all()
@@ -204,7 +226,7 @@ class _Session:
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
 
     async def _begin_lanes(self, context: RunContext) -> RunLanes | None:
-        if not self._opened.spec.lanes:
+        if not self._opened.spec.lanes or self._returned is not None:
             return None
         from segue.runtime.parallel import RunLanes  # runs with one task at a time start sooner
 
@@ -247,8 +269,8 @@ class _Session:
         """See to it, from a fresh clone, that the work of this session is all there."""
         tasks = [task for key, task in self._view.tasks.items() if key not in before and task.state == "done"]
         work = {task.commit: task.proof.tree if task.proof else "" for task in tasks if task.commit}
-        if not work or self._opened.parts.cloud:
-            return
+        if not work or self._opened.parts.cloud or self._opened.carrier is not None:
+            return  # or it was packed, which is a copy already
         missing = await missing_from_clone(self._opened.repo, work)
         if missing:
             raise NeedsHuman(
@@ -259,8 +281,7 @@ class _Session:
 
     def _context(self, guard: LaunchGuard) -> RunContext:
         opened, parts = self._opened, self._opened.parts
-        settings, redactor = opened.app.loaded.settings, parts.services.redactor
-        limits = settings.limits
+        redactor = parts.services.redactor
         folder = opened.app.run_folder(opened.run.id)
         examine = examine_rls(opened.app, folder) if parts.building else None
         return RunContext(
@@ -270,11 +291,7 @@ class _Session:
             agents=parts.agents,
             workspace=make_workspace(opened),
             policy=opened.plan.policy,
-            launcher=Launcher(
-                *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
-                guard=guard,
-                slots=limits.slots,
-            ),
+            launcher=self._launcher(guard),
             view=self._view,
             checking=make_checking(opened.app, opened.repo, folder / "checks", examine),
             redact=redactor.text,
@@ -287,9 +304,24 @@ class _Session:
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
         )
 
+    def _launcher(self, guard: LaunchGuard) -> Launcher:
+        limits, carrier = self._opened.app.loaded.settings.limits, self._opened.carrier
+        launcher = Launcher(
+            *(self._journal, self._view, limits.launch(), limits.budget(), limits.attempts),
+            guard=guard,
+            slots=limits.slots,
+        )
+        if carrier is not None:
+            processes = self._opened.parts.services.processes
+            launcher.longest_wait, launcher.shared_slots = _LONGEST_WAIT, carrier.slots
+            launcher.is_elsewhere = lambda token: not processes.knows(token)
+            sessions = [step.output.get("session") for step in self._journal.steps()] if carrier.moved else []
+            launcher.forgotten = frozenset(filter(None, sessions))
+        return launcher
+
     async def _announce(self, guard: LaunchGuard) -> None:
         opened, journal = self._opened, self._journal
-        spec, run = opened.spec, opened.run
+        spec, run = opened.stored, opened.run
         await journal.set_state(RunState.RUNNING)
         if spec != run.spec:
             await journal.respec(spec)
@@ -303,6 +335,8 @@ class _Session:
         for prefix in opened.past.redo:
             await journal.redo(prefix)
         await self._settle()
+        if self._returned is not None:
+            await self._returned.receive()
         for notice in opened.source.look().notices:
             await journal.emit(NoticeGiven(notice.text, notice.line))
 
@@ -327,7 +361,7 @@ class _Session:
     async def _propose_part(self, why: NeedsHuman) -> None:
         """Propose what is done so far as a draft, where the run goes out as a pull request."""
         delivering = Delivering.of(self._opened, self._store, self._journal)
-        if delivering is not None:
+        if delivering is not None and (self._returned is None or await self._returned.may_propose()):
             await delivering.propose_part(why)
 
 

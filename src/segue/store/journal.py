@@ -18,10 +18,11 @@ from segue.domain.errors import LeaseLost, StoreError
 from segue.domain.events import Event, Recorded, StepAdopted, StepEnded, StepStarted
 from segue.domain.results import Nothing, Output, SleepInput, StepResult, read_as, to_json
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
-from segue.ports import Observer, R, Reconcile, StepFacts, Work
+from segue.ports import Observer, Pack, R, Reconcile, Statement, StepFacts, Work
 from segue.store import signals, steps
 from segue.store.boundary import Boundary
 from segue.store.claim import new_owner, release, release_slot, take_slot
+from segue.store.database import Executes
 from segue.store.encoding import decode, encode
 from segue.store.events import EventLog
 from segue.store.rows import RunClock, encode_spec, steady
@@ -69,6 +70,7 @@ class SqlJournal:
         self._naps: dict[str, float] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._end: StoreError | None = None
+        self._pack: Pack | None = None
 
     @property
     def run(self) -> Run:
@@ -104,12 +106,13 @@ class SqlJournal:
         known = self._steps.get(key)
         with self._entering(key):
             if known is None:
-                step = await asyncio.shield(self._begin(key, facts or StepFacts()))
+                step = await self._begin(key, facts or StepFacts())
                 reconcile = None
             else:
                 step = await asyncio.shield(self._adopt(known))
             result = await self._work(step.token, work, reconcile)
-            return await asyncio.shield(self._finish(step, kind, result))
+            packed = await self._pack(step) if self._pack else None
+            return await self._finish(step, kind, result, packed)
 
     async def record(self, key: str, result: StepResult[R], facts: StepFacts | None = None) -> StepResult[R]:
         """Store a step that needs no intent, with the next transaction."""
@@ -142,6 +145,10 @@ class SqlJournal:
         spec = self._boundary.spec(spec)
         await self._change("UPDATE orchestrator_runs SET spec = ? WHERE id = ?", encode_spec(spec), self._id)
         self._run = replace(self._run, spec=spec, updated=self._clock.now())
+
+    def carry(self, pack: Pack) -> None:
+        """Write the state of the work with the outcome of every step from now on."""
+        self._pack = pack
 
     async def redo(self, prefix: str) -> None:
         """Start a new generation for the steps under the prefix; the old rows stay."""
@@ -306,8 +313,8 @@ class SqlJournal:
             step.build_phase,
         )
         seq = self._log.add(started, key).seq
-        await self._log.write(lambda db: steps.write_intent(db, step, seq, self._owner))
         self._steps.put(step)
+        await self._log.write(lambda db: steps.write_intent(db, step, seq, self._owner))
         return step
 
     async def _adopt(self, step: Step) -> Step:
@@ -330,15 +337,23 @@ class SqlJournal:
         finally:
             _token.reset(inside)
 
-    async def _finish(self, step: Step, kind: type[R], result: StepResult[R]) -> StepResult[R]:
+    async def _finish(
+        self, step: Step, kind: type[R], result: StepResult[R], packed: Statement | None = None
+    ) -> StepResult[R]:
         text = self._encode(result.output)
         state = StepState.DONE if result.ok else StepState.FAILED
         # What is returned now is what a later replay returns.
         ended = replace(step, state=state, output=decode(text), ended=self._clock.now())
         self._log.add(StepEnded(step.gen, result.ok, (ended.ended or 0) - step.started), step.key)
-        await self._log.write(lambda db: steps.write_outcome(db, ended, text))
+
+        def write(db: Executes) -> None:
+            steps.write_outcome(db, ended, text)
+            if packed is not None:  # whoever continues from this outcome finds the work that led to it
+                db.execute(packed[0], *packed[1])
+
         self._steps.put(ended)
         self._taken.pop(step.token, None)
+        await self._log.write(write)
         return _result(ended, kind)
 
     async def _redo(self, prefix: str) -> None:

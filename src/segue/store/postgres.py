@@ -60,6 +60,11 @@ class Postgres:
             rows = cursor.fetchall() if cursor.description else []
         return [unescape_row(row) for row in rows]
 
+    def script(self, sql: str) -> None:
+        """Run statements as they are written."""
+        with self._explain_errors():
+            self._live().execute(sql.encode())
+
     def change(self, sql: str, *values: object) -> int:
         """Run one statement and return the number of rows it changed."""
         with self._explain_errors():

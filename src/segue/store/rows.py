@@ -7,10 +7,11 @@ import time
 from collections.abc import Collection
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import asdict, fields
 
 from segue.domain.events import Recorded, read_event
-from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
+from segue.domain.run import Origin, Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.store.database import Row
 from segue.store.encoding import decode, encode
 
@@ -95,7 +96,8 @@ def select_events(kinds: Collection[str] = ()) -> str:
 
 def encode_spec(spec: RunSpec) -> str:
     """A run's specification as JSON."""
-    return encode(asdict(spec))
+    origin = {"origin": asdict(spec.origin)} if spec.origin else {}
+    return encode({**asdict(spec), **origin})
 
 
 def to_run(row: Row) -> Run:
@@ -104,6 +106,8 @@ def to_run(row: Row) -> Run:
     known = {name: value for name, value in decode(spec).items() if name in _SPEC}
     for name in ("tasks", "phases"):
         known[name] = tuple(known.get(name, ()))
+    if known.get("origin"):
+        known["origin"] = convert(known["origin"], Origin)
     known["kind"] = RunKind(known.get("kind") or _OLD_KINDS.get(known["source_kind"], RunKind.TASKS))
     process = process_of(owner) if owner else None
     return Run(id_, source_key, RunSpec(**known), RunState(state), process, created, updated, wake, note)

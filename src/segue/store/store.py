@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -81,23 +81,32 @@ class SqlStore:
             run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
 
             def add(again: bool, name: str = run_id) -> bool:
-                return self._add(name, source_key, spec, again)
+                return self._add(name, source_key, spec, RunState.RUNNING) or again
 
-            if self._transact(add):
+            if self._transact(add):  # else another run of this second has the same short name
                 found = self.run(run_id)
                 assert found is not None
                 return found
 
-    def _add(self, run_id: str, source_key: str, spec: RunSpec, again: bool) -> bool:
-        """Add the row; False when another run of this second has the same short name."""
+    def enqueue(self, wanted: Mapping[str, tuple[str, RunSpec]]) -> int:
+        """Add runs that others will drive, each with its id and source key; return how many are new."""
+        clean = {name: (key, self._boundary.spec(spec)) for name, (key, spec) in wanted.items()}
+
+        def add(_again: bool) -> int:
+            return sum(self._add(name, key, spec, RunState.QUEUED) for name, (key, spec) in clean.items())
+
+        return self._transact(add)
+
+    def _add(self, run_id: str, source_key: str, spec: RunSpec, state: RunState) -> bool:
+        """Add the row; False if there is a run with this id."""
         created = self._next_instant()
         added = self._database.execute(
             "INSERT INTO orchestrator_runs (id, source_key, kind, spec, state, created, updated)"
             " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
             *(run_id, source_key, spec.kind.value, rows.encode_spec(spec)),
-            *(RunState.RUNNING.value, created, created),
+            *(state.value, created, created),
         )
-        return bool(added) or again
+        return bool(added)
 
     async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
         """Claim the run and open its journal. Raises Locked while its owner lives."""

@@ -9,8 +9,8 @@ from segue.ports import Store
 from segue.system import identity
 from segue.view.run import FOLDED, RunView
 
-ACTIVE = (RunState.RUNNING, RunState.PARKED)
-"""The states of a run that a process works on."""
+ACTIVE = (RunState.QUEUED, RunState.RUNNING, RunState.PARKED)
+"""The states of a run that a process works on, or will."""
 _STARTING = 10.0
 """Seconds a run may be without a process while one is being started in the background."""
 
@@ -33,6 +33,8 @@ def state_of(run: Run, view: RunView | None = None) -> RunState:
 
 def is_lost(run: Run) -> bool:
     """Return whether the process of a run is gone without having said how the run ended."""
+    if run.spec.origin is not None:
+        return False  # another worker takes it over
     if run.state is RunState.PARKED and run.wake is None and run.owner is None:
         return False  # until a service is back that was away for too long
     return run.state in ACTIVE and _is_abandoned(run)

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from segue.domain.errors import Locked, UsageError
 from segue.domain.run import Run
+from segue.fleet.control import start_resume, stop_run
 from segue.runtime.app import App
-from segue.runtime.background import start_resume
 from segue.runtime.overrides import decide
-from segue.runtime.session import stop_run
 from segue.runtime.stored import load_run_app
 from segue.view.load import state_of
 from segue.web import queries

@@ -62,13 +62,12 @@ def _matches(recorded: Recorded, task: str | None, phase: str | None) -> bool:
 
 def _print(store: Store, run_id: str, show: Callable[[Recorded], None], follow: bool) -> None:
     """Print the recorded events; with `follow`, wait for more until the run ends."""
-    from segue.cli.runs import state_of
-    from segue.domain.run import RunState
+    from segue.view.load import ACTIVE, state_of
 
     last = 0
     while True:
         run = store.run(run_id)
-        ended = run is None or state_of(run) not in (RunState.RUNNING, RunState.PARKED)
+        ended = run is None or state_of(run) not in ACTIVE
         for event in store.events(run_id, after=last):
             show(event)
             last = event.seq

@@ -59,6 +59,13 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
             kept="Nothing was changed.",
             hint="List the runs: segue status",
         )
+    if run.spec.origin is not None:
+        from segue.fleet.control import requeue
+
+        asyncio.run(requeue(app, run))
+        output.result({"type": "queued", "run": run.id}, f"Run {run.id} waits for a worker of the fleet.")
+        output.note(f"Follow it: segue logs -f {run.id}")
+        return 0
     settled = settle_settings(app.guard_folder(run.id))
     if settled:
         output.warn(settled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from segue.domain.delivery import feedback_kind, is_feedback
 from segue.domain.job import Mode
 from segue.domain.prompt import Prompt
 from segue.domain.results import LaunchOutput, StepResult
@@ -14,6 +15,7 @@ from segue.flow.evidence import changes_since, start_of
 from segue.flow.launch import Attempt, LaunchRequest, Series, Try
 from segue.flow.phase import Phase
 from segue.flow.state import PhaseEnd, TaskState
+from segue.prompts.feedback import feedback_prompt
 from segue.prompts.merge import describe_collision, merge_prompt
 from segue.prompts.task import execute_prompt
 
@@ -21,6 +23,7 @@ from segue.prompts.task import execute_prompt
 async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
     """Let the agent do the task."""
     task = state.task
+    returned = is_feedback(task.key)
 
     async def attempt(now: Try) -> StepResult[LaunchOutput]:
         about = context.redact(context.source.context(task))
@@ -36,13 +39,15 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
             task=task.key,
             about=task,
             base=start_of(context, state),
+            session=state.session_for(now.by) if returned and now.number == 1 else None,
             build_phase=task.build_phase,
         )
         idle = context.policy.allow_no_change or task.kind is TaskKind.VERIFY_ONLY
         conclude = changes_since(context, state, allow_no_change=idle)
         return await context.launcher.launch(request, conclude)
 
-    result = await attempt_phase(context, state, EXECUTE, attempt)
+    # A conversation of long ago may not be there any more: then another one is begun.
+    result = await attempt_phase(context, state, EXECUTE, attempt, attempts=2 if returned else 1)
     if not result.ok:
         return PhaseEnd(False, result.output.verdict.reason)
     state.take(result.output)
@@ -52,6 +57,8 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
 def _prompt(context: RunContext, state: TaskState, about: str, feedback: str | None) -> Prompt:
     """Return what the agent is asked to do; where the work was begun again, with the reason."""
     task, collision = state.task, state.collision
+    if kind := feedback_kind(task.key):
+        return feedback_prompt(task, kind, about, feedback, cloud=context.cloud)
     if collision is not None and state.merges:
         return merge_prompt(task, about, collision, feedback, cloud=context.cloud)
     if collision is not None:

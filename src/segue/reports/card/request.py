@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from segue.domain.delivery import is_feedback
 from segue.domain.plain import plain
 from segue.domain.proof import Level
 from segue.reports.card.card import ProofCard
@@ -22,12 +23,17 @@ def render_request(cards: Sequence[ProofCard], run: str, note: str = "") -> str:
 
 def weakest_level(cards: Sequence[ProofCard]) -> str:
     """Return the level that all tasks reach; empty if one is not done or has no proof."""
-    counted = [card for card in cards if card.state not in ("skipped", _GONE)]
+    counted = [card for card in cards if card.state not in ("skipped", _GONE) and not _is_answer(card)]
     if not counted or any(card.state != "done" or card.level is None for card in counted):
         return ""
     return min(
         (card.level for card in counted if card.level), key=lambda level: level.rank, default=Level.CHANGED
     )
+
+
+def _is_answer(card: ProofCard) -> bool:
+    """Return whether a comment was answered without a change: that proves nothing, and takes nothing away."""
+    return is_feedback(card.task) and card.state == "done" and card.commit is None
 
 
 def write_title(title: str, cards: Sequence[ProofCard]) -> str:

@@ -45,6 +45,7 @@ class HubRepo(Struct):
     branches: dict[str, str]
     """Branch = commit id, as last seen."""
     bare: BareBranches | None = None
+    collaborators: list[str] = field(default_factory=list)
     labels: list[HubLabel] = field(default_factory=list)
     milestones: list[HubMilestone] = field(default_factory=list)
     issues: dict[int, HubIssue] = field(default_factory=dict)
@@ -64,6 +65,12 @@ class HubRepo(Struct):
     def pulls(self) -> list[HubIssue]:
         """Its pull requests, oldest first."""
         return [issue for issue in self.issues.values() if issue.pull is not None]
+
+    def associate(self, login: str) -> str:
+        """Return what a person is to the repository."""
+        if login == self.owner:
+            return "OWNER"
+        return "COLLABORATOR" if login in self.collaborators else "CONTRIBUTOR"
 
     def find_label(self, name: str) -> HubLabel | None:
         """Return a label by its name, whose case does not count."""
@@ -125,6 +132,7 @@ class Hub(Struct):
         )
         if wanted.bare is not None:
             repo.bare = BareBranches(wanted.bare)
+        repo.collaborators = list(wanted.collaborators)
         repo.labels = [HubLabel(self.new_id(), label) for label in wanted.labels]
         repo.milestones = [
             HubMilestone(self.new_id(), number, title) for number, title in enumerate(wanted.milestones, 1)

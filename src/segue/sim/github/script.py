@@ -71,6 +71,8 @@ class GithubRepo(Options, frozen=True):
     """a bare git repository whose branches it has"""
     private: bool = False
     """only tokens that name it can see it"""
+    collaborators: Sequence[str] = []
+    """logins of people who may write to it, beside its owner"""
     default_branch: str = "main"
     """its default branch, unless `bare` says another one"""
     branches: Mapping[str, str] = {}
@@ -90,8 +92,6 @@ class GithubScript(Options, frozen=True):
     """`OWNER/NAME` = a repository"""
     tokens: Mapping[str, GithubToken] = {}
     """the tokens that are known; empty: any token, of the user `octocat`"""
-    outsiders: Sequence[str] = []
-    """logins of tokens that are no collaborators, as everybody without a token"""
     faults: Sequence[GithubFault] = []
     """what goes wrong with requests"""
     rate_limit: NonNegative = 5000

@@ -66,13 +66,6 @@ class Presenter(Struct, frozen=True):
             "site_admin": False,
         }
 
-    def association(self, repo: HubRepo, login: str) -> str:
-        """Return what somebody is to a repository."""
-        if login == repo.owner:
-            return "OWNER"
-        known = {token.login for token in self.hub.script.tokens.values()} or {"octocat"}
-        return "COLLABORATOR" if login in known - set(self.hub.script.outsiders) else "NONE"
-
     def repo(self, repo: HubRepo) -> dict[str, Any]:
         """Show a repository."""
         url, web = self.repo_url(repo), f"{self.web}/{repo.full_name}"
@@ -165,7 +158,7 @@ class Presenter(Struct, frozen=True):
             "comments": len(issue.comments),
             "state_reason": issue.state_reason,
             "closed_by": self.user(issue.closed_by) if issue.closed_by else None,
-            "author_association": self.association(repo, issue.author),
+            "author_association": repo.associate(issue.author),
             "issue_dependencies_summary": self._dependencies(repo, issue),
             "sub_issues_summary": self._sub_issues(issue),
             "reactions": {"url": f"{url}/reactions", "total_count": 0},
@@ -243,7 +236,7 @@ class Presenter(Struct, frozen=True):
             "issue_url": f"{self.repo_url(repo)}/issues/{issue.number}",
             "body": comment.body,
             "user": self.user(comment.author),
-            "author_association": self.association(repo, comment.author),
+            "author_association": repo.associate(comment.author),
             "performed_via_github_app": None,
             **self._times(comment.created, comment.updated),
         }
@@ -273,7 +266,7 @@ class Presenter(Struct, frozen=True):
             "merged_at": show_time(pull.merged_at),
             "requested_reviewers": [self.user(login) for login in pull.requested],
             "requested_teams": [],
-            "author_association": "CONTRIBUTOR",
+            "author_association": repo.associate(issue.author),
             "auto_merge": None,
             "_links": {"self": {"href": url}, "html": {"href": web}},
         }
@@ -336,7 +329,7 @@ class Presenter(Struct, frozen=True):
             "html_url": f"{web}#pullrequestreview-{review.id}",
             "pull_request_url": url,
             "commit_id": review.commit,
-            "author_association": "CONTRIBUTOR",
+            "author_association": repo.associate(review.author),
             "_links": {"html": {"href": web}, "pull_request": {"href": url}},
             **({} if review.state == "PENDING" else {"submitted_at": show_time(review.submitted)}),
         }
@@ -366,7 +359,7 @@ class Presenter(Struct, frozen=True):
             **({"in_reply_to_id": comment.reply_to} if comment.reply_to else {}),
             "user": self.user(comment.author),
             "body": comment.body,
-            "author_association": "CONTRIBUTOR",
+            "author_association": repo.associate(comment.author),
             "reactions": {"url": f"{url}/reactions", "total_count": 0},
             "_links": {"self": {"href": url}, "html": {"href": web}},
             **self._times(comment.created, comment.updated),

@@ -34,6 +34,8 @@ _WAITS = 50
 _LONGEST_WAIT = 1.0
 _SETTLED_NS = 2 * 10**9
 """A file that was changed longer ago cannot be changed again without a new time."""
+_SETTLED_FINE_NS = 10**8
+"""The same where the file system keeps fractions of a second."""
 _KEPT = "Nothing was changed."
 
 
@@ -283,8 +285,8 @@ class PlanFile(Source):
         found = files.signature(self.path)
         if found is None or found != self._data[0]:
             data = _bytes_of(self.path)
-            is_settled = found is not None and max(found[2:]) < time.time_ns() - _SETTLED_NS
-            self._data = (found if is_settled else None, data, hashlib.sha256(data).hexdigest())
+            known = found if found is not None and _is_settled(max(found[2:])) else None
+            self._data = (known, data, hashlib.sha256(data).hexdigest())
         return self._data[1:]
 
     def _list(self, reading: _PlanReading) -> TaskList:
@@ -322,6 +324,12 @@ class PlanFile(Source):
         sought = "`## Task N` heading" if self._strict else "heading such as `## Task 1` and no `- [ ]` box"
         message = f"{INVALID} No {sought} was found in {self.path}."
         return SourceError(message, kept=_KEPT, hint="Give each task a heading such as `## Task 1`.")
+
+
+def _is_settled(changed_ns: int) -> bool:
+    """Return whether a file that was changed then has another time as soon as it is changed again."""
+    wait = _SETTLED_FINE_NS if changed_ns % 10**9 else _SETTLED_NS
+    return changed_ns < time.time_ns() - wait
 
 
 def _is_readable(reading: _PlanReading) -> bool:

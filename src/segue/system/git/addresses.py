@@ -6,9 +6,8 @@ import re
 from urllib.parse import unquote, urlsplit
 
 from segue.domain.errors import UsageError
+from segue.domain.run import LOCAL as LOCAL
 
-LOCAL = "local:"
-"""How the address of a repository begins that has no remote: its history comes as a bundle."""
 _SCHEMES = {"https": 443, "http": 80, "ssh": 22, "git": 9418}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCP = re.compile(r"(?:(?P<user>[\w.+-]+)@)?(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\]):(?P<path>[^-].*)")
@@ -42,6 +41,11 @@ def canonical_url(url: str) -> str:
         raise _refuse(url, "it is neither a URL nor host:path nor an absolute path")
     user = f"{found['user']}@" if found["user"] else ""
     return f"{user}{found['host'].lower()}:{_shorten(found['path'])}"
+
+
+def clean_url(url: str) -> str:
+    """Return an address as git is given it: without credentials, but with its `.git`."""
+    return canonical_url(url) + (".git" if url.rstrip("/").endswith(".git") else "")
 
 
 def hint_for_remote(said: str) -> str:

@@ -67,6 +67,7 @@ class Processes:
         self._opening = asyncio.Lock()
         self._warming: asyncio.Task[Link] | None = None
         self._grace = 0.0
+        self._forgotten: list[str] = []
 
     def bind(
         self,
@@ -99,6 +100,7 @@ class Processes:
                 self._warming.exception()  # retrieved, so that asyncio does not complain
         if self._link is not None:
             await self._link.close(patience(self._grace))
+        self._delete_forgotten()
         await end_orphans(self._folder.path)
 
     async def run(self, token: str, command: Command) -> AsyncIterator[Chunk | Exit]:
@@ -106,12 +108,15 @@ class Processes:
 
         Closing the iterator early ends the agent with all its children.
         """
+        if token in self._forgotten:
+            self._delete_forgotten()
         job = self._folder.job(token)
         adopted = job.claim() is not None
         watch: JobWatch = AdoptedWatch(job) if adopted else OwnWatch(job, await self._supervisor())
         self._grace = max(self._grace, command.limits.grace)
         try:
             result = await _start(watch, command)
+            self._delete_forgotten()
             with OutputReader(job) as output:
                 while result is None:
                     result = await self._result(job, watch)
@@ -158,9 +163,17 @@ class Processes:
         """Return a private folder that launches of an agent share; it lasts as long as the run's."""
         return private_folder(self._folder.path / "agents" / name)
 
+    def knows(self, token: str) -> bool:
+        """Return whether a job was begun on this machine."""
+        return self._folder.job(token).path.exists()
+
     def forget(self, token: str) -> None:
-        """Delete the files of a job, once its outcome is stored elsewhere."""
-        shutil.rmtree(self._folder.job(token).path, ignore_errors=True)
+        """Delete the files of a job, once its outcome is stored elsewhere: while the next agent works."""
+        self._forgotten.append(token)
+
+    def _delete_forgotten(self) -> None:
+        while self._forgotten:
+            shutil.rmtree(self._folder.job(self._forgotten.pop()).path, ignore_errors=True)
 
 
 async def _start(watch: JobWatch, command: Command) -> dict[str, Any] | None:

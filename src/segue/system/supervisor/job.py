@@ -8,7 +8,6 @@ import os
 import subprocess
 import time
 
-from segue.system.process.container import Container
 from segue.system.process.group import Tree, interrupt, own_group, startable, terminate_group
 from segue.system.process.notes import BINARY
 from segue.system.process.table import JOB_MARKER, find_inner, group_of, is_marked
@@ -16,6 +15,8 @@ from segue.system.process.table import JOB_MARKER, find_inner, group_of, is_mark
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
+
+    from segue.system.process.container import Container
 
 LAST_RUNG = 2
 _BY_SYSTEM = frozenset((4, 6, 7, 8, 9, 11))
@@ -27,7 +28,7 @@ PIPE_MAX = 1024 * 1024
 class SupervisedJob:
     """One agent and the state of its ending."""
 
-    def __init__(self, request: dict[str, Any], folder: str) -> None:
+    def __init__(self, request: dict[str, Any], folder: str, container: Container) -> None:
         self.token: str = request["token"]
         self.folder = folder
         self.wall: float = request["wall"]
@@ -40,7 +41,7 @@ class SupervisedJob:
         self.process: subprocess.Popen[bytes] | None = None
         self.pid: int | None = None
         self.tree: Tree | None = None
-        self.container = Container.create()
+        self.container = container
         self.pipes: dict[str, IO[bytes]] = {}
         self.spools: dict[str, int] = {}
         self.sizes = {"out": 0, "err": 0}

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 
+from segue.system.process.container import Container
 from segue.system.process.group import kill, portable
 from segue.system.process.notes import write_new, write_whole
 from segue.system.process.table import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, own_children, start_time
@@ -27,7 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from segue.system.process.container import Container
     from segue.system.supervisor.threads import ThreadBackend
 
     if sys.platform == "win32":
@@ -69,6 +69,7 @@ class Supervisor:
         self.marker = os.environ.get(SUPERVISOR_MARKER, "")
         self.jobs: dict[str, SupervisedJob] = {}
         self.left: list[Container] = []
+        self.spare: Container | None = None
         self.client = Client()
         self.quitting = False
         self.tied = False
@@ -86,8 +87,9 @@ class Supervisor:
                 for job in [job for job in self.jobs.values() if job.due() <= now]:
                     self._look_after(job, now)
                 self._report()
-                while self.left:  # only now: nobody waits for it
-                    self.left.pop().remove()
+                self._tidy()
+            if self.spare is not None:
+                self.spare.remove()
 
     def handle_input(self, data: bytes) -> None:
         """Handle what Segue has sent; no data means that it is gone."""
@@ -126,7 +128,8 @@ class Supervisor:
 
     def _start(self, request: dict[str, Any]) -> None:
         token = request["token"]
-        job = SupervisedJob(request, f"{self.folder}/jobs/{token}")
+        container, self.spare = self.spare or Container.create(), None
+        job = SupervisedJob(request, f"{self.folder}/jobs/{token}", container)
         facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
         facts |= job.container.facts()
         try:
@@ -202,6 +205,13 @@ class Supervisor:
         with contextlib.suppress(OSError):  # Segue is told all the same
             write_whole(f"{job.folder}/exit.json", result)
         self.client.tell(type="ended", token=job.token, exit=result)
+
+    def _tidy(self) -> None:
+        """Do what nobody waits for: remove what jobs leave, and make what the next one needs."""
+        while self.left:
+            self.left.pop().remove()
+        if self.jobs and self.spare is None:
+            self.spare = Container.create()
 
     def _report(self) -> None:
         # Sizes are sent only when all else is written: a slow Segue gets one line per job, not a flood.

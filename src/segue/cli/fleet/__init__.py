@@ -1,0 +1,1 @@
+"""Commands for fleets: many machines that share one Postgres."""

@@ -1,0 +1,159 @@
+"""`segue schedule`: let a fleet begin runs again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+
+import click
+
+from segue.cli.fleet.submit import what_to_run
+from segue.cli.options import CommandSettings, options
+from segue.cli.terminal.output import Printer
+
+
+@click.group()
+def schedule() -> None:
+    """Let the fleet begin runs again and again, at the times of a cron expression (UTC).
+
+    \b
+    Examples:
+      segue schedule add nightly "0 3 * * *" maintenance.md --agent claude
+      segue schedule list
+      segue schedule remove nightly
+    """
+
+
+@schedule.command("add")
+@click.argument("name")
+@click.argument("cron")
+@click.argument("source")
+@what_to_run
+@options("config", "database", "json")
+def add(
+    name: str,
+    cron: str,
+    source: str,
+    url: str | None,
+    base: str | None,
+    source_kind: str,
+    only: tuple[str, ...],
+    needs: tuple[str, ...],
+    priority: int,
+    settings: CommandSettings,
+    output: Printer,
+) -> None:
+    """Add a schedule called NAME that submits SOURCE at the times of CRON.
+
+    Each run begins with what the branch of the repository has then.
+
+    \b
+    Examples:
+      segue schedule add nightly "0 3 * * *" maintenance.md --agent claude --base main
+    """
+    from msgspec.structs import replace
+
+    from segue.domain.errors import UsageError
+    from segue.fleet import schedules
+    from segue.fleet.queue import open_queue
+    from segue.fleet.schema import address_of, check_prepared
+    from segue.fleet.submit import Wanted, prepare
+    from segue.store.postgres import Postgres
+
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name):
+        raise UsageError(f"{name!r} is not a name.", hint="Use small letters, digits and dashes: nightly")
+    app = settings.load()
+    address = address_of(app)
+    check_prepared(address)
+    schedules.check_cron(cron)
+
+    async def write() -> str:
+        (what,) = await prepare(app, Wanted([source], url, base, source_kind, only, needs, priority))
+        if not what.commit.startswith("local:") and not what.url.startswith("local:"):
+            what = replace(what, commit="", tasks=only)
+        database = Postgres(address)
+        try:
+            async with open_queue(address) as queue:
+                due = await schedules.add(queue, database, name, cron, what)
+        finally:
+            database.close()
+        return f"{due.astimezone():%Y-%m-%d %H:%M %Z}"
+
+    due = asyncio.run(write())
+    output.result(
+        {"name": name, "cron": cron, "next": due}, f"Schedule {name} begins its first run at {due}."
+    )
+
+
+@schedule.command("list")
+@options("config", "database", "json", "color")
+def list_(settings: CommandSettings, output: Printer) -> None:
+    """List the schedules.
+
+    \b
+    Examples:
+      segue schedule list --json
+    """
+    from segue.cli.runs import moment
+    from segue.fleet.schedules import read_schedules
+    from segue.fleet.schema import address_of, check_prepared
+    from segue.store.postgres import Postgres
+
+    address = address_of(settings.look())
+    check_prepared(address)
+    database = Postgres(address)
+    try:
+        found = read_schedules(database)
+    finally:
+        database.close()
+    if output.json:
+        output.data(
+            [
+                {
+                    **{"name": one.name, "cron": one.cron, "source": one.submission.source},
+                    **{"repo": one.submission.url, "by": one.submitter, "last": one.last},
+                    "next": int(one.next(time.time()).timestamp() * 1000),
+                }
+                for one in found
+            ]
+        )
+        return
+    rows = [
+        (
+            *(one.name, one.cron, one.submission.source, one.submission.url, moment(one.last)),
+            f"{one.next(time.time()).astimezone():%Y-%m-%d %H:%M}",
+        )
+        for one in found
+    ]
+    output.table(["name", "when (UTC)", "source", "repository", "last", "next"], rows)
+
+
+@schedule.command("remove")
+@click.argument("name")
+@options("config", "database", "json")
+def remove(name: str, settings: CommandSettings, output: Printer) -> None:
+    """Remove the schedule NAME; runs that it has begun continue.
+
+    \b
+    Examples:
+      segue schedule remove nightly
+    """
+    from segue.fleet import schedules
+    from segue.fleet.queue import open_queue
+    from segue.fleet.schema import address_of, check_prepared
+    from segue.store.postgres import Postgres
+
+    address = address_of(settings.find())
+    check_prepared(address)
+
+    async def delete() -> None:
+        database = Postgres(address)
+        try:
+            async with open_queue(address) as queue:
+                await schedules.remove(queue, database, name)
+        finally:
+            database.close()
+
+    asyncio.run(delete())
+    output.result({"name": name, "removed": True}, f"Schedule {name} is removed.")

@@ -1,0 +1,111 @@
+"""`segue submit`: let the workers of a fleet run a task list."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.options import CommandSettings, options
+from segue.cli.terminal.output import Printer
+from segue.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from segue.fleet.submit import Wanted
+    from segue.runtime.app import App
+
+WHAT = (
+    click.option("--agent", metavar="NAME[:MODEL]", help="The agent to use; see `segue agent list`."),
+    click.option("--model", help="The model to use."),
+    click.option("--flow", help="The phases of each task."),
+    click.option("--source", "source_kind", default="", metavar="NAME", help="The kind of SOURCE."),
+    click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable)."),
+    click.option(
+        "--repo", "url", metavar="URL", help="The repository (default: the one you are in, or its remote)."
+    ),
+    click.option(
+        "--base", metavar="REF", help="The branch or commit to begin with (default: where you are)."
+    ),
+    click.option("--priority", type=click.IntRange(-1000, 1000), default=0, help="Higher ones come first."),
+    click.option("--needs", multiple=True, metavar="TAG", help="What the worker must have, such as gpu."),
+)
+
+
+def what_to_run(command: Any) -> Any:
+    """Add the options that say what to run."""
+    for option in reversed(WHAT):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE…")
+@what_to_run
+@click.option("--at", metavar="TIME", help="When to begin: 2026-11-20T03:00, or 03:00 for the next one.")
+@options("config", "database", "json")
+def submit(
+    sources: tuple[str, ...],
+    url: str | None,
+    base: str | None,
+    source_kind: str,
+    only: tuple[str, ...],
+    needs: tuple[str, ...],
+    priority: int,
+    at: str | None,
+    settings: CommandSettings,
+    output: Printer,
+) -> None:
+    """Submit a run of each SOURCE to the fleet; a worker that has what it needs takes it.
+
+    SOURCE is what `segue run` takes, or an experiment file (.toml), of which every trial is a run.
+
+    \b
+    Examples:
+      segue submit plan.md --agent claude
+      segue submit plan.md --repo https://github.com/acme/shop --base main
+      segue submit specs/001-login --needs gpu --priority 10
+      segue submit "add a search page" --agent codex --at 03:00
+      segue submit experiment.toml
+    """
+    import asyncio
+
+    from segue.fleet.schema import address_of, check_prepared
+    from segue.fleet.submit import Wanted
+
+    app = settings.load()
+    check_prepared(address_of(app))
+    wanted = Wanted(sources, url, base, source_kind, only, needs, priority)
+    runs = asyncio.run(_submit(app, wanted, read_time(at) if at else None))
+    if output.json:
+        output.data({"runs": runs})
+        return
+    shown = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
+    output.text(f"Submitted {shown}.")
+    output.note(f"Follow it: segue logs -f {runs[0]}   The fleet: segue fleet status")
+
+
+async def _submit(app: App, wanted: Wanted, at: datetime | None) -> list[str]:
+    from segue.fleet.queue import open_queue
+    from segue.fleet.schema import address_of
+    from segue.fleet.submit import prepare, submit
+
+    submissions = await prepare(app, wanted)
+    async with open_queue(address_of(app)) as queue:
+        return await submit(app, queue, submissions, at)
+
+
+def read_time(text: str) -> datetime:
+    """Read when to begin: a moment, or the time of a day, in local time unless it names a zone."""
+    from datetime import timedelta
+
+    now = datetime.now().astimezone()
+    try:
+        if "T" not in text and "-" not in text:
+            hour, minute = map(int, text.split(":"))
+            then = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+            return then if then > now else then + timedelta(days=1)
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--at {text!r} is not a time.", hint="Give 2026-11-20T03:00 or 03:00") from None
+    return moment if moment.tzinfo else moment.astimezone()

@@ -1,0 +1,154 @@
+"""`segue follow`: work on what comes back from the pull request of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from segue.cli.options import CommandSettings, options
+from segue.cli.terminal.output import Printer, clean
+
+if TYPE_CHECKING:
+    from segue.domain.run import Run
+    from segue.runtime.app import App
+    from segue.runtime.following import Sight
+
+
+@click.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--once", is_flag=True, help="Look once, work on what is there, and end.")
+@click.option(
+    "--every", type=click.FloatRange(0.0), default=60.0, show_default=True, help="Seconds between two looks."
+)
+@click.option(
+    "--rounds", type=click.IntRange(1), metavar="N", help="How often to send the agent back at most."
+)
+@options("trust", "verbose", "repo", "config", "database", "json", "quiet", "color")
+def follow(
+    run_id: str | None,
+    once: bool,
+    every: float,
+    rounds: int | None,
+    verbose: bool,
+    settings: CommandSettings,
+    output: Printer,
+) -> int:
+    """Watch the pull request of RUN, and let the agent work on what comes back.
+
+    Failing CI, review comments and conflicts become tasks of the same run: done in the agent's last
+    conversation where it can continue that, checked like all tasks, pushed, and answered in the thread. Ends
+    when the pull request is merged, closed, or has nothing left to do.
+
+    \b
+    Examples:
+      segue follow
+      segue follow 20261115-0219 --every 120 --rounds 3
+      segue follow last --once                       from cron, for example
+    """
+    import asyncio
+
+    from msgspec.structs import replace
+
+    from segue.cli.runs import find_run
+
+    found = replace(settings.find(), tell=output.warn)
+    with found.store(read_only=True) as store:
+        run = find_run(store, found, run_id)
+    app = replace(settings.load_for(run), tell=output.warn)
+    most = rounds or app.loaded.settings.follow_rounds
+    return asyncio.run(_follow(app, run, None if once else every, most, verbose, output))
+
+
+async def _follow(app: App, run: Run, every: float | None, most: int, verbose: bool, output: Printer) -> int:
+    import asyncio
+
+    from segue.runtime.following import Follower
+
+    follower, said, pushed = Follower(app, run), "", False
+    await follower.check()
+    while True:
+        sight = await follower.look()
+        words = _describe(sight)
+        if words != said:
+            _tell(sight, words, output)
+            said = words
+        if sight.feedback.state != "open":
+            return 0
+        if sight.fresh or sight.unfinished:
+            code = await _work(app, run, sight, most, verbose, output)
+            if code != 0 or every is None:
+                return code
+            pushed = True
+        elif sight.stuck and not sight.feedback.pending:
+            raise _stuck(sight, run)
+        elif every is None or (sight.is_quiet and not pushed):
+            return 0
+        else:
+            pushed = False  # what was just pushed may not have reached CI yet: look once more
+        await asyncio.sleep(every)
+
+
+async def _work(app: App, run: Run, sight: Sight, most: int, verbose: bool, output: Printer) -> int:
+    """Let the run work on what is new."""
+    from segue.cli.run.session import show_session
+    from segue.domain.errors import NeedsHuman
+    from segue.runtime.open import reopen_run
+
+    if sight.fresh and sight.rounds >= most:
+        raise NeedsHuman(
+            f"After {sight.rounds} round{'' if sight.rounds == 1 else 's'} there is still something to do: "
+            f"{'; '.join(item.title for item in sight.fresh[:5])}.",
+            kept="Everything done so far is in the pull request.",
+            hint=f"Allow more: segue follow {run.id} --rounds {most + 1}",
+        )
+    with app.store(read_only=True) as store:
+        now = store.run(run.id) or run
+    async with reopen_run(app, now, sight.fresh) as opened:
+        ended = await show_session(opened, output, verbose)
+    return ended.exit_code
+
+
+def _stuck(sight: Sight, run: Run) -> Exception:
+    from segue.domain.errors import NeedsHuman
+
+    return NeedsHuman(
+        f"This was worked on and is still there: {'; '.join(item.title for item in sight.stuck[:5])}.",
+        kept="Everything done so far is in the pull request.",
+        hint=f"Look at {sight.stuck[0].url or sight.delivered.url}, or at: segue logs {run.id}",
+    )
+
+
+def _describe(sight: Sight) -> str:
+    """Say what the look has shown, in one line."""
+    feedback, delivered = sight.feedback, sight.delivered
+    head = f"Pull request {delivered.number} ({delivered.url})"
+    if feedback.state != "open":
+        return f"{head} was {feedback.state}."
+    parts = [f"to do: {'; '.join(item.title for item in sight.fresh)}"] if sight.fresh else []
+    parts += ["continuing with what was not finished"] if sight.unfinished else []
+    parts += [f"still there: {'; '.join(item.title for item in sight.stuck)}"] if sight.stuck else []
+    parts += [f"waiting for: {', '.join(feedback.pending)}"] if feedback.pending else []
+    parts = parts or ["nothing to do" if feedback.unreadable else "green, nothing to do"]
+    parts += [feedback.unreadable] if feedback.unreadable else []
+    return f"{head}: {'. '.join(parts)}."
+
+
+def _tell(sight: Sight, words: str, output: Printer) -> None:
+    if output.json:
+        feedback = sight.feedback
+        output.record(
+            {
+                "type": "pull_request",
+                "number": sight.delivered.number,
+                "url": sight.delivered.url,
+                "state": feedback.state,
+                "fresh": [item.title for item in sight.fresh],
+                "pending": list(feedback.pending),
+                "unreadable": feedback.unreadable,
+                "rounds": sight.rounds,
+            }
+        )
+    output.text(clean(words))
+    for sentence in sight.feedback.ignored:
+        output.note(clean(sentence))

@@ -1,0 +1,183 @@
+"""Drives one run on this machine, in a process of its own: from the clone to the end of the session."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from msgspec import Struct
+
+from segue.config.load import leaves
+from segue.config.trust import VARIABLE, is_harmless
+from segue.config.worker import WorkerSettings
+from segue.domain.errors import Locked, SegueError, UsageError
+from segue.domain.run import Run, RunState
+from segue.fleet.bundles import find_work, load_base, load_work
+from segue.fleet.carrier import WorkCarrier, source_here
+from segue.fleet.placement import refuse_foreign
+from segue.fleet.register import find_run
+from segue.ports import Observer
+from segue.runtime.app import App
+from segue.runtime.open import OpenRun
+from segue.runtime.portable import open_portable
+from segue.runtime.session import run_session
+from segue.runtime.wiring import make_notifiers
+from segue.store.postgres import Postgres
+from segue.system import identity
+from segue.system.files import exclusive, private_folder, write_atomic
+from segue.system.git.clones import Clones
+from segue.system.git.portable import unpack
+from segue.system.git.repository import Repository
+from segue.system.git.worktree import branch_of
+from segue.system.lock import RepoLock
+from segue.system.process.orphans import end_orphans
+
+OVER = (RunState.DONE, RunState.FAILED, RunState.NEEDS_HUMAN, RunState.STOPPED)
+"""States in which a run waits for nobody, or for a person."""
+
+
+class Order(Struct, frozen=True):
+    """What a worker tells the process that drives a run."""
+
+    run: str
+    address: str
+    """The database."""
+    state_dir: Path
+    """Where this worker keeps its files."""
+    worker: WorkerSettings
+    """What the owner of this machine allows."""
+    slots: tuple[tuple[str, int], ...] = ()
+    """How many of each agent the fleet may have at work."""
+
+
+class DriveEnd(Struct, frozen=True):
+    """How a process that drove a run has ended."""
+
+    done: bool
+    """Whether the run was driven, or somebody else drives it; False: this worker could not."""
+    said: str = ""
+
+
+def place_of(state_dir: Path, run: str) -> Path:
+    """Return the folder in which a worker keeps everything about a run."""
+    return state_dir / "fleet" / "runs" / run
+
+
+def drive_apart(order: Order, report: Connection) -> None:
+    """Drive a run; the entry of the process, which reports how that ended."""
+    os.setsid()  # Ctrl-C at the worker's terminal is the worker's business
+    with _log_into(order) as log:
+        try:
+            end = asyncio.run(_drive(order))
+        except SegueError as error:
+            end = DriveEnd(isinstance(error, Locked), " ".join(filter(None, (error.message, error.hint))))
+            log.write(f"segue: {end.said}\n".encode())
+    report.send((end.done, end.said))
+
+
+async def _drive(order: Order) -> DriveEnd:
+    database = Postgres(order.address)
+    try:
+        run = find_run(database, order.run)
+        if run is None or run.spec.origin is None or run.state in OVER:
+            return DriveEnd(True)
+        powerful = [name for name, value in leaves(run.spec.settings) if not is_harmless(name, value)]
+        refuse_foreign(order.worker, run.spec, powerful)
+        place = private_folder(place_of(order.state_dir, run.id))
+        lock = RepoLock.take(place, run.id)  # another process of this machine may still be at it
+        try:
+            return await _work(order, database, run, place)
+        finally:
+            lock.release()
+    finally:
+        database.close()
+
+
+async def _work(order: Order, database: Postgres, run: Run, place: Path) -> DriveEnd:
+    repo, carrier = await _settle(order, database, run, place)
+    os.environ[VARIABLE] = "1"  # its repository was allowed
+    given = {"database_url": order.address, "state_dir": str(place), "store": {"patience": 0}}
+    app = App.load(repo.root, command_line=given, stored=run.spec.settings)
+    named = source_here(run, repo.root, place)
+    with app.store() as store:
+        async with open_portable(app, store, run, repo, named, carrier) as opened:
+            _refuse_agents(opened, order.worker.allow_agents)
+            with _notifier(opened) as observer:
+                ended = await run_session(opened, observer, store)
+    return DriveEnd(True, ended.error.message if ended.error else "")
+
+
+async def _settle(order: Order, database: Postgres, run: Run, place: Path) -> tuple[Repository, WorkCarrier]:
+    """Make or find the run's clone, with what other machines have done."""
+    origin = run.spec.origin
+    assert origin is not None
+    known, me = find_work(database, run.id), identify_machine(order.state_dir)
+    clones = Clones(private_folder(order.state_dir / "fleet" / "clones"))
+    if known.place != me:  # what is here, if anything, was left behind
+        await end_orphans(place / "runs" / run.id)
+        clones.forget(place / "repo")
+
+    async def base() -> bytes:
+        return load_base(database, origin.commit)
+
+    repo = await clones.open(
+        *(origin.url, origin.commit, place / "repo"),
+        branch=branch_of(run.id),
+        base=base if origin.is_local else None,
+    )
+    packed = load_work(database, run.id) if known.place != me and known.digest else None
+    if packed is not None:
+        await unpack(repo, packed)
+    return repo, WorkCarrier(run, repo, known, me, database, dict(order.slots))
+
+
+def identify_machine(state_dir: Path) -> str:
+    """Return the name of this machine, as far as clones are concerned: they are in its state folder."""
+    file = private_folder(state_dir / "fleet") / "machine"
+    with exclusive(file.with_suffix(".lock")):
+        if not file.exists():
+            write_atomic(file, f"{identity.host()}/{uuid.uuid4().hex[:12]}".encode())
+        return file.read_text()
+
+
+@contextlib.contextmanager
+def _log_into(order: Order) -> Iterator[BinaryIO]:
+    """Let everything this process prints go into the log of the run."""
+    folder = private_folder(place_of(order.state_dir, order.run))
+    with (folder / "segue.log").open("ab", buffering=0) as log:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+            os.dup2(log.fileno(), stream.fileno())
+        yield cast(BinaryIO, log)
+
+
+@contextlib.contextmanager
+def _notifier(opened: OpenRun) -> Iterator[list[Observer]]:
+    """Notify people as the settings of this worker say."""
+    notifiers = make_notifiers(opened.app)
+    if not notifiers:
+        yield []
+        return
+    from segue.notify.observer import RunNotifier
+
+    app = opened.app
+    on, titles = app.loaded.settings.notify.on, opened.spec.titles
+    with RunNotifier(notifiers, on, titles, app.store, app.redactor(), lambda _said: None) as observer:
+        yield [observer]
+
+
+def _refuse_agents(opened: OpenRun, allowed: Sequence[str] | None) -> None:
+    if allowed is None:
+        return
+    wanted = {chosen.agent.name for chain in opened.parts.agents.values() for chosen in chain}
+    if refused := sorted(wanted - set(allowed)):
+        raise UsageError(
+            f"This worker may not launch {', '.join(refused)}.", hint="[worker] allow_agents names its agents"
+        )

@@ -1,0 +1,199 @@
+"""The queue: a job of Procrastinate is a bell that says "drive this run". Our lease decides who may."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from segue.fleet.schema import QUEUE_SCHEMA
+from segue.store.address import for_driver
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import procrastinate
+    import psycopg
+    from procrastinate.jobs import Job
+
+ANY = "any"
+"""The queue of runs that need nothing special."""
+DRIVE = "segue.drive"
+FIRE = "segue.fire"
+HOUSEKEEPING = "segue"
+"""The queue of what every worker can do."""
+
+_URGENT = 2_000_000_000
+"""The priority of housekeeping: above that of every run."""
+_STEP = 1_000_000
+"""Between two priorities; fewer turns than this fit in between."""
+_HIGHEST = 1000
+
+RunDriver = Callable[[str], Awaitable[None]]
+
+
+class Bell(Struct, frozen=True):
+    """One run to be driven."""
+
+    run: str
+    needs: tuple[str, ...] = ()
+    priority: int = 0
+    submitter: str = ""
+    at: datetime | None = None
+
+
+def queue_of(needs: Iterable[str]) -> str:
+    """Return the queue of runs with these needs."""
+    return "+".join(sorted(set(needs))) or ANY
+
+
+def needs_of(queue: str) -> tuple[str, ...]:
+    """Return the needs behind the name of a queue."""
+    return () if queue == ANY else tuple(queue.split("+"))
+
+
+def lock_of(run: str) -> str:
+    """Return what keeps a run from waiting twice."""
+    return f"run/{run}"
+
+
+def make_queue(
+    address: str, drive: RunDriver | None = None, fire: RunDriver | None = None
+) -> procrastinate.App:
+    """Return Procrastinate's app on our database; `drive` and `fire` do the work, on a worker."""
+    import procrastinate
+
+    async def into_schema(connection: psycopg.AsyncConnection[Any]) -> None:
+        await connection.set_autocommit(True)
+        await connection.execute(f"SET search_path TO {QUEUE_SCHEMA}")
+        await connection.set_autocommit(False)
+
+    connector = procrastinate.PsycopgConnector(
+        conninfo=for_driver(address),
+        min_size=1,
+        max_size=4,
+        timeout=10,
+        configure=into_schema,
+        kwargs={"application_name": "segue fleet", "prepare_threshold": None},
+    )
+    queue = procrastinate.App(connector=connector)
+
+    @queue.task(name=DRIVE)
+    async def ring(run: str, **_more: Any) -> None:
+        if drive is not None:
+            await drive(run)
+
+    @queue.task(name=FIRE)
+    async def begin(schedule: str) -> None:
+        if fire is not None:
+            await fire(schedule)
+
+    return queue
+
+
+@asynccontextmanager
+async def open_queue(address: str) -> AsyncIterator[procrastinate.App]:
+    """Open the queue to put something in."""
+    queue = make_queue(address)
+    async with queue.open_async():
+        yield queue
+
+
+async def ring(queue: procrastinate.App, bells: Sequence[Bell]) -> None:
+    """Let runs be driven; one that waits already is left as it is.
+
+    Submitters take turns, whatever number of runs each of them has waiting.
+    """
+    turns = await _turns(queue, [bell.submitter for bell in bells])
+    jobs = [_job(bell, turn) for bell, turn in zip(bells, turns, strict=True)]
+    await _put(queue, jobs)
+
+
+async def schedule(queue: procrastinate.App, name: str, at: datetime) -> None:
+    """Let a schedule begin its next run at an instant; one that waits already is left as it is."""
+    from procrastinate.jobs import Job
+
+    job = Job(
+        id=None,
+        queue=HOUSEKEEPING,
+        lock=None,
+        queueing_lock=f"schedule/{name}",
+        task_name=FIRE,
+        priority=_URGENT,
+        task_kwargs={"schedule": name},
+        scheduled_at=at,
+    )
+    await _put(queue, [job])
+
+
+async def silence(queue: procrastinate.App, lock: str) -> None:
+    """Take back a job that waits."""
+    await _ask(
+        queue,
+        "DELETE FROM procrastinate_jobs WHERE queueing_lock = %(lock)s AND status = 'todo' RETURNING id",
+        lock=lock,
+    )
+
+
+async def waiting_queues(queue: procrastinate.App) -> list[str]:
+    """Return the queues in which runs wait."""
+    rows = await _ask(
+        queue, "SELECT DISTINCT queue_name AS name FROM procrastinate_jobs WHERE status = 'todo'"
+    )
+    return [str(row["name"]) for row in rows]
+
+
+async def _put(queue: procrastinate.App, jobs: Sequence[Job]) -> None:
+    from procrastinate.exceptions import AlreadyEnqueued
+
+    try:
+        await queue.job_manager.batch_defer_jobs_async(jobs=list(jobs))
+    except AlreadyEnqueued:
+        if len(jobs) > 1:  # one of them waits already, so none was put in
+            for job in jobs:
+                await _put(queue, [job])
+
+
+def _job(bell: Bell, turn: int) -> Job:
+    from procrastinate.jobs import Job
+
+    return Job(
+        id=None,
+        queue=queue_of(bell.needs),
+        lock=None,
+        queueing_lock=lock_of(bell.run),
+        task_name=DRIVE,
+        priority=max(-_HIGHEST, min(_HIGHEST, bell.priority)) * _STEP - min(turn, _STEP - 1),
+        task_kwargs={"run": bell.run, "submitter": bell.submitter, "turn": turn},
+        scheduled_at=bell.at,
+    )
+
+
+async def _turns(queue: procrastinate.App, submitters: Sequence[str]) -> list[int]:
+    """Return the turn of each new job.
+
+    A submitter's next turn comes after their own last one, but not before the turn that is being taken now:
+    who comes late neither waits for all the others nor holds them up.
+    """
+    rows = await _ask(
+        queue,
+        "SELECT args->>'submitter' AS submitter, min((args->>'turn')::int) AS first,"
+        " max((args->>'turn')::int) AS last FROM procrastinate_jobs"
+        " WHERE status = 'todo' AND task_name = %(name)s GROUP BY 1",
+        name=DRIVE,
+    )
+    now = min((int(row["first"]) for row in rows), default=1) - 1
+    last = {str(row["submitter"]): int(row["last"]) for row in rows}
+    turns = []
+    for submitter in submitters:
+        last[submitter] = max(last.get(submitter, 0), now) + 1
+        turns.append(last[submitter])
+    return turns
+
+
+async def _ask(queue: procrastinate.App, sql: str, **values: object) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = await queue.connector.execute_query_all_async(sql, **values)
+    return rows

@@ -1,0 +1,259 @@
+"""What the fleet knows: its workers, which runs need somebody, and which ones nobody can drive."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from segue.domain.run import Run, RunState
+from segue.fleet.queue import Bell
+from segue.store import rows
+from segue.store.database import Row, ask, transact
+from segue.store.postgres import Postgres
+from segue.system import identity
+
+T = TypeVar("T")
+
+AGAIN = 5.0
+"""Seconds before a run is tried again that a worker could not drive."""
+SILENT_MS = 45_000
+"""After this time without a sign of life a worker counts as gone."""
+_FORGET_MS = 24 * 3_600_000
+_MOST_FAILURES = 3
+"""How often one machine may fail to drive a run that no other one tries."""
+
+_OPEN = "state IN ('queued', 'running', 'parked') AND spec->>'origin' IS NOT NULL"
+_WAITS = (
+    "EXISTS (SELECT 1 FROM procrastinate.procrastinate_jobs j"
+    " WHERE j.queueing_lock = 'run/' || r.id AND j.status = 'todo')"
+)
+_TAKEN = (
+    "EXISTS (SELECT 1 FROM procrastinate.procrastinate_jobs j"
+    " JOIN procrastinate.procrastinate_workers w ON w.id = j.worker_id"
+    " WHERE j.args->>'run' = r.id AND j.status = 'doing' AND w.last_heartbeat > now() - interval '45 s')"
+)
+_LEFT = (
+    f"SELECT {rows.RUN} FROM orchestrator_runs r WHERE {_OPEN} AND NOT {_WAITS}"  # noqa: S608
+    " AND coalesce(wake, 0) <= {now}"
+    f" AND (CASE WHEN owner IS NULL THEN NOT {_TAKEN} ELSE lease < {{now}} END)"
+    " ORDER BY created LIMIT 1000"
+)
+
+
+class WorkerEntry(Struct, frozen=True):
+    """A worker, as it introduces itself."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    tags: str
+    seats: int
+
+
+def bell_of(run: Run, at: float | None = None) -> Bell:
+    """Return the bell for a run; `at` is when it should ring."""
+    origin = run.spec.origin
+    assert origin is not None
+    when = datetime.fromtimestamp(at, UTC) if at is not None and at > time.time() else None
+    return Bell(run.id, origin.needs, origin.priority, origin.submitter, when)
+
+
+def find_run(database: Postgres, run: str) -> Run | None:
+    """Return a run."""
+    found = ask(database, f"SELECT {rows.RUN} FROM orchestrator_runs WHERE id = ?", run)  # noqa: S608
+    return rows.to_run(found[0]) if found else None
+
+
+class Register:
+    """The tables of the fleet; safe to use from several threads."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._database: Postgres | None = None
+        self._lock = threading.Lock()
+
+    def enter(self, entry: WorkerEntry) -> None:
+        """Add a worker; those that were silent for a day are forgotten."""
+
+        def write(database: Postgres) -> None:
+            database.execute("DELETE FROM segue_fleet.workers WHERE seen < {now} - ?", _FORGET_MS)
+            database.execute(
+                "INSERT INTO segue_fleet.workers (id, host, pid, version, tags, seats, state, started, seen)"
+                " VALUES (?, ?, ?, ?, ?, ?, 'working', {now}, {now})",
+                *astuple(entry),
+            )
+
+        self._change(write)
+
+    def beat(self, worker: str, runs: Collection[str]) -> None:
+        """Say that a worker is alive, and what it does."""
+        sql = "UPDATE segue_fleet.workers SET seen = {now}, runs = ? WHERE id = ?"
+        self._change(lambda database: database.execute(sql, " ".join(runs), worker))
+
+    def leave(self, worker: str) -> None:
+        """Say that a worker has ended."""
+        sql = "UPDATE segue_fleet.workers SET seen = {now}, runs = '', state = 'ended' WHERE id = ?"
+        self._change(lambda database: database.execute(sql, worker))
+
+    def find(self, run: str) -> Run | None:
+        """Return a run."""
+        with self._lock:
+            return find_run(self._open(), run)
+
+    def refuses(self, run: str, machine: str) -> float | None:
+        """Return in how many seconds another worker should try: this one has just failed, or has to wait."""
+        found = self._ask(
+            "SELECT (SELECT held - {now} FROM segue_fleet.places WHERE run_id = ? AND place <> ?),"
+            " (SELECT count(*) FROM segue_fleet.failures WHERE run_id = ? AND worker = ?),"
+            " (SELECT count(DISTINCT split_part(id, '/', 1) || split_part(id, '/', 2))"
+            " FROM segue_fleet.workers WHERE state = 'working' AND seen > {now} - ?)",
+            *(run, machine, run, machine, SILENT_MS),
+        )
+        held, failed, machines = found[0]
+        if held is not None and held > 0:
+            return float(held) / 1000
+        return AGAIN if failed and machines > 1 else None
+
+    def note_failure(self, run: str, machine: str, said: str) -> bool:
+        """Write down that this machine could not drive a run; True if a person has to look at it now."""
+
+        def write(database: Postgres) -> bool:
+            database.execute("INSERT INTO segue_fleet.failures VALUES (?, ?, {now}, ?)", run, machine, said)
+            [(total, machines)] = database.execute(
+                "SELECT count(*), count(DISTINCT worker) FROM segue_fleet.failures WHERE run_id = ?", run
+            )
+            if machines < 2 and total < _MOST_FAILURES:
+                return False
+            where = f"{machines} workers" if machines > 1 else "its only worker"
+            changed = database.change(
+                "UPDATE orchestrator_runs SET state = ?, note = ?, updated = {now}"
+                " WHERE id = ? AND owner IS NULL",
+                *(RunState.NEEDS_HUMAN.value, f"{where} could not drive it: {said}"[:1000], run),
+            )
+            database.announce()
+            return changed == 1
+
+        return self._change(write)
+
+    def forgive(self, run: str) -> None:
+        """Forget earlier failures: a person wants the run to be tried again."""
+        self._change(
+            lambda database: database.execute("DELETE FROM segue_fleet.failures WHERE run_id = ?", run)
+        )
+
+    def sweep(self) -> list[Run]:
+        """Return the runs that nobody drives and no bell rings for; remove jobs of workers that are gone."""
+
+        def look(database: Postgres) -> list[Run]:
+            if database.execute("SELECT pg_try_advisory_xact_lock(hashtext('segue sweep'))") != [(True,)]:
+                return []
+            database.execute(
+                "DELETE FROM procrastinate.procrastinate_jobs j WHERE status = 'doing' AND NOT EXISTS"
+                " (SELECT 1 FROM procrastinate.procrastinate_workers w"
+                " WHERE w.id = j.worker_id AND w.last_heartbeat > now() - interval '45 s')"
+            )
+            return [rows.to_run(row) for row in database.execute(_LEFT)]
+
+        return self._change(look)
+
+    def idle_schedules(self) -> list[tuple[str, str, int]]:
+        """Return the schedules that have no run in the queue: name, times, and when they were last due."""
+        found = self._ask(
+            "SELECT name, cron, coalesce(last, created) FROM segue_fleet.schedules s WHERE NOT EXISTS"
+            " (SELECT 1 FROM procrastinate.procrastinate_jobs j"
+            " WHERE j.queueing_lock = 'schedule/' || s.name AND j.status = 'todo')"
+        )
+        return [(name, cron, last) for name, cron, last in found]
+
+    def left_by(self, machine: str) -> list[str]:
+        """Return the runs that this machine drove last and that are not being driven now."""
+        found = self._ask(
+            f"SELECT {rows.RUN} FROM orchestrator_runs r JOIN segue_fleet.places p ON p.run_id = r.id"  # noqa: S608
+            f" WHERE {_OPEN} AND p.place = ? AND coalesce(wake, 0) <= {{now}}",
+            machine,
+        )
+        runs = [rows.to_run(row) for row in found]
+        return [run.id for run in runs if run.owner is None or identity.is_dead(run.owner)]
+
+    def hold(self, runs: Collection[str], machine: str, seconds: float) -> None:
+        """Keep runs for this machine for a while."""
+
+        def write(database: Postgres) -> None:
+            for run in runs:
+                database.execute(
+                    "UPDATE segue_fleet.places SET held = {now} + ? WHERE run_id = ? AND place = ?",
+                    *(int(seconds * 1000), run, machine),
+                )
+                database.execute(
+                    "UPDATE orchestrator_runs SET lease = {now} + ? WHERE id = ?", int(seconds * 1000), run
+                )
+
+        self._change(write)
+
+    def give_back(self, runs: Collection[str]) -> None:
+        """Let other workers continue runs that were stopped because this worker ends."""
+
+        def write(database: Postgres) -> None:
+            for run in runs:
+                database.execute(
+                    "UPDATE orchestrator_runs SET state = 'queued', updated = {now}"
+                    " WHERE id = ? AND state = 'stopped' AND owner IS NULL",
+                    run,
+                )
+
+        self._change(write)
+
+    def stop(self, run: str) -> bool:
+        """Stop a run that nobody drives; False if somebody does."""
+        sql = (
+            "UPDATE orchestrator_runs SET owner = NULL, updated = {now},"
+            " note = CASE WHEN state IN ('queued', 'running', 'parked') THEN ? ELSE note END,"
+            " state = CASE WHEN state IN ('queued', 'running', 'parked') THEN 'stopped' ELSE state END"
+            " WHERE id = ? AND (owner IS NULL OR lease < {now})"
+        )
+        return self._change(lambda database: database.change(sql, "stopped by `segue stop`", run)) == 1
+
+    def limit(self, agent: str, most: int | None) -> None:
+        """Set how many of an agent the whole fleet may have at work; None: as many as there are seats."""
+        if most is None:
+            sql, values = "DELETE FROM segue_fleet.slots WHERE agent = ?", (agent,)
+        else:
+            sql = (
+                "INSERT INTO segue_fleet.slots VALUES (?, ?) ON CONFLICT (agent)"
+                " DO UPDATE SET most = excluded.most"
+            )
+            values = (agent, most)  # type: ignore[assignment]
+        self._change(lambda database: database.execute(sql, *values))
+
+    def limits(self) -> dict[str, int]:
+        """Return how many of each agent the whole fleet may have at work."""
+        return dict(self._ask("SELECT agent, most FROM segue_fleet.slots ORDER BY agent"))
+
+    def requeue(self, run: str) -> bool:
+        """Let workers continue a run that has stopped or waits for a person; False if it is being driven."""
+        sql = (
+            "UPDATE orchestrator_runs SET state = 'queued', wake = NULL, updated = {now} WHERE id = ?"
+            " AND state <> 'done' AND (owner IS NULL OR lease < {now})"
+        )
+        return self._change(lambda database: database.change(sql, run)) == 1
+
+    def _ask(self, sql: str, *values: object) -> list[Row]:
+        with self._lock:
+            return ask(self._open(), sql, *values)
+
+    def _change(self, work: Callable[[Postgres], T]) -> T:
+        with self._lock:
+            database = self._open()
+            return transact(database, lambda _again: work(database))
+
+    def _open(self) -> Postgres:
+        if self._database is None:
+            self._database = Postgres(self._address)
+        return self._database

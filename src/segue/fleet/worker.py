@@ -1,0 +1,200 @@
+"""A worker: takes runs out of the queue and drives them, as many at once as it has seats."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+import uuid
+from collections.abc import Callable, Collection
+
+from segue import __version__
+from segue.domain.errors import StoreError
+from segue.domain.run import RunState
+from segue.fleet import schedules
+from segue.fleet.drive import OVER, DriveEnd, Order, identify_machine
+from segue.fleet.placement import Equipment
+from segue.fleet.queue import make_queue, ring, waiting_queues
+from segue.fleet.register import AGAIN, Register, WorkerEntry, bell_of
+from segue.fleet.schema import address_of
+from segue.fleet.seats import RunSeats
+from segue.runtime.app import App
+from segue.system import identity
+
+BEAT = 10.0
+"""Seconds between two signs of life."""
+_POLL = 5.0
+"""Seconds between two looks into the queue, for what nobody rings about."""
+_PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
+Say = Callable[[str], None]
+
+
+class Worker:
+    """One `segue worker`."""
+
+    def __init__(
+        self, app: App, equipment: Equipment, seats: int, say: Say, only: Collection[str] = ()
+    ) -> None:
+        """`only` are the queues to serve; empty: all that fit."""
+        self._app, self._equipment, self._number = app, equipment, seats
+        self._say, self._only = say, only
+        self._address = address_of(app)
+        self._seats = RunSeats()
+        self._queues: list[str] = []
+        self._queue = make_queue(self._address, self._drive, self._fire)
+        self._machine = identify_machine(app.state_dir)
+        self.id = f"{self._machine}/{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        self._register = Register(self._address)
+        self._ending = asyncio.Event()
+        self._hand_over = False
+        self._others: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Work until told to end, whatever happens to the database meanwhile."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError):
+                loop.add_signal_handler(number, self._end, number)
+        await self._begin()
+        beat = asyncio.create_task(self._beat())
+        failures = 0
+        while not self._ending.is_set():
+            started = time.monotonic()
+            try:
+                await self._serve()
+            except Exception as error:
+                self._say(f"The database is away: {_first_line(error)}")
+            failures = 0 if time.monotonic() - started > _PAUSES[-1] else failures + 1
+            if not self._ending.is_set():
+                await _either(self._ending, _PAUSES[min(failures, len(_PAUSES)) - 1])
+        beat.cancel()
+        await self._leave()
+
+    def _end(self, number: int) -> None:
+        self._hand_over = self._hand_over or number == signal.SIGINT or self._ending.is_set()
+        self._ending.set()
+
+    async def _begin(self) -> None:
+        """Say that there is one worker more, and continue what an earlier one of this machine has left."""
+        shown = self._equipment.shown
+        self._say(f"Worker {self.id}: {self._number} seats; {', '.join(shown)}.")
+        entry = WorkerEntry(self.id, identity.host(), os.getpid(), __version__, " ".join(shown), self._number)
+        await asyncio.to_thread(self._register.enter, entry)
+
+    async def _serve(self) -> None:
+        """Take jobs until told to end, or until the database goes away."""
+        async with self._queue.open_async():
+            await self._choose_queues()
+            for run in await asyncio.to_thread(self._register.left_by, self._machine):
+                self._keep(asyncio.create_task(self._drive(run)))
+            choosing = asyncio.create_task(self._keep_choosing())
+            work = asyncio.create_task(
+                self._queue.run_worker_async(
+                    queues=self._queues,
+                    name=self.id,
+                    concurrency=self._number,
+                    fetch_job_polling_interval=_POLL,
+                    shutdown_graceful_timeout=0.1,
+                    update_heartbeat_interval=BEAT,
+                    stalled_worker_timeout=3 * BEAT,
+                    delete_jobs="always",
+                    install_signal_handlers=False,
+                )
+            )
+            ending = asyncio.create_task(self._ending.wait())
+            await asyncio.wait({work, ending, choosing}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (ending, choosing, work):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def _drive(self, run: str) -> None:
+        """Answer a bell: drive the run, and see to what follows."""
+        later = await asyncio.to_thread(self._register.refuses, run, self._machine)
+        if self._ending.is_set() or later is not None:
+            await self._ring_again(run, later or 0.0)
+            return
+        worker = self._app.loaded.settings.worker
+        slots = await asyncio.to_thread(self._register.limits)
+        place = self._app.state_dir.absolute()
+        order = Order(run, self._address, place, worker, tuple(slots.items()))
+        end = await self._seats.drive(order)
+        if end is not None and not self._ending.is_set():
+            await self._conclude(run, end)
+
+    async def _conclude(self, run: str, end: DriveEnd) -> None:
+        now = await asyncio.to_thread(self._register.find, run)
+        if now is None or now.state in OVER:
+            return
+        if not end.done:
+            self._say(f"Run {run} could not be driven here: {end.said}")
+            if await asyncio.to_thread(self._register.note_failure, run, self._machine, end.said):
+                return
+        if now.state is RunState.PARKED and now.wake:
+            await ring(self._queue, [bell_of(now, now.wake / 1000)])
+        elif not end.done:
+            await ring(self._queue, [bell_of(now, time.time() + AGAIN)])
+
+    async def _ring_again(self, run: str, seconds: float) -> None:
+        found = await asyncio.to_thread(self._register.find, run)
+        if found is not None and found.state not in OVER:
+            await ring(self._queue, [bell_of(found, time.time() + seconds)])
+
+    async def _fire(self, name: str) -> None:
+        """Begin the run of a schedule that is due."""
+        await schedules.fire(self._queue, self._app, name)
+
+    async def _keep_choosing(self) -> None:
+        """Follow which queues there are; see to runs and schedules that nobody rings about."""
+        while True:
+            await asyncio.sleep(BEAT)
+            await self._choose_queues()
+            bells = [bell_of(run) for run in await asyncio.to_thread(self._register.sweep)]
+            if bells:
+                await ring(self._queue, bells)
+            await schedules.keep(self._queue, self._register)
+
+    async def _choose_queues(self) -> None:
+        fitting = self._equipment.queues(await waiting_queues(self._queue))
+        self._queues[:] = [name for name in fitting if not self._only or name in self._only]
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            with contextlib.suppress(StoreError):  # what is wrong is said where jobs are taken
+                await asyncio.to_thread(self._register.beat, self.id, self._seats.runs)
+
+    async def _leave(self) -> None:
+        """End: runs are kept for the worker that starts next on this machine, or go back to the queue."""
+        hold = self._app.loaded.settings.worker.hold
+        runs = self._seats.runs
+        if self._hand_over or not hold:
+            if runs:
+                self._say(f"Handing over {len(runs)} runs; their agents are ended.")
+            await self._seats.hand_over()
+            await asyncio.to_thread(self._register.give_back, runs)
+        elif runs:
+            self._say(
+                f"Leaving {len(runs)} agents at work; their runs are kept for this machine for {hold:g} s."
+            )
+            await asyncio.to_thread(self._register.hold, runs, self._machine, hold)
+            self._seats.let_go()
+        with contextlib.suppress(StoreError):
+            await asyncio.to_thread(self._register.leave, self.id)
+        self._say("The worker has ended.")
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+async def _either(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, but not longer than this."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)

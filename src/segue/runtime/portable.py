@@ -1,0 +1,55 @@
+"""Opens a run that any machine may drive: its row exists, its repository is a clone of its own here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from msgspec.structs import replace
+
+from segue.domain.errors import UsageError
+from segue.domain.run import Run
+from segue.ports import Carrier, Store
+from segue.runtime.app import App
+from segue.runtime.open import OpenRun, build_parts, exclude_state_files, lock_repository
+from segue.runtime.past import settle_resume
+from segue.runtime.plan import plan_run, replan_run
+from segue.runtime.preconditions import check_preconditions
+from segue.system.git.repository import Repository
+
+
+@asynccontextmanager
+async def open_portable(
+    app: App, known: Store, run: Run, home: Repository, named: str | None, carrier: Carrier
+) -> AsyncIterator[OpenRun]:
+    """Open a run in its clone; `named` is its source on this machine.
+
+    The first machine plans it, with the settings of the repository; the others continue with that plan.
+    """
+    origin = run.spec.origin
+    assert origin is not None
+    source = app.source(named, home.root, run.spec.source_kind or None)
+    exclude_state_files(home, source)
+    fresh = not any(known.events(run.id, limit=1))
+    past = await settle_resume(app, known, home, source, run)
+    plan = plan_run(app, source, run.spec.tasks) if fresh else replan_run(app, source, run)
+    refuse_lanes(app)
+    said = check_preconditions(app.loaded.settings, source) if fresh else []
+    parts, warnings = await build_parts(plan, home)
+    begun = plan.spec(home.root, None if fresh else run)
+    spec = replace(begun, kind=run.spec.kind, origin=origin, base=origin.branch if parts.cloud else "")
+    with lock_repository(home, run.id) as lock:
+        await home.recover(run.created / 1000)
+        words = "\n".join([*warnings, *said])
+        yield OpenRun(plan, parts, run, spec, home, lock, fresh, words, past=past, carrier=carrier)
+
+
+def refuse_lanes(app: App) -> None:
+    """Refuse to work on several tasks of one run at once: lanes belong to one machine."""
+    jobs = app.loaded.settings.jobs
+    if jobs > 1:
+        raise UsageError(
+            f"jobs = {jobs} (from {app.loaded.where('jobs')}) does not fit a fleet: a run that moves from "
+            "machine to machine works on one task at a time.",
+            hint="Leave it out; a fleet works on many runs at once: segue submit A B C",
+        )

@@ -1,0 +1,1 @@
+"""Tests of fleets: many machines that share one Postgres."""

@@ -1,0 +1,278 @@
+"""A fleet as its users see it: submit, work, watch, stop, continue, fetch."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.place import until
+from tests.fleet.machines import ALLOW, Fleet
+
+SLOW_AGENT = (
+    'agent = "command"\n[agents.command]\n'
+    'argv = ["sh", "-c", "echo $SEGUE_JOB >> {log}; until [ -e {gate} ]; do sleep 0.05; done; '
+    'echo x > f$SEGUE_TASK"]\n'
+)
+
+
+def gate(fleet: Fleet) -> tuple[Path, Path]:
+    """Let agents of the project write a line when they begin, and work only when the gate is open."""
+    log, gate = fleet.root / "launches", fleet.root / "gate"
+    fleet.commit(segue__toml=SLOW_AGENT.format(log=log, gate=gate))
+    return log, gate
+
+
+def launches(log: Path) -> int:
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def test_work_comes_back_as_a_pushed_branch(fleet: Fleet) -> None:
+    remote = fleet.share()
+    (run,) = fleet.submit("plan.md", "--agent", "scripted")
+    assert fleet.state(run) == "queued"
+    fleet.machine().start()
+    fleet.until(run, "done")
+    fleet.user.git("fetch", "--quiet", "origin")
+    subjects = fleet.user.git("log", "--format=%s", f"origin/segue/{run}").splitlines()
+    assert subjects == ["Task 3: Write three.", "Task 2: Write two.", "Task 1: Write one.", "plan"]
+    assert fleet.user.git("branch", "--format=%(refname:short)").split() == ["main"]
+    (spec,) = fleet.ask("SELECT spec FROM orchestrator_runs WHERE id = %s", run)[0]
+    assert spec["repo"] == spec["origin"]["url"] == str(remote)
+    assert str(fleet.machines[0].root) not in str(spec), "nothing of a machine is stored"
+
+
+def test_work_without_a_remote_is_fetched_from_the_database(fleet: Fleet) -> None:
+    (run,) = fleet.submit("plan.md", "--agent", "scripted")
+    fleet.machine().start()
+    fleet.until(run, "done")
+    said = fleet.user.segue("fetch", run).stdout
+    assert f"segue/{run}" in said
+    assert fleet.user.git("rev-list", "--count", f"main..segue/{run}").strip() == "3"
+    assert "has the work already" in fleet.user.segue("fetch", run).stdout
+    proof = fleet.user.segue("proof", run).stdout
+    assert "Task 3" in proof
+
+
+def test_a_source_outside_of_the_repository_comes_along(fleet: Fleet) -> None:
+    outside = fleet.root / "other.md"
+    outside.write_text("## Task 1\nWrite one.\n")
+    (run,) = fleet.submit(str(outside), "--agent", "scripted")
+    fleet.machine().start()
+    fleet.until(run, "done")
+    assert [row[0] for row in fleet.steps(run, "task/1/end")] == ["done"]
+
+
+def test_what_workers_would_not_see_is_refused(fleet: Fleet) -> None:
+    (fleet.user.repo / "plan.md").write_text("## Task 1\nAnother.\n")
+    assert "uncommitted changes: plan.md" in fleet.user.segue("submit", "plan.md", code=2).stderr
+    fleet.user.git("checkout", "--quiet", "plan.md")
+    fleet.share()
+    (fleet.user.repo / "new").write_text("x")
+    fleet.user.git("add", "new")
+    fleet.user.git("commit", "--quiet", "-m", "not pushed")
+    refused = fleet.user.segue("submit", "plan.md", code=2).stderr
+    assert "workers could not fetch it" in refused
+    assert "git push" in refused
+    assert fleet.ask("SELECT count(*) FROM orchestrator_runs") == [(0,)]
+
+
+def test_secrets_do_not_travel(fleet: Fleet) -> None:
+    given = {"SEGUE_AGENTS__COMMAND__ENV__API_TOKEN": "hunter2hunter2"}
+    refused = fleet.user.segue("submit", "plan.md", code=2, **given)
+    assert "Secrets never travel" in refused.stderr
+    assert fleet.ask("SELECT count(*) FROM orchestrator_runs") == [(0,)]
+
+
+def test_a_machine_does_only_what_its_owner_allows(fleet: Fleet) -> None:
+    (run,) = fleet.submit("plan.md", "--agent", "scripted")
+    (evil,) = fleet.submit("plan.md", "--agent", "scripted", "--json", *())
+    assert run != evil
+    fleet.machine('[worker]\nallow_repos = ["https://github.com/acme/*"]\n').start()
+    fleet.until(run, "needs_human")
+    note = fleet.ask("SELECT note FROM orchestrator_runs WHERE id = %s", run)[0][0]
+    assert "may not work on local:repo" in note
+    assert fleet.ask("SELECT count(*) FROM orchestrator_events") == [(0,)], "nothing was begun"
+    assert "No repository is allowed" in fleet.user.segue("worker", code=2).stderr
+
+
+def test_powerful_settings_of_who_submits_need_the_owner(fleet: Fleet) -> None:
+    fleet.user.env["SEGUE_CHECKS"] = '["touch /tmp/never"]'
+    (found,) = fleet.submit("plan.md", "--agent", "scripted")
+    fleet.machine().start()
+    fleet.until(found, "needs_human")
+    assert (
+        "no powerful settings" in fleet.ask("SELECT note FROM orchestrator_runs WHERE id = %s", found)[0][0]
+    )
+
+
+def test_a_run_is_stopped_and_continued_from_elsewhere(fleet: Fleet) -> None:
+    log, opened = gate(fleet)
+    (run,) = fleet.submit("plan.md")
+    machine = fleet.machine().start()
+    until(lambda: launches(log), "an agent works")
+    fleet.user.segue("stop", run)
+    assert fleet.state(run) == "stopped"
+    until(lambda: not any("until [" in _command(pid) for pid in machine.pids()), "the agent is ended")
+    opened.touch()
+    fleet.user.segue("resume", run)
+    fleet.until(run, "done")
+
+
+def test_a_queued_run_is_stopped_without_a_worker(fleet: Fleet) -> None:
+    (run,) = fleet.submit("plan.md", "--agent", "scripted")
+    fleet.user.segue("stop", run)
+    assert fleet.state(run) == "stopped"
+    assert fleet.ask("SELECT count(*) FROM procrastinate.procrastinate_jobs WHERE status = 'todo'") == [(0,)]
+
+
+def test_a_person_accepts_and_skips_from_elsewhere(fleet: Fleet) -> None:
+    fleet.commit(
+        script__toml='[[on]]\ntask = "1"\nexit_code = 1\n[[on]]\ntask = "2"\nexit_code = 1\n',
+        segue__toml='agent = "scripted"\nlimits.attempts = 1\n[agents.scripted]\nscript = "script.toml"\n',
+    )
+    (run,) = fleet.submit("plan.md")
+    fleet.machine().start()
+    fleet.until(run, "needs_human")
+    fleet.user.segue("task", "accept", "1", "--run", run)
+    fleet.user.segue("resume", run)
+    until(lambda: [row[0] for row in fleet.steps(run, "task/2/end")] == ["failed"], "task 2 has failed")
+    fleet.until(run, "needs_human")
+    fleet.user.segue("task", "skip", "2", "--run", run, "--reason", "not needed")
+    fleet.user.segue("resume", run)
+    fleet.until(run, "done")
+    assert len(fleet.events(run, "task.marked")) >= 3
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def test_runs_go_where_their_needs_are_met(fleet: Fleet) -> None:
+    (plain,) = fleet.submit("plan.md", "--agent", "scripted")
+    (fast,) = fleet.submit("plan.md", "--agent", "scripted", "--needs", "gpu", "--needs", "big")
+    fleet.machine().start("--tags", "gpu")
+    fleet.until(plain, "done")
+    assert fleet.state(fast) == "queued"
+    status = fleet.user.json("fleet", "status")
+    (waiting,) = status["queues"]
+    assert (waiting["waiting"], waiting["served"]) == (1, False)
+    assert "no worker has this" in fleet.user.segue("fleet", "status").stdout
+    fleet.machine(ALLOW + 'tags = ["big"]\n').start("--tags", "gpu")
+    fleet.until(fast, "done")
+
+
+def test_a_run_that_waits_for_a_limit_gives_its_seat_away(fleet: Fleet) -> None:
+    fleet.commit(
+        script__toml='[[on]]\ntask = "1"\nattempt = 1\n'
+        'limit = "You\'ve hit your usage limit. Try again in 2 hours."\n',
+        segue__toml='agent = "scripted"\n[agents.scripted]\nscript = "script.toml"\n',
+    )
+    (run,) = fleet.submit("plan.md")
+    fleet.machine().start("--jobs", "1")
+    fleet.until(run, "parked")
+    (other,) = fleet.submit("plan.md", "--task", "2", "--base", "HEAD")
+    fleet.until(other, "done")
+    assert fleet.state(run) == "parked"
+    wake, owner = fleet.ask("SELECT wake, owner FROM orchestrator_runs WHERE id = %s", run)[0]
+    assert owner is None
+    assert 7000 < wake / 1000 - time.time() <= 7260
+    jobs = (
+        "SELECT extract(epoch FROM scheduled_at) FROM procrastinate.procrastinate_jobs WHERE status = 'todo'"
+    )
+    ((at,),) = fleet.ask(jobs)
+    assert abs(float(at) - wake / 1000) < 2
+
+
+def test_submitters_take_turns(fleet: Fleet) -> None:
+    first = fleet.submit("plan.md", "plan.md", "plan.md", "--task", "1", "--agent", "scripted")
+    second = fleet.submit("plan.md", "--task", "1", "--agent", "scripted", *())
+    assert first
+    assert second
+
+
+@pytest.mark.parametrize("hold", [120, 0])
+def test_a_worker_that_is_told_to_end_leaves_or_hands_over(fleet: Fleet, hold: int) -> None:
+    """With `hold` the agent continues and the next worker adopts it; without, the run is queued again."""
+    log, opened = gate(fleet)
+    (run,) = fleet.submit("plan.md", "--task", "1")
+    machine = fleet.machine(ALLOW + f"hold = {hold}\n").start()
+    until(lambda: launches(log), "an agent works")
+    until(lambda: fleet.ask("SELECT 1 FROM segue_fleet.places WHERE run_id = %s", run), "it is driven")
+    machine.end(signal.SIGTERM)
+    working = any("until [" in _command(pid) for pid in machine.pids())
+    assert working == bool(hold)
+    assert fleet.state(run) == ("running" if hold else "queued")
+    opened.touch()
+    machine.start()
+    fleet.until(run, "done")
+    assert launches(log) == (1 if hold else 2)
+    assert len(fleet.events(run, "step.adopted")) == (1 if hold else 0) or not hold
+
+
+def test_a_run_that_is_held_is_not_taken_by_others(fleet: Fleet) -> None:
+    log, opened = gate(fleet)
+    (run,) = fleet.submit("plan.md", "--task", "1")
+    machine = fleet.machine().start()
+    until(lambda: launches(log), "an agent works")
+    machine.end(signal.SIGTERM)
+    other = fleet.machine().start()
+    until(lambda: "seats" in other.said, "the other worker is there")
+    (next_,) = fleet.submit("plan.md", "--task", "2")
+    opened.touch()
+    fleet.until(next_, "done")
+    assert fleet.state(run) == "running"
+    machine.start()
+    fleet.until(run, "done")
+    assert launches(log) == 2, "one for each run"
+
+
+def test_another_machine_continues_from_the_last_finished_step(fleet: Fleet) -> None:
+    log, opened = gate(fleet)
+    opened.touch()
+    (run,) = fleet.submit("plan.md", "--task", "1", "--task", "2")
+    first = fleet.machine().start()
+    until(lambda: [row[0] for row in fleet.steps(run, "task/1/end")] == ["done"], "the first task is done")
+    opened.unlink()
+    until(lambda: launches(log) == 2 or fleet.state(run) == "done", "the second agent works")
+    if fleet.state(run) == "done":
+        return  # it was quicker than we
+    first.kill()
+    opened.touch()
+    fleet.machine().start()
+    fleet.until(run, "done")
+    lost = [
+        event
+        for event in fleet.events(run, "agent.ended")
+        if (event.get("failure") or {}).get("kind") == "lost"
+    ]
+    assert len(lost) == 1, "the agent that was at work counts as lost, once"
+    assert launches(log) == 3
+    fleet.user.segue("fetch", run)
+    assert fleet.user.git("log", "--format=%s", f"main..segue/{run}").splitlines() == [
+        "Task 2: Write two.",
+        "Task 1: Write one.",
+    ]
+
+
+def test_a_machine_that_comes_back_finds_itself_fenced_and_ends_its_agent(fleet: Fleet) -> None:
+    log, opened = gate(fleet)
+    (run,) = fleet.submit("plan.md", "--task", "1")
+    first = fleet.machine().start()
+    until(lambda: launches(log), "an agent works")
+    frozen = first.freeze()
+    assert len(frozen) > 2
+    fleet.ask("UPDATE orchestrator_runs SET lease = 0, owner = 'gone/x/1/1#y' WHERE id = %s RETURNING 1", run)
+    fleet.machine().start()
+    until(lambda: launches(log) == 2, "the other machine launches its own agent")
+    first.thaw()
+    until(lambda: not any("until [" in _command(pid) for pid in first.pids()), "the first agent is ended")
+    opened.touch()
+    fleet.until(run, "done")
+    fleet.user.segue("fetch", run)
+    assert fleet.user.git("rev-list", "--count", f"main..segue/{run}").strip() == "1"
