@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, IssueChoice, issue_options, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source", required=False)
+@issue_options
 @click.option(
     "--agent",
     "agents",
@@ -128,14 +129,15 @@ def run(
     stay: bool,
     pr: bool,
     verbose: bool,
+    issues: IssueChoice,
     settings: CommandSettings,
     output: Printer,
 ) -> int:
     """Run the tasks of SOURCE with coding agents.
 
-    SOURCE is a plan file with headings such as `## Task 1`, a Spec Kit feature folder, or a sentence that
-    says what to build. The default is the source in the configuration, or the feature that Spec Kit itself
-    would use.
+    SOURCE is a plan file with headings such as `## Task 1`, a Spec Kit feature folder, issues on GitHub, a
+    CSV or JSON lines file, the folder of Task Master or beads, or a sentence that says what to build. The
+    default is the source in the configuration, or the feature that Spec Kit itself would use.
     Run the same command again to continue where the last run stopped.
 
     \b
@@ -148,6 +150,7 @@ def run(
       segue run plan.md --jobs 4 --dry-run           also say what that can save
       segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
       segue run specs/001-login --story US1          only the tasks of one story
+      segue run github:acme/shop --label ready       the issues with a label; or one: github:acme/shop#12
       segue run plan.md --detach && segue logs -f    in the background
       segue run plan.md --serve                      watch it in a browser
       segue run plan.md --worktree                   leave my working tree alone
@@ -170,6 +173,7 @@ def run(
     from segue.runtime.preconditions import Undecided
     from segue.runtime.units import Units
 
+    source = issues.name(source, settings)
     more = _agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     more |= {"delivery": "pr"} if pr else {}

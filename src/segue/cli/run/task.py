@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, IssueChoice, issue_options, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -34,14 +34,16 @@ def task() -> None:
 
 @task.command("list")
 @click.argument("source", required=False)
+@issue_options
 @options("plan_format", "task_list", "repo", "config", "json", "color")
-def list_(source: str | None, settings: CommandSettings, output: Printer) -> None:
+def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, output: Printer) -> None:
     """List the tasks that Segue reads from SOURCE, with warnings about what it could not read.
 
     \b
     Examples:
       segue task list plan.md
       segue task list plan.md --plan-format strict --json
+      segue task list github:acme/shop --label ready
     """
     from segue.cli.terminal.output import one_line
     from segue.domain.kinds.recognise import with_kinds
@@ -49,7 +51,7 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
     from segue.system.reading import work_tree
 
     app = settings.look()
-    plan = app.source(source, work_tree(app.repo))
+    plan = app.source(issues.name(source, settings), work_tree(app.repo))
     listing = with_kinds(plan.look(), kind_rules(app))
     if output.json:
         if listing.refusal is not None:
@@ -75,17 +77,25 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
     ]
     output.table(["task", "title", "status", "kind", "build phase" if planned else "line"], rows)
     for notice in listing.notices:
-        output.warn(f"{plan.address}:{notice.line}: {notice.text}")
+        output.warn(notice.show(plan.address))
     if listing.refusal is not None:
         raise listing.refusal
 
 
 @task.command("graph")
 @click.argument("source", required=False)
+@issue_options
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid diagram.")
 @click.option("--order", is_flag=True, help="Show it as `segue run --jobs N --order` goes by it.")
 @options("plan_format", "task_list", "repo", "config", "json")
-def graph(source: str | None, mermaid: bool, order: bool, settings: CommandSettings, output: Printer) -> None:
+def graph(
+    source: str | None,
+    mermaid: bool,
+    order: bool,
+    issues: IssueChoice,
+    settings: CommandSettings,
+    output: Printer,
+) -> None:
     """Show which tasks of SOURCE wait for which, and why, when several are worked on at once.
 
     \b
@@ -103,7 +113,7 @@ def graph(source: str | None, mermaid: bool, order: bool, settings: CommandSetti
     from segue.view.graph import TaskGraph, draw_mermaid, graph_data, print_waits
 
     app = settings.look()
-    plan = app.source(source, work_tree(app.repo))
+    plan = app.source(issues.name(source, settings), work_tree(app.repo))
     listing = with_kinds(plan.look(), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
