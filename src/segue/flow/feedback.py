@@ -46,14 +46,14 @@ async def run_feedback(context: RunContext, received: Sequence[FeedbackReceived]
         if context.journal.state(f"task/{event.task}/end") is StepState.DONE:
             continue
         ending = await _run(context, event, merge)
-        tally.add(_task(event), ending)
+        tally.add(task_of(event), ending)
         if tally.is_enough:
             break
     tally.conclude()
 
 
 async def _run(context: RunContext, event: FeedbackReceived, merge: MergeBase) -> EndOutput:
-    task, idle = _task(event), event.kind == FeedbackKind.REVIEW
+    task, idle = task_of(event), event.kind == FeedbackKind.REVIEW
     if event.kind == FeedbackKind.CONFLICT:
         files = await merge()
         idle = not files
@@ -66,7 +66,8 @@ async def _run(context: RunContext, event: FeedbackReceived, merge: MergeBase) -
     )
 
 
-def _task(event: FeedbackReceived) -> Task:
+def task_of(event: FeedbackReceived) -> Task:
+    """Return what came back as a task."""
     return Task(event.task, event.title, event.text, kind_is_given=True)
 
 

@@ -15,6 +15,7 @@ from segue.flow.phases import PHASES
 from segue.ports import Journal, Source, StepFacts
 from segue.runtime.accepting import accept_lane
 from segue.runtime.app import App
+from segue.runtime.following import find_returned
 from segue.runtime.history import read_history
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import workplace
@@ -33,7 +34,8 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
         source.restore(read_history(known, source.key))
-    task = next((task for task in source.tasks().tasks if task.key == key), None)
+        returned = find_returned(known, run, key)
+    task = returned or next((task for task in source.tasks().tasks if task.key == key), None)
     if task is None:
         raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
     if task.status is TaskStatus.DONE:
@@ -46,10 +48,10 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
             journal = await store.open(run.id)
             try:
                 left = (None, None) if skip else _left(journal, task)
-                if run.spec.lanes and not skip:
+                if run.spec.lanes and not skip and returned is None:
                     left = await accept_lane(app, journal, home, repo, task, left[0])
                 by = ", ".join(filter(None, (await home.author() or "a person", via)))
-                await _write(journal, task, by, reason, skip, source, left)
+                await _write(journal, task, by, reason, skip, None if returned else source, left)
             finally:
                 await store.close(journal)
     finally:
