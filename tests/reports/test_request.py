@@ -14,7 +14,7 @@ from segue.reports.card.request import render_request, weakest_level, write_titl
 def card(
     task: str, title: str, state: str = "done", level: Level | None = Level.TESTED, **more: Any
 ) -> ProofCard:
-    known = dict.fromkeys(ProofCard.__struct_fields__, ())
+    known: dict[str, Any] = dict.fromkeys(ProofCard.__struct_fields__, ())
     known |= {"run": "r1", "task": task, "title": title, "state": state, "level": level, "kind": None}
     known |= {"proof": str(level), "conclusion": "PASS" if level else "", "meaning": "", "judge": ""}
     known |= {"open_findings": 0, "independent": None, "mutants": None, "held": None, "base": "", "tree": ""}

@@ -17,7 +17,6 @@ from segue.flow.scheduler import Tally
 from segue.flow.task import run_task
 from segue.ports import Journal, Source, SourceRequest
 
-_LONGEST_REPLY = 3000
 _MOST_TITLES = 20
 
 MergeBase = Callable[[], Awaitable[tuple[str, ...]]]
@@ -71,8 +70,8 @@ def task_of(event: FeedbackReceived) -> Task:
     return Task(event.task, event.title, event.text, kind_is_given=True)
 
 
-def reply_text(journal: Journal, key: str) -> str:
-    """Return what is answered when a task is done: the agent's last paragraph, and the commit."""
+def read_reply(journal: Journal, key: str) -> tuple[str, str]:
+    """Return what is answered when a task is done: the agent's last paragraph, and the commit, if any."""
     said, commit = "", ""
     for step in journal.steps(f"task/{key}/"):
         if step.state is not StepState.DONE:
@@ -82,8 +81,7 @@ def reply_text(journal: Journal, key: str) -> str:
         elif step.phase == "end":
             commit = read_as(EndOutput, step.output).commit or ""
     paragraphs = [part.strip() for part in said.split("\n\n") if part.strip()]
-    words = paragraphs[-1][-_LONGEST_REPLY:] if paragraphs else "Done."
-    return f"{words}\n\nChanged in {commit}." if commit else f"{words}\n\nNothing was changed for this."
+    return paragraphs[-1] if paragraphs else "Done.", commit
 
 
 class FeedbackTasks(Source):

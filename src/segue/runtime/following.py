@@ -15,8 +15,9 @@ from segue.domain.results import Nothing, StepResult
 from segue.domain.run import Run, RunState
 from segue.domain.task import Task, TaskStatus
 from segue.flow.context import RunContext
-from segue.flow.feedback import name_tasks, reply_text, run_feedback, task_of
+from segue.flow.feedback import name_tasks, read_reply, run_feedback, task_of
 from segue.ports import Delivery, Journal, StepFacts, Store
+from segue.reports.card.markdown import escape_markdown
 from segue.runtime.app import App
 from segue.runtime.delivering import delivery_name
 from segue.runtime.wiring import make_delivery, raise_problems
@@ -158,7 +159,9 @@ class Returned(Struct):
     async def _answer(self, delivery: Delivery, event: FeedbackReceived) -> None:
         run, spec, journal = self.opened.run, self.opened.spec, self.journal
         target, delivered = Target(spec.into, fetched_from(spec.remote)), _delivered(self.view, run)
-        key, text = f"answer/{event.task}", reply_text(journal, event.task)
+        key, (words, commit) = f"answer/{event.task}", read_reply(journal, event.task)
+        changed = f"Changed in {commit}." if commit else "Nothing was changed for this."
+        text = f"{escape_markdown(words)}\n\n{changed}"
         kind = FeedbackKind(event.kind)
         item = FeedbackItem(id=event.item, kind=kind, title=event.title, thread=event.thread)
         patience = self.opened.app.loaded.settings.limits.patience

@@ -44,6 +44,7 @@ def query_run(request: PageRequest) -> Data:
         "open": [_describe_step(step) for step in steps if step["state"] == "started" and going],
         "tasks": [_describe_task(view, key, steps) for key in keys],
         "whole": [_describe_step(step) for step in whole if step["phase"] not in HIDDEN],
+        "pull_request": _describe_request(view),
         "lanes": query_lanes(store, run, view, going, SIZE),
         "timeline": _build_timeline(run, state, [*whole, *steps], view),
         "feed": read_feed(store, run.id),
@@ -52,6 +53,14 @@ def query_run(request: PageRequest) -> Data:
         "page": number,
         "pages": pages,
     }
+
+
+def _describe_request(view: RunView) -> dict[str, Any] | None:
+    """Return the pull request of the run, if it has one whose address can be opened."""
+    found = view.delivery
+    if found is None or not found.url.startswith(("https://", "http://")):
+        return None
+    return {"number": found.number, "url": found.url, "draft": found.draft, "label": found.label}
 
 
 def _choose_tasks(request: PageRequest, view: RunView) -> tuple[int, int, list[str]]:
