@@ -34,6 +34,7 @@ from segue.prompts.task import execute_prompt, list_earlier
 from segue.relay.options import ActionSettings
 from segue.reviewers.options import CommandReviewOptions, StetOptions
 from segue.searchers.options import SearchSettings
+from segue.sources.options import GithubSettings
 from segue.sources.speckit.source import SpecKit
 from segue.system.isolation.limits import ATTEMPTS, NOT_STOPPED
 
@@ -60,6 +61,7 @@ OPTIONS: dict[str, type[Any]] = {
     "agents.cursor-cloud": CursorCloudOptions,
     "deliveries.pr": PullRequestOptions,
     "diagnostics": DiagnosticSettings,
+    "github": GithubSettings,
     "judge": JudgeSettings,
     "proof.scenarios": Scenario,
     "proof.scenarios.request": RequestOptions,

@@ -132,13 +132,16 @@ def test_a_plan_goes_through_the_fake_agent(bare: Bare) -> None:
 
 
 def test_a_killed_run_goes_on_where_it_was(bare: Bare) -> None:
-    script = '[[on]]\nappend = { "started" = "{task}\\n" }\ndelay = 1\nwrite = { "f{task}" = "x" }\n'
+    gate = bare.root / "gate"
+    script = '[[on]]\nwait_for = "GATE"\nappend = { "started" = "{task}\\n" }\nwrite = { "f{task}" = "x" }\n'
+    script = script.replace("GATE", str(gate))
     (bare.root / "script.toml").write_text(script)
     (bare.root / "segue.toml").write_text('agent = "scripted"\n[agents.scripted]\nscript = "script.toml"\n')
     process = bare.start("run", "plan.md")
     until(lambda: list((bare.root / "state").glob("runs/*/jobs/*/job.json")), "the agent works")
     process.kill()
     process.wait(DEADLINE)
+    gate.touch()
     bare.segue("resume")
     assert (bare.repo / "started").read_text().split() == ["1", "2", "3"], "no agent was started twice"
     assert len(bare.tasks_done()) == 3

@@ -255,7 +255,8 @@ test_scripted.play(Path(sys.argv[2]), Path(sys.argv[3]).read_text(), token=sys.a
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_an_agent_whose_segue_was_killed_is_adopted_and_not_started_again(repo: Path) -> None:
     token = uuid.uuid4().hex
-    script = '[[on]]\ndelay = 1\nappend = { "log" = "once\\n" }\nsay = "adopted"\n'
+    gate = repo.parent / "gate"
+    script = f'[[on]]\nwait_for = "{gate}"\nappend = {{ "log" = "once\\n" }}\nsay = "adopted"\n'
     text = repo.parent / "text.toml"
     text.write_text(script)
     here = str(Path(__file__).parent)
@@ -266,6 +267,7 @@ def test_an_agent_whose_segue_was_killed_is_adopted_and_not_started_again(repo: 
         time.sleep(0.01)
     segue.kill()
     segue.wait()
+    gate.touch()
     events = play(repo, script, token=token)
     assert failure(events) is None
     assert outcome(events).text == "adopted"

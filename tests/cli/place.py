@@ -92,6 +92,11 @@ class Place:
         return self.root / "repo"
 
     @property
+    def gate(self) -> Path:
+        """The file that an agent with `wait_for = "GATE"` waits for."""
+        return self.root / "gate"
+
+    @property
     def database(self) -> Path:
         return self.root / "state" / "segue" / "segue.db"
 
@@ -142,9 +147,17 @@ class Place:
         return json.loads(self.segue(*args, "--json", code=code, **env).stdout)["data"]
 
     def script(self, text: str) -> None:
-        """Give the scripted agent its behaviour, and make it the agent of the project."""
-        (self.root / "script.toml").write_text(text)
+        """Give the scripted agent its behaviour, and make it the agent of the project.
+
+        `GATE` stands for a file: a test creates it (`place.gate`) when it has seen the agent at work.
+        """
+        (self.root / "script.toml").write_text(text.replace("GATE", str(self.gate)))
         self.config('agent = "scripted"\n[agents.scripted]\nscript = "script.toml"\n')
+
+    def jobs_at_work(self) -> int:
+        """How many agents were started and have not ended."""
+        jobs = [path.parent for path in (self.database.parent / "runs").glob("*/jobs/*/job.json")]
+        return sum(not (job / "exit.json").exists() for job in jobs)
 
     def config(self, text: str) -> None:
         (self.root / "segue.toml").write_text(text)

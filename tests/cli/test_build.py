@@ -304,12 +304,13 @@ def test_failures_are_stored_as_normalised_errors(place: Place) -> None:
 
 
 def test_a_killed_build_goes_on_without_planning_again(place: Place) -> None:
-    slow = "[[on]]\nphase = 'execute'\ntask = 2\ndelay = 2\nwrite = { 'b.txt' = 'all of b is here' }\n"
+    slow = "[[on]]\nphase = 'execute'\ntask = 2\nwait_for = 'GATE'\nwrite = { 'b.txt' = 'all of b' }\n"
     place.script(TWO + slow)
     running = place.start("run", GOAL)
     until(lambda: place.started("task/2/execute/1"), "the second step is worked on")
     running.kill()
     running.wait()
+    place.gate.touch()
     place.segue("resume")
     assert tasks(place) == {"1": "done", "2": "done"}
     assert place.rows("select count(*) from orchestrator_steps where phase = 'outline'") == [(1,)]

@@ -74,10 +74,11 @@ def test_a_step_may_be_skipped_at_the_very_end(place: Place) -> None:
 
 
 def test_what_changes_while_a_judge_looks_is_undone_and_it_is_asked_again(place: Place) -> None:
-    place.script(plan(step("a")) + "[[on]]\nphase = 'verify'\nattempt = 1\ndelay = 1.5\n")
+    place.script(plan(step("a")) + "[[on]]\nphase = 'verify'\nattempt = 1\nwait_for = 'GATE'\n")
     running = place.start("run", GOAL)
     until(lambda: place.started("task/1/verify/1"), "the judge looks")
     (place.repo / "forged.txt").write_text("every criterion is met")
+    place.gate.touch()
     assert running.wait(DEADLINE) == 0
     assert tasks(place) == {"1": "done"}
     assert [key for key in keys(place, "1") if key.startswith("verify")] == ["verify/1", "verify/2"]

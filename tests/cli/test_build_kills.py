@@ -188,12 +188,13 @@ def test_a_kill_between_the_file_and_the_end_changes_nothing(place: Place, unkil
 
 
 def test_a_judge_at_work_is_adopted_with_the_checks_it_was_told_of(place: Place) -> None:
-    place.script(plan(step("a")) + "[[on]]\nphase = 'verify'\ndelay = 1\n")
+    place.script(plan(step("a")) + "[[on]]\nphase = 'verify'\nwait_for = 'GATE'\n")
     place.more_config('checks = [["date", "+%N"]]\n')
     process = place.start("run", GOAL)
     at_work = "select 1 from orchestrator_steps where key = 'task/1/verify/1'"
     until(lambda: knows(place, at_work), "the judge works")
     kill(process)
+    place.gate.touch()
     place.segue("resume")
     assert tasks(place) == {"1": "done"}
     assert len(events(place, "check")) == 1, "the checks were not run again"

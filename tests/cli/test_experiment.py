@@ -69,7 +69,9 @@ def test_settings_and_a_template_hold_for_every_trial(place: Place) -> None:
 
 
 def test_a_killed_experiment_goes_on_and_repeats_nothing(place: Place) -> None:
-    (place.root / "script.toml").write_text('[[on]]\nphase = "execute"\ntask = 2\ndelay = 1.5\n')
+    (place.root / "script.toml").write_text(
+        f'[[on]]\nphase = "execute"\ntask = 2\nwait_for = "{place.gate}"\n'
+    )
     file = write(
         place,
         'prompts = ["Build it now"]\nagents = ["scripted"]\ntrials = 2\n'
@@ -79,6 +81,7 @@ def test_a_killed_experiment_goes_on_and_repeats_nothing(place: Place) -> None:
     until(lambda: place.started("task/2/execute/1"), "the first trial works")
     running.kill()
     running.wait()
+    place.gate.touch()
     done = place.json("experiment", str(file), code=0)
     assert [trial["state"] for trial in done["trials"]] in (["done", "done"], ["needs_human", "needs_human"])
     launches = place.rows(

@@ -30,7 +30,7 @@ pathlib.Path(f"by-command-{{os.environ['SEGUE_TASK']}}").write_text("done")
 def agents(place: Place, line: str, script: str = "") -> None:
     """The command agent is limited once; the scripted one plays its script."""
     (place.root / "agent.py").write_text(LIMITED.format(line=line))
-    (place.root / "script.toml").write_text(script)
+    (place.root / "script.toml").write_text(script.replace("GATE", str(place.gate)))
     argv = json.dumps([sys.executable, str(place.root / "agent.py")])
     place.config(f'[agents.command]\nargv = {argv}\n[agents.scripted]\nscript = "script.toml"\n')
 
@@ -45,11 +45,12 @@ def launches(place: Place) -> int:
 
 
 def test_a_fallback_at_work_is_adopted_and_the_first_is_not_tried_again(place: Place) -> None:
-    agents(place, limit_in(3600), "[[on]]\ntask = 1\ndelay = 1\nappend = { 'f' = 'x' }\n")
+    agents(place, limit_in(3600), "[[on]]\ntask = 1\nwait_for = 'GATE'\nappend = { 'f' = 'x' }\n")
     process = place.start("run", "plan.md", "--agent", "command,scripted")
     until(lambda: place.started("task/1/execute/2"), "the second one works")
     process.kill()
     process.wait(DEADLINE)
+    place.gate.touch()
     place.segue("resume")
     assert who(place) == [("1", "command"), ("1", "scripted"), ("2", "scripted"), ("3", "scripted")]
     assert launches(place) == 1
@@ -67,7 +68,7 @@ def test_when_its_limit_has_ended_the_first_one_works_again(place: Place) -> Non
 @pytest.mark.parametrize("other", ["Claude AI usage limit reached|{later}", "You have hit your usage limit."])
 def test_when_nobody_can_work_the_task_waits_for_the_first_who_can(place: Place, other: str) -> None:
     limited = other.format(later=int(time.time()) + 36_000)
-    agents(place, limit_in(4), f"[[on]]\nattempt = 2\nlimit = '{limited}'\nexit_code = 1\n")
+    agents(place, limit_in(8), f"[[on]]\nattempt = 2\nlimit = '{limited}'\nexit_code = 1\n")
     place.segue("run", "plan.md", "--task", "1", "--agent", "command,scripted")
     assert who(place) == [("1", "command"), ("1", "scripted"), ("1", "command")]
     (parked,) = events(place, "run.parked")

@@ -18,6 +18,7 @@ from tests.cli.test_cloud import cloud as cloud
 from tests.cli.test_spec import TASKS, folder
 from tests.cli.test_spec import feature as feature
 
+GATED = '[[on]]\nwait_for = "GATE"\nwrite = { "f{task}" = "x" }\n'
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
 
 
@@ -64,13 +65,14 @@ def test_checks_decide_about_what_is_merged(place: Place) -> None:
 
 
 def test_what_i_commit_meanwhile_is_part_of_the_result_and_checked(place: Place) -> None:
-    place.script('[[on]]\ndelay = 1\nwrite = { "f{task}" = "x" }\n')
+    place.script(GATED)
     place.more_config('checks = [["test", "-e", "plan.md"]]\n')
     process = place.start("run", "plan.md", "--jobs", "3")
     until(lambda: place.started("task/1/execute/1"), "the agent works")
     (place.repo / "mine").write_text("mine")
     place.git("add", "mine")
     place.git("commit", "--quiet", "-m", "Mine")
+    place.gate.touch()
     assert process.wait(DEADLINE) == 0
     assert sorted(path.name for path in place.repo.glob("[fm]*")) == ["f1", "f2", "f3", "mine"]
     assert place.git("status", "--porcelain") == ""
@@ -78,13 +80,14 @@ def test_what_i_commit_meanwhile_is_part_of_the_result_and_checked(place: Place)
 
 
 def test_my_branch_is_never_advanced_with_red_checks(place: Place) -> None:
-    place.script('[[on]]\ndelay = 3\nwrite = { "f{task}" = "x" }\n')
+    place.script(GATED)
     place.more_config('checks = [["sh", "-c", "test $(ls | wc -l) -lt 5"]]\n')
     process = place.start("run", "plan.md", "--jobs", "3")
     until(lambda: place.started("task/1/execute/1"), "the agent works")
     (place.repo / "mine").write_text("mine")
     place.git("add", "mine")
     place.git("commit", "--quiet", "-m", "Mine")
+    place.gate.touch()
     assert process.wait(DEADLINE) == 3
     assert not list(place.repo.glob("f*"))
     assert place.subjects() == ["Mine"]
@@ -179,17 +182,15 @@ def test_work_that_i_skip_is_left_out_and_kept(place: Place) -> None:
 
 
 def test_all_agents_at_work_are_adopted_after_kill_9(place: Place) -> None:
-    place.script('[[on]]\nappend = { "started{task}" = "x\\n" }\ndelay = 2\nwrite = { "f{task}" = "x" }\n')
+    place.script(GATED + 'append = { "started{task}" = "x\\n" }\n')
     process = place.start("run", "plan.md", "--jobs", "3")
-    until(lambda: all(place.started(f"task/{n}/execute/1") for n in (1, 2, 3)), "all are at work")
-    until(lambda: len(list((place.database.parent / "worktrees").glob("*/started*"))) == 3, "they work")
+    until(lambda: place.jobs_at_work() == 3, "all are at work")
     process.kill()
     process.wait(DEADLINE)
-    cut_off = place.rows("select count(*) from orchestrator_steps where state = 'started'")
-    assert cut_off > [(0,)]
+    place.gate.touch()
     place.segue("resume")
     assert [(place.repo / f"started{n}").read_text() for n in (1, 2, 3)] == ["x\n"] * 3
-    assert place.rows("select count(*) from orchestrator_events where type = 'step.adopted'") == cut_off
+    assert place.rows("select count(*) from orchestrator_events where type = 'step.adopted'") == [(3,)]
 
 
 @pytest.mark.torture

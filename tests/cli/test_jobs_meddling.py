@@ -15,7 +15,7 @@ def branch_of_run(place: Place) -> str:
 
 
 def test_what_i_commit_on_the_branch_of_the_run_becomes_part_of_it(place: Place) -> None:
-    place.script('[[on]]\ndelay = 1.5\nwrite = { "f{task}" = "x" }\n')
+    place.script('[[on]]\nwait_for = "GATE"\nwrite = { "f{task}" = "x" }\n')
     process = place.start("run", "plan.md", "--jobs", "3")
     until(lambda: place.started("task/1/execute/1"), "the agent works")
     tree = place.root / "mine"
@@ -24,6 +24,7 @@ def test_what_i_commit_on_the_branch_of_the_run_becomes_part_of_it(place: Place)
     for arguments in (["add", "mine"], ["commit", "--quiet", "-m", "Mine"]):
         subprocess.run(["git", *arguments], cwd=tree, check=True, env=place.env)
     (tree / "note").write_text("uncommitted")
+    place.gate.touch()
     assert process.wait(DEADLINE) == 0, [file.read_text() for file in place.root.glob("out-*")]
     assert sorted(path.name for path in place.repo.glob("[fm]*")) == ["f1", "f2", "f3", "mine"]
     assert (tree / "note").read_text() == "uncommitted"

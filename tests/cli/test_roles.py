@@ -60,7 +60,7 @@ if tried.exists():
     pathlib.Path("done.txt").write_text("done")
 else:
     tried.touch()
-    print(f"Claude AI usage limit reached|{int(time.time()) + 2}")
+    print(f"Claude AI usage limit reached|{int(time.time()) + 4}")
     sys.exit(1)
 """
     (place.root / "agent.py").write_text(program)

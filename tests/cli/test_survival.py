@@ -16,10 +16,10 @@ from tests.cli.place import DEADLINE, Place, processes_with, until
 
 COUNTED = """
 [[on]]
-append = {{ "started" = "{{task}}\\n" }}
-delay = {delay}
-write = {{ "f{{task}}" = "x" }}
+append = { "started" = "{task}\\n" }
+write = { "f{task}" = "x" }
 """
+GATED = COUNTED + 'wait_for = "GATE"\n'
 
 
 def started(place: Place) -> list[str]:
@@ -34,25 +34,23 @@ def gone(process: subprocess.Popen[str]) -> None:
 
 
 def test_an_agent_at_work_is_adopted_after_kill_9(place: Place) -> None:
-    place.script(COUNTED.format(delay=1))
+    place.script(GATED)
     process = place.start("run", "plan.md")
-    until(lambda: agent_at_work(place), "the agent works")
+    until(place.jobs_at_work, "the agent works")
     gone(process)
+    place.gate.touch()
     place.segue("resume")
     assert started(place) == ["1", "2", "3"]
     assert len(place.subjects()) == 3
     assert place.rows("select count(*) from orchestrator_events where type = 'step.adopted'") == [(1,)]
 
 
-def agent_at_work(place: Place) -> bool:
-    return bool(list((place.database.parent / "runs").glob("*/jobs/*/job.json")))
-
-
 def test_resume_after_the_agent_ended_without_segue(place: Place) -> None:
-    place.script(COUNTED.format(delay=0.3))
+    place.script(GATED)
     process = place.start("run", "plan.md")
-    until(lambda: agent_at_work(place), "the agent works")
+    until(place.jobs_at_work, "the agent works")
     gone(process)
+    place.gate.touch()
     until(lambda: list((place.database.parent / "runs").glob("*/jobs/*/exit.json")), "the agent has ended")
     assert place.json("status")[0]["state"] == "stopped"
     place.segue("run", "plan.md")
@@ -65,7 +63,7 @@ def test_resume_after_the_agent_ended_without_segue(place: Place) -> None:
 def test_random_kills_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
     plan = "".join(f"## Task {n}\nDo {n}.\n\n" for n in range(1, 9))
     place = Place.make(tmp_path, plan)
-    place.script(COUNTED.format(delay=0.05))
+    place.script(COUNTED + "delay = 0.05\n")
     dice = random.Random(seed)
     for _ in range(40):
         process = place.start("run", "plan.md")
@@ -89,7 +87,7 @@ def test_ctrl_c_saves_and_leaves_nothing_behind(place: Place) -> None:
     )
     marker = f"mark-{place.root.name}"
     process = place.start("run", "plan.md", LC_MARK=marker, SEGUE_LIMITS__KILL_GRACE="0.2")
-    until(lambda: agent_at_work(place), "the agent works")
+    until(place.jobs_at_work, "the agent works")
     process.send_signal(signal.SIGINT)
     assert process.wait(DEADLINE) == 130
     assert list(processes_with(marker)) == []
@@ -101,7 +99,7 @@ def test_ctrl_c_saves_and_leaves_nothing_behind(place: Place) -> None:
 def test_stop_ends_a_living_run(place: Place) -> None:
     place.script("[[on]]\nhang = true\n")
     process = place.start("run", "plan.md", SEGUE_LIMITS__KILL_GRACE="0.2")
-    until(lambda: agent_at_work(place), "the agent works")
+    until(place.jobs_at_work, "the agent works")
     done = place.segue("stop")
     assert process.wait(DEADLINE) == 130
     assert "stopped" in done.stdout
@@ -111,7 +109,7 @@ def test_stop_ends_what_a_killed_segue_left_behind(place: Place) -> None:
     place.script("[[on]]\nhang = true\n")
     marker = f"mark-{place.root.name}"
     process = place.start("run", "plan.md", LC_MARK=marker, SEGUE_LIMITS__KILL_GRACE="0.2")
-    until(lambda: agent_at_work(place), "the agent works")
+    until(place.jobs_at_work, "the agent works")
     gone(process)
     assert list(processes_with(marker)) != []
     place.segue("stop")
@@ -123,7 +121,7 @@ def test_a_second_run_in_the_same_repository_is_told_who_holds_it(place: Place) 
     place.script("[[on]]\nhang = true\n")
     (place.root / "other.md").write_text("## Task 1\nOther.\n")
     process = place.start("run", "plan.md", SEGUE_LIMITS__KILL_GRACE="0.2")
-    until(lambda: agent_at_work(place), "the agent works")
+    until(place.jobs_at_work, "the agent works")
     for plan in ("plan.md", str(place.root / "other.md")):
         done = place.segue("run", plan, code=6)
         assert f"pid {process.pid}" in done.stderr

@@ -265,11 +265,14 @@ def test_a_run_whose_work_tree_could_not_be_made_goes_on_with_it(place: Place) -
 
 
 def test_an_agent_at_work_is_adopted_after_kill_9(place: Place) -> None:
-    place.script('[[on]]\nappend = { "started" = "{task}\\n" }\ndelay = 1\nwrite = { "f{task}" = "x" }\n')
+    place.script(
+        '[[on]]\nwait_for = "GATE"\nappend = { "started" = "{task}\\n" }\nwrite = { "f{task}" = "" }\n'
+    )
     process = place.start("run", "plan.md", "--worktree")
-    until(lambda: at_work(place), "the agent works")
+    until(place.jobs_at_work, "the agent works")
     process.kill()
     process.wait(DEADLINE)
+    place.gate.touch()
     place.segue("resume")
     branch = f"segue/{place.last_run()}"
     assert place.git("show", f"{branch}:started").split() == ["1", "2", "3"]

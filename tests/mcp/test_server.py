@@ -14,12 +14,13 @@ import httpx2
 import pytest
 
 from tests.cli.place import DEADLINE, Place, processes_with, until
+from tests.cli.test_build import GOAL, plan, step
 from tests.mcp.caller import COMMAND, MODES, Caller, listening, over_http, over_stdio
 
 Connect = Callable[[Place, str], AbstractAsyncContextManager[Caller]]
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
 STUCK = '[[on]]\ntask = "2"\nsay = "I could not do it."\n' + WORK
-CHANGING = {"start_run", "stop_run", "decide"}
+CHANGING = {"start_run", "stop_run", "decide", "comment"}
 
 
 @pytest.fixture
@@ -135,6 +136,27 @@ def test_a_gate_is_passed_and_a_run_is_stopped(place: Place) -> None:
     asyncio.run(talk())
 
 
+def test_a_plan_is_rejected_and_approved_through_the_agent(place: Place) -> None:
+    other = plan(step("c")).replace("phase = 'outline'", "phase = 'outline'\nattempt = 2")
+    place.script(other + plan(step("a"), step("b")))
+
+    async def talk() -> None:
+        async with over_stdio(place) as caller:
+            await caller.call("start_run", source=GOAL, approve=True)
+            shown = await caller.call("wait_for_run", seconds=DEADLINE)
+            assert [task["title"] for task in shown["tasks"]] == ["Make a", "Make b"]
+            assert "comment on `plan`" in shown["next"]
+            await caller.call("comment", run="last", task="plan", text="One step is enough.")
+            await caller.call("decide", run="last", decision="resume")
+            shown = await caller.call("wait_for_run", seconds=DEADLINE)
+            assert [task["title"] for task in shown["tasks"]] == ["Make c"]
+            await caller.call("decide", run="last", decision="resume")
+            assert (await caller.call("wait_for_run", seconds=DEADLINE))["state"] == "done"
+
+    asyncio.run(talk())
+    assert place.subjects() == ["Task 3: Make c"]
+
+
 def test_settings_that_nobody_trusts_start_nothing(place: Place) -> None:
     place.script(WORK)
     place.more_config('checks = [["true"]]\n')
@@ -170,6 +192,7 @@ def test_an_agent_of_a_run_may_only_look(place: Place, command: tuple[str, ...])
             for tool, values in (
                 ("start_run", {"source": "plan.md"}),
                 ("decide", {"run": "last", "decision": "accept", "task": "2", "reason": "I say so."}),
+                ("comment", {"run": "last", "task": "2", "text": "It is fine as it is."}),
                 ("stop_run", {"run": "last"}),
             ):
                 assert "by an agent of a Segue run" in await caller.refused(tool, **values)

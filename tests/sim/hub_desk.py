@@ -77,7 +77,9 @@ def open_desk(
     # gh finds the repository by the address that is fetched from.
     git(clone, "remote", "set-url", "--push", "origin", str(bare))
     git(clone, "remote", "set-url", "origin", f"https://github.com/{NAME}.git")
-    repo = GithubRepo(bare=bare, labels=["ready", "bug"], milestones=["v1"], issues=issues)
+    repo = GithubRepo(
+        bare=bare, collaborators=["bot"], labels=["ready", "bug"], milestones=["v1"], issues=issues
+    )
     wanted = script or GithubScript()
     wanted = replace(wanted, repos={NAME: repo, **wanted.repos}, tokens={**TOKENS, **wanted.tokens})
     socket = place / "gh.sock"

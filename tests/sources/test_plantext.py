@@ -32,7 +32,7 @@ def at(notices: tuple[Notice, ...], line: int) -> str:
 
 
 def lines_of(notices: tuple[Notice, ...]) -> list[int]:
-    return [notice.line for notice in notices]
+    return [notice.line for notice in notices if notice.line is not None]
 
 
 class TestCanonical:

@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,32 @@ def test_a_repository_that_cannot_be_reached_is_named(place: Path) -> None:
     with pytest.raises(WorkspaceError, match="cannot be fetched") as caught:
         make(place, "http://127.0.0.1:9/x/y.git", "1" * 40)
     assert "network" in caught.value.hint
+
+
+class Locked(BaseHTTPRequestHandler):
+    """A server that wants a password."""
+
+    def do_GET(self) -> None:
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="git"')
+        self.end_headers()
+
+    def log_message(self, *_args: object) -> None:
+        """Say nothing."""
+
+
+def test_a_repository_that_wants_a_password_asks_nobody(place: Path) -> None:
+    server = HTTPServer(("127.0.0.1", 0), Locked)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with pytest.raises(WorkspaceError, match="cannot be fetched") as caught:
+            make(place, f"http://127.0.0.1:{server.server_port}/private", "1" * 40)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert "Give this machine access" in caught.value.hint
 
 
 def test_branches_that_were_deleted_and_renamed_are_followed(repo: Path, place: Path) -> None:

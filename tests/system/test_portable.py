@@ -245,6 +245,25 @@ def test_a_repository_inside_is_named_and_the_rest_is_packed(machines: Machines)
     assert git(second, "status", "--porcelain") == "?? new"
 
 
+@pytest.mark.parametrize("head", ["", "--orphan=x", "other", "0" * 40])
+def test_damaged_work_is_refused(machines: Machines, head: str) -> None:
+    first, clone = machines.clone("one"), machines.clone("two")
+    (first / "new").write_text("new\n")
+    packed, before = machines.pack(first), look(clone)
+    for bad in (
+        Packed(packed.data, head, ""),
+        Packed(packed.data[:50], packed.head, ""),
+        Packed(b"", head, ""),
+    ):
+        with pytest.raises(WorkspaceError, match="damaged"):
+            asyncio.run(unpack(at(clone), bad))
+        with pytest.raises(WorkspaceError, match="damaged"):
+            asyncio.run(bring(at(machines.home), bad, "segue/run"))
+    with pytest.raises(WorkspaceError):
+        asyncio.run(unpack(at(clone), Packed(packed.data[:-10], packed.head, "")))
+    assert look(clone) == before
+
+
 def test_a_conflict_is_packed_as_the_files_are(machines: Machines) -> None:
     first, second = machines.clone("one"), machines.clone("two")
     for text, branch in (("mine\n", "segue/run"), ("theirs\n", "other")):

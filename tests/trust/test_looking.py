@@ -47,7 +47,19 @@ LOOKING = {
 
 ACTING = frozenset(
     (
-        *("resume", "stop", "task accept", "task skip", "check", "check rls", "demo", "init", "agent try"),
+        *(
+            "resume",
+            "stop",
+            "task accept",
+            "task skip",
+            "task comment",
+            "task edit",
+            "check",
+            "check rls",
+            "demo",
+            "init",
+            "agent try",
+        ),
         *("notify test", "bridge init", "bridge resume", "bridge run", "bridge serve", "relay", "proxy"),
         *(
             "relay actions",
@@ -62,6 +74,7 @@ ACTING = frozenset(
             "sim llm",
             "sim search",
             "sim github",
+            "sim gitlab",
             "db migrate",
             "db push",
             "db supabase",

@@ -117,6 +117,48 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
+class IssueChoice(Struct, frozen=True):
+    """Which issues on GitHub are meant, of those that SOURCE names."""
+
+    labels: tuple[str, ...]
+    milestone: str | None
+    query: str | None
+
+    def name(self, source: str | None, settings: CommandSettings) -> str | None:
+        """Return SOURCE with the choice in it; refuses a choice that has no effect."""
+        if not (self.labels or self.milestone or self.query):
+            return source
+        from segue.sources.github.address import name_issues
+
+        if source is None:
+            source = str(settings.look(say=False).loaded.settings.source or "") or None
+        return name_issues(source, self.labels, self.milestone, self.query)
+
+
+def issue_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose issues on GitHub; the command gets them as one `issues`."""
+
+    @wraps(command)
+    def call(
+        *args: Any, labels: tuple[str, ...], milestone: str | None, query: str | None, **values: Any
+    ) -> Any:
+        return command(*args, issues=IssueChoice(labels, milestone, query), **values)
+
+    decorated = call
+    for option in reversed(_ISSUES):
+        decorated = option(decorated)
+    return decorated
+
+
+_ISSUES = (
+    click.option(
+        "--label", "labels", multiple=True, metavar="NAME", help="Take issues with this label (repeatable)."
+    ),
+    click.option("--milestone", metavar="TITLE", help="Take issues of this milestone."),
+    click.option("--query", metavar="WORDS", help="Take issues that GitHub's search finds."),
+)
+
+
 SHARED: dict[str, Callable[[Any], Any]] = {
     "json": click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout."),
     "quiet": click.option("-q", "--quiet", is_flag=True, help="Print only results and errors."),

@@ -23,6 +23,7 @@ from segue.config.settings import Settings
 from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
 from segue.domain.options import OptionError, Secret, option_values, read_options
+from segue.sources.recognise import is_github
 from segue.store.address import is_path
 from segue.system.reading import work_tree
 
@@ -341,6 +342,7 @@ def _anchor(path: str, value: Any, base: Path | None) -> Any:
         or (path == "database_url" and is_path(str(value)))
         or (path == "summary" and value != GITHUB)
     )
+    anchored = anchored and not (path == "source" and is_github(str(value)))
     if anchored and base is not None and isinstance(value, str | Path) and str(value):
         return str(base / Path(value).expanduser())
     return value

@@ -31,6 +31,7 @@ from segue.notify.options import NotifySettings
 from segue.relay.options import RelaySettings
 from segue.reviewers.triage import DismissRule
 from segue.searchers.options import SearchSettings
+from segue.sources.options import GithubSettings
 
 if TYPE_CHECKING:
     from segue.domain.budget import Budget
@@ -273,7 +274,7 @@ class Settings(Options, frozen=True):
     """The phases of each task: `execute`, `review`, `plan`, `spec`, `build`, or one of your own; the usual
     one for the source and the agent if unset."""
     source: Path | None = None
-    """The plan or Spec Kit folder that `segue run` uses when none is named."""
+    """The plan, Spec Kit folder or other source that `segue run` uses when none is named."""
     source_kind: str | None = None
     """The kind of the source, where it is not recognised: `segue plugins`."""
     repo: Path | None = None
@@ -364,9 +365,9 @@ class Settings(Options, frozen=True):
     """Continue with the next task when one needs a human. If unset: only with `jobs`."""
     max_consecutive_task_failures: Count | None = None
     """Stop after this many failed tasks in a row, even if the run may continue."""
-    gates: tuple[Literal["checkpoint", "task"], ...] = ()
-    """Where a run waits until a person lets it go on: after each `checkpoint` of `tasks.md`, after each
-    `task`."""
+    gates: tuple[Literal["plan", "checkpoint", "task"], ...] = ()
+    """Where a run waits until a person lets it go on: after the `plan` of a build was made, after each
+    `checkpoint` of `tasks.md`, after each `task`."""
     summary: str | None = None
     """Where a run writes a summary in Markdown when it ends: a file, or `github` for the job summary of
     GitHub Actions."""
@@ -394,6 +395,7 @@ class Settings(Options, frozen=True):
     notify: NotifySettings = NotifySettings()
     relay: RelaySettings = RelaySettings()
     bridge: BridgeSettings = BridgeSettings()
+    github: GithubSettings = GithubSettings()
     worker: WorkerSettings = WorkerSettings()
     sources: dict[str, dict[str, Any]] = {}
     """Options per source that is a plug-in."""

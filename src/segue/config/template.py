@@ -52,6 +52,7 @@ EXAMPLES = {
     "roles.test": "codex",
     "roles.verify": "codex",
     "roles.research": "claude",
+    "github.api_url": "https://github.example.com/api/v3",
     "limits.run_timeout": 14400,
     "limits.resolutions": 5,
     "limits.slots": 4,

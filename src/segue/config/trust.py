@@ -212,7 +212,7 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
         "decides where Segue reads and writes",
     ),
     (
-        ("judge", "search", "searchers", "judges", "rls"),
+        ("judge", "search", "searchers", "judges", "rls", "github"),
         "sends work and questions to services, with your keys",
     ),
     (("provider", "profiles"), "serves agents as models"),

@@ -7,6 +7,7 @@ SegueError                    1   unexpected
 ├── WorkspaceError            2   the repository is not fit to start in
 ├── NeedsHuman                3   a task stopped the run
 │   └── AtGate                3   the run waits at a gate until a person lets it go on
+│       └── AtPlan            3   it waits for a person's word on the plan
 ├── CredentialsError          4   a key is missing or was rejected
 ├── ServiceAway               7   a service was away for too long; the run is parked
 ├── ToolMissing               5   a program that is needed cannot be found
@@ -62,6 +63,10 @@ class NeedsHuman(SegueError):
 
 class AtGate(NeedsHuman):
     """The run waits at a gate; a person looks at the work and lets it go on."""
+
+
+class AtPlan(AtGate):
+    """The run waits for a person's word on the plan that an agent made."""
 
 
 class Unfinished(NeedsHuman):

@@ -188,6 +188,19 @@ class GatePassed(Event, frozen=True):
     task: str
 
 
+PLAN_GATE = "plan"
+"""What stands in the place of a task where the plan of a build is meant."""
+
+
+class TaskCommented(Event, frozen=True):
+    """A person says what should be different about a task, or about the plan; the agent gets the words."""
+
+    type: ClassVar[str] = "task.commented"
+    task: str
+    text: str
+    by: str
+
+
 class TaskBlocked(Event, frozen=True):
     """A task is not begun, because others that it waits for are not done."""
 

@@ -90,8 +90,13 @@ def without_secrets(task: Task, redact: Callable[[str], str]) -> Task:
 class Notice(Struct, frozen=True):
     """Something in the source that a person should know about."""
 
-    line: int
+    line: int | None
+    """Where it is, in a source that has lines."""
     text: str
+
+    def show(self, address: str) -> str:
+        """Return it with its place."""
+        return f"{address}: {self.text}" if self.line is None else f"{address}:{self.line}: {self.text}"
 
 
 class TaskList(Struct, frozen=True):

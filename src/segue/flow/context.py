@@ -230,6 +230,10 @@ class RunContext(Struct, frozen=True):
         reviewed = self.reviewing is not None and self.reviewing.reviewer.needs_commit
         return reviewed or self.judging is not None
 
+    def comments(self, task: str) -> tuple[str, ...]:
+        """Return what people said about a task since it was done last; its agent gets to read it."""
+        return tuple(map(self.redact, self.view.comments.get(task, ())))
+
     async def emit(self, event: Event, step: str | None = None) -> int:
         """Emit an event and return its number."""
         return (await self.journal.emit(event, step)).seq

@@ -9,12 +9,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from segue.domain.errors import Locked, UsageError
+from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run
 from segue.fleet.control import start_resume, stop_run
 from segue.mcp.look import Data, RunName, plain, read_status
 from segue.mcp.project import ServedProject
 from segue.runtime.app import App
 from segue.runtime.background import detach
+from segue.runtime.comments import comment as store_comment
 from segue.runtime.open import open_run
 from segue.runtime.overrides import decide as decide_task
 from segue.runtime.plan import NO_TASKS
@@ -44,6 +46,10 @@ class ChangeTools:
         worktree: Annotated[
             bool | None, Field(description="Work in a separate git worktree, on a new branch.")
         ] = None,
+        approve: Annotated[
+            bool,
+            Field(description="For a sentence: stop when the plan is made, so that the user can look at it."),
+        ] = False,
     ) -> Data:
         """Start a run in the background and return its id at once; the run outlives this server.
 
@@ -54,6 +60,9 @@ class ChangeTools:
         name, _, model = agent.partition(":")
         chosen: dict[str, Any] = {"jobs": jobs, "worktree": worktree}
         app = self._project.load(agent=name or None, model=model or None, **chosen)
+        if approve:
+            gates = sorted({*app.loaded.settings.gates, PLAN_GATE})
+            app = self._project.load(agent=name or None, model=model or None, gates=gates, **chosen)
         # A caller that loses patience must not leave a run behind that nobody works on.
         return await asyncio.shield(_start(app, source, tasks or ()))
 
@@ -90,6 +99,22 @@ class ChangeTools:
             await start_resume(app, found)
         else:
             await self._override(found, task, reason, skip=decision == "skip")
+        return await asyncio.to_thread(read_status, self._project, found.id)
+
+    async def comment(
+        self,
+        run: RunName,
+        task: Annotated[
+            str, Field(description="The task's key, or `plan` for a plan that waits for approval.")
+        ],
+        text: Annotated[str, Field(description="What should be different; the agent gets these words.")],
+    ) -> Data:
+        """Send a task back to its agent, or a plan to its planner, with the user's words.
+
+        A task that is done is open again. Call `decide` with `resume` when all comments are made.
+        """
+        _, found = self._project.find_own(run)
+        await store_comment(self._project.load_for(found), found, task, text, via=_VIA)
         return await asyncio.to_thread(read_status, self._project, found.id)
 
     async def _override(self, run: Run, task: str, reason: str, *, skip: bool) -> None:

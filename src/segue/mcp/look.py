@@ -13,6 +13,7 @@ from msgspec import to_builtins
 from pydantic import Field
 
 from segue.domain.errors import UsageError
+from segue.domain.events import PLAN_GATE
 from segue.domain.kinds.recognise import with_kinds
 from segue.domain.run import TASK_RUNS, Run
 from segue.mcp.project import ServedProject
@@ -195,6 +196,8 @@ def _next(data: Data, view: RunView) -> str:
             return "Call wait_for_run."
         case "done":
             return "Call read_proof to see how well each task is proven."
+        case "needs_human" if view.gate == PLAN_GATE:
+            return "Show the user the tasks; then decide `resume` to approve, or comment on `plan` to reject."
         case "needs_human" if any(task.state == "needs_human" for task in view.tasks.values()):
             return "Ask the user, then call decide: retry, or accept or skip a task and then resume."
     return "Call decide with `resume` to continue."

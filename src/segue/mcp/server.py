@@ -58,8 +58,8 @@ def make_server(project: ServedProject, read_only: bool = False) -> MCPServer[No
     )
     for tool in looking:
         server.add_tool(_explain(tool), annotations=ToolAnnotations(read_only_hint=True))
-    changing: tuple[Tool, ...] = () if read_only else (change.start_run, change.stop_run, change.decide)
-    for tool in changing:
+    changing: tuple[Tool, ...] = (change.start_run, change.stop_run, change.decide, change.comment)
+    for tool in () if read_only else changing:
         server.add_tool(_explain(tool), annotations=ToolAnnotations(read_only_hint=False))
     add_resources(server, project)
     return server

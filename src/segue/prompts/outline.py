@@ -51,9 +51,21 @@ needs to change, keep every step.
 {_FORM}"""
 
 
-def outline_prompt(goal: str, complaint: str | None = None, nonce: str | None = None) -> Prompt:
-    """Ask for a plan."""
-    return assemble(_PLAN, {"goal": goal, "complaint": complaint}, nonce)
+def outline_prompt(
+    goal: str,
+    complaint: str | None = None,
+    nonce: str | None = None,
+    draft: Sequence[Task] = (),
+    comments: Sequence[str] = (),
+) -> Prompt:
+    """Ask for a plan; for another one, with the user's comments on the draft."""
+    blocks = {
+        "goal": goal,
+        "draft": "\n\n".join(map(_describe_step, draft)),
+        "comments": "\n\n".join(comments),
+        "complaint": complaint,
+    }
+    return assemble(_PLAN, blocks, nonce)
 
 
 def replan_prompt(

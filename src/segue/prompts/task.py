@@ -91,10 +91,21 @@ _MOST_FILES = 8
 
 
 def plan_prompt(
-    task: Task, context: str, feedback: str | None = None, nonce: str | None = None, earlier: str = ""
+    task: Task,
+    context: str,
+    feedback: str | None = None,
+    nonce: str | None = None,
+    earlier: str = "",
+    comments: Sequence[str] = (),
 ) -> Prompt:
     """Ask for a plan of one task."""
-    blocks = {"task": task_text(task), "context": context, "earlier": earlier, "feedback": feedback}
+    blocks = {
+        "task": task_text(task),
+        "comments": "\n\n".join(comments),
+        "context": context,
+        "earlier": earlier,
+        "feedback": feedback,
+    }
     return assemble(_PLAN, blocks, nonce)
 
 
@@ -106,10 +117,15 @@ def execute_prompt(
     nonce: str | None = None,
     cloud: bool = False,
     earlier: str = "",
+    comments: Sequence[str] = (),
 ) -> Prompt:
-    """Ask to complete one task and to leave the commit to Segue; `earlier` is what other tasks changed."""
+    """Ask to complete one task and to leave the commit to Segue.
+
+    `earlier` is what other tasks changed, `comments` what people said about the task.
+    """
     blocks = {
         "task": task_text(task),
+        "comments": "\n\n".join(comments),
         "context": context,
         "earlier": earlier,
         "plan": plan,

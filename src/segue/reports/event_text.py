@@ -129,7 +129,12 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.TaskWaiting: lambda v: f"task {v.task} waits for {', '.join(v.by)}: {v.why}",
     e.TaskMerged: lambda v: f"task {v.task} is merged: {v.commit[:10]}",
     e.TaskCollided: _describe_collision,
-    e.GateReached: lambda v: f"waits for a person after task {v.task}: {v.text}",
+    e.GateReached: lambda v: (
+        f"waits for a person: {v.text}"
+        if v.task == e.PLAN_GATE
+        else f"waits for a person after task {v.task}: {v.text}"
+    ),
+    e.TaskCommented: lambda v: f"{v.by} on {'the plan' if v.task == e.PLAN_GATE else v.task}: {v.text}",
     e.GatePassed: lambda v: f"a person let it go on after task {v.task}",
     e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",
     e.TaskEnded: _describe_task_end,

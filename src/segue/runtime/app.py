@@ -34,6 +34,8 @@ Need = Literal["all", "place", "nothing"]
 """Which settings of a project must be trusted: all, to run something; those that say where runs are stored,
 to change one; none, to look."""
 _PLACE = ("state_dir", "database_url", "repo")
+_LISTS = frozenset({"github", "table", "taskmaster", "beads"})
+"""Sources whose tasks have no form of their own."""
 
 
 class App(Struct, frozen=True):
@@ -137,8 +139,20 @@ class App(Struct, frozen=True):
             redact=self.redactor().text,
         )
         name = kind or settings.source_kind or recognise(request) or self._ask_plugins(request)
+        self._refuse_idle(name)
         source: Source = registry.load("sources", name).open(self._with_options(request, name))
         return source
+
+    def _refuse_idle(self, name: str) -> None:
+        """Refuse options of the command line that only plans and features have."""
+        if name not in _LISTS:
+            return
+        for setting in ("plan_format", "task_list", "verify", "criteria", "ignore_checklists"):
+            if self.loaded.origin(setting) == "command line":
+                option = f"--{setting.replace('_', '-')}"
+                raise UsageError(
+                    f"{option} has no effect: it is for plans and features.", hint="Leave it out"
+                )
 
     def _ask_plugins(self, request: SourceRequest) -> str:
         """Return the plug-in that recognises what was named; what nobody recognises is a plan file."""
@@ -157,6 +171,7 @@ class App(Struct, frozen=True):
             "task_list": settings.task_list,
             "verify": settings.verify,
             "criteria": settings.criteria,
+            "github": settings.github,
         }
         return replace(request, options={**own, **settings.sources.get(name, {})})
 

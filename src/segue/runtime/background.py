@@ -42,15 +42,18 @@ async def start_resume(app: App, run: Run) -> None:
     resume_in_background(app, run, log)
     deadline = time.monotonic() + _START_TIMEOUT
     while (now := await asyncio.to_thread(_read_again, app, run)).updated == run.updated or now.owner is None:
+        if now.updated != run.updated and state_of(now) not in ACTIVE:
+            return  # it has ended already
         await asyncio.sleep(0.1)
-        _raise_refusal(log, before)
+        refusal = _find_refusal(log, before)
+        # What a run says that has begun and ended meanwhile is no refusal.
+        if refusal and (await asyncio.to_thread(_read_again, app, run)).updated == run.updated:
+            raise refusal
         if time.monotonic() > deadline:
             raise SegueError(
                 f"Run {run.id} was resumed, but did not report back within {_START_TIMEOUT:g} s.",
                 hint=f"See {log}",
             )
-        if now.updated != run.updated and state_of(now) not in ACTIVE:
-            return  # it has ended already
 
 
 def _read_again(app: App, run: Run) -> Run:
@@ -58,12 +61,13 @@ def _read_again(app: App, run: Run) -> Run:
         return store.run(run.id) or run
 
 
-def _raise_refusal(log: Path, before: int) -> None:
-    """Raise the error that the new process printed if it ended at once."""
+def _find_refusal(log: Path, before: int) -> UsageError | None:
+    """Return the error that the new process printed, if it did."""
     with log.open("rb") as file:
         file.seek(before)
         text = file.read(_LOG_BYTES).decode("utf-8", "replace")
     first = next((line for line in text.splitlines() if line.startswith("segue: ")), "")
-    if first:
-        hints = [line.strip() for line in text.splitlines() if line.startswith("  Next: ")]
-        raise UsageError(first.removeprefix("segue: "), hint=hints[0][6:] if hints else f"See {log}")
+    if not first:
+        return None
+    hints = [line.strip() for line in text.splitlines() if line.startswith("  Next: ")]
+    return UsageError(first.removeprefix("segue: "), hint=hints[0][6:] if hints else f"See {log}")

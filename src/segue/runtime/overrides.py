@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+
+from msgspec import Struct
 
 from segue.domain.errors import UsageError
 from segue.domain.events import TaskMarked
@@ -22,40 +26,70 @@ from segue.system.git.worktree import workplace
 from segue.system.lock import RepoLock
 
 
-async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> None:
-    """Write the decision into the source and the journal. Refused while a process works on the run.
+class HeldRun(Struct, frozen=True):
+    """A run that nobody works on, and that nobody can begin to work on now."""
+
+    home: Repository
+    repo: Repository
+    source: Source
+    journal: Journal
+    by: str
+    """Who decides, by git's configuration."""
+
+
+@asynccontextmanager
+async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
+    """Hold a run while the block changes what is stored of it. Refused while a process works on the run.
 
     `via` says how the person reached Segue, where that is not a person's own command or click.
     """
     if run.spec.origin is not None:
-        await _decide_far(app, run, key, reason, skip, via)
-        return
+        raise UsageError(
+            f"Run {run.id} is driven by a fleet: its tasks can be accepted, skipped or tried again, no more.",
+            kept="Nothing was changed.",
+        )
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
         source.restore(read_history(known, source.key))
-        returned = find_returned(known, run, key)
-    task = returned or next((task for task in source.tasks().tasks if task.key == key), None)
-    if task is None:
-        raise UsageError(f"There is no task {key!r} in {run.spec.source}.", hint="See: segue task list")
-    if task.status is TaskStatus.DONE:
-        raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
-    with app.store(read_only=True) as known:
         repo = await workplace(home, run, begun=bool(known.steps(run.id)))
     lock = RepoLock.take(repo.git_dir, run.id)
     try:
         with app.store() as store:
             journal = await store.open(run.id)
             try:
-                left = (None, None) if skip else _left(journal, task)
-                if run.spec.lanes and not skip and returned is None:
-                    left = await accept_lane(app, journal, home, repo, task, left[0])
                 by = ", ".join(filter(None, (await home.author() or "a person", via)))
-                await _write(journal, task, by, reason, skip, None if returned else source, left)
+                yield HeldRun(home, repo, source, journal, by)
             finally:
                 await store.close(journal)
     finally:
         lock.release()
+
+
+def find_task(source: Source, key: str) -> Task:
+    """Return a task of the source; raises UsageError if there is none."""
+    task = next((task for task in source.tasks().tasks if task.key == key), None)
+    if task is None:
+        raise UsageError(f"There is no task {key!r} in {source.address}.", hint="See: segue task list")
+    return task
+
+
+async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> None:
+    """Write the decision into the source and the journal."""
+    if run.spec.origin is not None:
+        await _decide_far(app, run, key, reason, skip, via)
+        return
+    with app.store(read_only=True) as known:
+        returned = find_returned(known, run, key)
+    async with hold_run(app, run, via) as held:
+        task = returned or find_task(held.source, key)
+        if task.status is TaskStatus.DONE:
+            raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
+        left = (None, None) if skip else _left(held.journal, task)
+        if run.spec.lanes and not skip and returned is None:
+            left = await accept_lane(app, held.journal, held.home, held.repo, task, left[0])
+        source = held.source if returned is None else None
+        await _write(held.journal, task, held.by, reason, skip, source, left)
 
 
 async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:

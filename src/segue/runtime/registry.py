@@ -34,6 +34,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "prompt": "segue.sources.prompt:PromptSource",
         "speckit": "segue.sources.speckit.source:SpecKit",
         "planfile": "segue.sources.plan.source:PlanFile",
+        "github": "segue.sources.github.source:GithubIssues",
         "table": "segue.sources.table:TableSource",
         "taskmaster": "segue.sources.taskmaster:TaskMasterSource",
         "beads": "segue.sources.beads:BeadsSource",

@@ -35,7 +35,7 @@ def is_beads(named: str) -> bool:
 
 def is_github(named: str) -> bool:
     """Return whether issues on GitHub are named."""
-    return named.startswith(GITHUB)
+    return named.startswith((GITHUB, "https://github.com/"))
 
 
 def is_prompt(given: str, here: Path = Path()) -> bool:
@@ -90,5 +90,5 @@ def recognise(request: SourceRequest) -> str | None:
     return "planfile" if request.named is None or request.named.endswith(".md") else None
 
 
-_BY_NAME = {"beads": is_beads, "taskmaster": is_taskmaster, "table": is_table}
+_BY_NAME = {"github": is_github, "beads": is_beads, "taskmaster": is_taskmaster, "table": is_table}
 """Sources that are told by the name alone, in the order in which they are tried."""

@@ -204,10 +204,11 @@ def read_tasks(document: Any, tag: str, name: str) -> Reading:
         waits, unknown = _waits(entry, leaves)
         tasks.append(_task(entry, waits))
         notices += [
-            Notice(1, f"{entry.key} waits for {one}, which there is not; ignored.") for one in unknown
+            Notice(None, f"{entry.key} waits for {one}, which there is not; ignored.") for one in unknown
         ]
     notices += [
-        Notice(1, f"{key} is set to {status}, so it is left to a person.") for key, status in _left(entries)
+        Notice(None, f"{key} is set to {status}, so it is left to a person.")
+        for key, status in _left(entries)
     ]
     reading = Reading.of(_leave_blocked(tasks, notices), notices)
     shown = f", tag {plain(chosen, 40)}" if chosen else ""
@@ -227,17 +228,18 @@ def set_status(listed: list[Any], key: str, status: str) -> bool:
     if found is None:
         return False
     changed = _put(found, status)
-    if all(one.get("status") in _DONE for one in subtasks):
+    if all(_text(one.get("status")) in _DONE for one in subtasks):
         return _put(task, "done") or changed
-    begun = any(one.get("status") in (*_DONE, "in-progress") for one in subtasks)
-    if task.get("status") in (*_DONE, "pending", None):
+    begun = any(_text(one.get("status")) in (*_DONE, "in-progress") for one in subtasks)
+    if _text(task.get("status")) in (*_DONE, "pending", ""):
         return _put(task, "in-progress" if begun else "pending") or changed
     return changed
 
 
 def _put(task: dict[str, Any], status: str) -> bool:
     # What is completed stays so in its author's word.
-    same = task.get("status") == status or (status == "done" and task.get("status") in _DONE)
+    now = _text(task.get("status"))
+    same = now == status or (status == "done" and now in _DONE)
     if not same:
         task["status"] = status
     return not same
@@ -388,6 +390,8 @@ def _leave_blocked(tasks: Sequence[Task], notices: list[Notice]) -> list[Task]:
             stuck = [key for key in waits if known[key].status in (TaskStatus.SKIPPED, TaskStatus.CANCELLED)]
             if stuck:
                 known[task.key] = replace(task, status=TaskStatus.SKIPPED)
-                notices.append(Notice(1, f"{task.key} waits for {stuck[0]}, which is not going to be done."))
+                notices.append(
+                    Notice(None, f"{task.key} waits for {stuck[0]}, which is not going to be done.")
+                )
                 changed = True
     return list(known.values())

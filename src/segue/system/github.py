@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from segue.domain.errors import CredentialsError
-from segue.domain.options import Options, WebAddress
 from segue.system.http.rest import Rest, RestWords
 from segue.system.process.capture import child_environment, probe
 
@@ -20,20 +19,6 @@ _GH_SECONDS = 20.0
 _GH_PASSED = ("GH_CONFIG_DIR", "DBUS_SESSION_BUS_ADDRESS")
 """Variables by which gh finds where it keeps its login."""
 _REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "docs/issues.md")
-
-
-class GithubSettings(Options, frozen=True):
-    """`[github]`: how Segue works with GitHub."""
-
-    api_url: WebAddress | None = None
-    """The address of the API, such as `https://github.example.com/api/v3`; if unset, `GITHUB_API_URL` or
-    github.com's."""
-    comments: bool = True
-    """Comment on an issue when work on it starts, needs a person, or is done."""
-    labels: bool = True
-    """Label an issue `segue:working`, `segue:needs-person` or `segue:done`."""
-    close: bool = False
-    """Close an issue when its task is done; else a pull request or a person does."""
 
 
 class GithubAccess(Struct, frozen=True):
@@ -53,13 +38,13 @@ class GithubAccess(Struct, frozen=True):
         return self.api_url.removesuffix("/api/v3")
 
 
-def find_access(settings: GithubSettings, environment: Mapping[str, str] | None = None) -> GithubAccess:
+def find_access(api_url: str | None, environment: Mapping[str, str] | None = None) -> GithubAccess:
     """Return the address and the token: of the environment, or of gh where it is logged in.
 
     Raises CredentialsError if there is none.
     """
     known = os.environ if environment is None else environment
-    api_url = find_address(settings, known)
+    api_url = find_address(api_url, known)
     public = api_url == PUBLIC
     for name in _TOKENS if public else (*_ENTERPRISE_TOKENS, *_TOKENS):
         if token := known.get(name, "").strip():
@@ -74,10 +59,10 @@ def find_access(settings: GithubSettings, environment: Mapping[str, str] | None 
     )
 
 
-def find_address(settings: GithubSettings, environment: Mapping[str, str] | None = None) -> str:
+def find_address(api_url: str | None, environment: Mapping[str, str] | None = None) -> str:
     """Return the address of the API."""
     known = os.environ if environment is None else environment
-    return (settings.api_url or known.get("GITHUB_API_URL", "").strip() or PUBLIC).rstrip("/")
+    return (api_url or known.get("GITHUB_API_URL", "").strip() or PUBLIC).rstrip("/")
 
 
 def _ask_gh(host: str) -> str:

@@ -47,8 +47,12 @@ class RunView(Struct):
     """The services that are waited for now, and since when in milliseconds since the epoch."""
     gate: str | None = None
     """The task after which the run waits for a person."""
+    gate_ts: int = 0
+    """When that gate was announced last, in milliseconds since the epoch."""
     passed: set[str] = field(default_factory=set)
     """The tasks after which a person has let the run go on."""
+    comments: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What people said about tasks that are not done since, and about the plan since they were shown it."""
     waiting: dict[str, TaskView] = field(default_factory=dict)
     """The tasks that wait for others that are worked on, by key."""
     lane_count: int = 0
@@ -198,12 +202,16 @@ class RunView(Struct):
         why = f"a collision with {', '.join(event.tasks) or 'new commits'}: {event.reason}"
         self.work.collide(task, at.ts, event.then != "human", why)
 
-    def _gate_reached(self, event: e.GateReached, _at: e.Recorded) -> None:
-        self.gate = event.task
+    def _gate_reached(self, event: e.GateReached, at: e.Recorded) -> None:
+        self.gate, self.gate_ts = event.task, at.ts
+        self.comments.pop(e.PLAN_GATE, None)
 
     def _gate_passed(self, event: e.GatePassed, _at: e.Recorded) -> None:
         self.gate = None
         self.passed.add(event.task)
+
+    def _commented(self, event: e.TaskCommented, _at: e.Recorded) -> None:
+        self.comments[event.task] = (*self.comments.get(event.task, ()), event.text)
 
     def _task_blocked(self, event: e.TaskBlocked, at: e.Recorded) -> None:
         self.work.tick(at.ts)
@@ -241,6 +249,7 @@ class RunView(Struct):
         task.proof = event.proof if task.state == "done" else None
         self._repeat_later(task)
         if event.done:
+            self.comments.pop(event.task, None)
             self.branch = event.branch
             task.verdict = end_verdict(event, task.verdict)
         self._wait_no_more(task)
@@ -380,6 +389,7 @@ _FOLDS: dict[type[e.Event], Callable[[RunView, Any, e.Recorded], None]] = {
     e.TaskCollided: RunView._task_collided,
     e.GateReached: RunView._gate_reached,
     e.GatePassed: RunView._gate_passed,
+    e.TaskCommented: RunView._commented,
     e.TaskBlocked: RunView._task_blocked,
     e.TaskMarked: RunView._task_marked,
     e.StateImported: RunView._imported,

@@ -1,4 +1,4 @@
-"""Actions on the page: stop and resume a run; retry, accept or skip a task."""
+"""Actions on the page: stop and resume a run; retry, accept, skip or comment on a task; decide on a plan."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Mapping
 
 from segue.domain.errors import Locked, UsageError
+from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run
 from segue.fleet.control import start_resume, stop_run
 from segue.runtime.app import App
+from segue.runtime.comments import comment as store_comment
+from segue.runtime.comments import edit_plan
 from segue.runtime.overrides import decide
 from segue.runtime.stored import load_run_app
 from segue.view.load import state_of
@@ -56,6 +59,34 @@ async def skip(app: App, path: Fields, form: Fields) -> ActionResult:
     return await _override(app, path, f"skipped: {reason[:500]}", skip=True)
 
 
+async def comment(app: App, path: Fields, form: Fields) -> ActionResult:
+    """Store what a person says about a task, with the place in the diff where they say it."""
+    run = await _read_run(app, path["run"])
+    place = ":".join(filter(None, (form.get("file", "").strip(), form.get("line", "").strip())))
+    text = ": ".join(filter(None, (place, form.get("text", "").strip())))
+    if not form.get("text", "").strip():
+        raise UsageError("A comment needs words.", kept="Nothing was changed.")
+    await store_comment(load_run_app(app, run), run, path["task"], text)
+    said = f"The comment on task {path['task']} is stored. Resume the run to send it to the agent."
+    return ActionResult(said, f"/runs/{run.id}")
+
+
+async def edit_steps(app: App, path: Fields, form: Fields) -> ActionResult:
+    """Replace the steps of a plan that waits for a person's word."""
+    run = await _read_run(app, path["run"])
+    changed = await edit_plan(load_run_app(app, run), run, form.get("plan", ""))
+    said = "The plan was changed." if changed else "The plan is as it was."
+    return ActionResult(f"{said} Resume the run to approve it.", f"/runs/{run.id}")
+
+
+async def reject_plan(app: App, path: Fields, form: Fields) -> ActionResult:
+    """Have another plan made, with a person's words about this one."""
+    run = await _read_run(app, path["run"])
+    await store_comment(load_run_app(app, run), run, PLAN_GATE, form.get("text", ""))
+    await start_resume(app, await _read_run(app, path["run"]))
+    return ActionResult("Another plan is being made, with what you said.", f"/runs/{run.id}")
+
+
 async def _override(app: App, path: Fields, reason: str, *, skip: bool) -> ActionResult:
     run = await _read_run(app, path["run"])
     if state_of(run) in queries.ACTIVE:
@@ -78,6 +109,9 @@ PAGES = ()
 ACTIONS = (
     ActionRoute("/runs/{run}/stop", stop),
     ActionRoute("/runs/{run}/resume", resume),
+    ActionRoute("/runs/{run}/plan/edit", edit_steps),
+    ActionRoute("/runs/{run}/plan/reject", reject_plan),
+    ActionRoute(f"{_TASK}/comment", comment),
     ActionRoute(f"{_TASK}/retry", retry),
     ActionRoute(f"{_TASK}/accept", accept),
     ActionRoute(f"{_TASK}/skip", skip),

@@ -7,11 +7,15 @@ from typing import Any
 
 from markupsafe import Markup
 
+from segue.domain.errors import SegueError
+from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run, RunState
 from segue.ports import Store
 from segue.reports.selection import Rows
 from segue.reports.timeline import HIDDEN, Timeline, build_timeline
 from segue.reports.timeline_svg import draw_timeline, list_phases
+from segue.runtime.comments import read_plan_text
+from segue.runtime.stored import load_run_app
 from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.web import queries
@@ -47,6 +51,7 @@ def query_run(request: PageRequest) -> Data:
         "pull_request": _describe_request(view),
         "lanes": query_lanes(store, run, view, going, SIZE),
         "timeline": _build_timeline(run, state, [*whole, *steps], view),
+        "plan": _read_plan(request, run, view) if not going else None,
         "feed": read_feed(store, run.id),
         "done": view.done,
         "total": len(view.tasks),
@@ -61,6 +66,16 @@ def _describe_request(view: RunView) -> dict[str, Any] | None:
     if found is None or not found.url.startswith(("https://", "http://")):
         return None
     return {"number": found.number, "url": found.url, "draft": found.draft, "label": found.label}
+
+
+def _read_plan(request: PageRequest, run: Run, view: RunView) -> str | None:
+    """Return the plan as text to edit, while the run waits for a person's word on it."""
+    if view.gate != PLAN_GATE or run.state is not RunState.NEEDS_HUMAN:
+        return None
+    try:
+        return read_plan_text(load_run_app(request.app, run), run)
+    except (SegueError, OSError):
+        return None
 
 
 def _choose_tasks(request: PageRequest, view: RunView) -> tuple[int, int, list[str]]:

@@ -20,6 +20,7 @@ from segue.domain.verdict import Result, Verdict
 from segue.ports import Store
 from segue.reports.timeline_svg import label_phase
 from segue.runtime.stored import read_source
+from segue.view.load import state_of
 from segue.web import queries
 from segue.web.diffs import find_commits, read_diff, split_by_file
 from segue.web.events import read_row
@@ -76,7 +77,7 @@ def query_step(request: PageRequest) -> Data:
     name = label_phase(step["phase"] or "")
     return {
         "title": f"{name} {step['attempt']}" + (f" of task {step['task']}" if step["task"] else ""),
-        "run": {"id": run.id, "source": run.spec.source},
+        "run": {"id": run.id, "source": run.spec.source, "going": state_of(run) in queries.ACTIVE},
         "step": {name: step[name] for name in names},
         "self": f"/runs/{run.id}/steps/{step['seq']}",
         "paged": "after" in request.query,

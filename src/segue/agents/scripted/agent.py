@@ -122,6 +122,8 @@ class ScriptedEntry(Options, frozen=True):
     """Print so many bytes of noise."""
     delay: NonNegativeFloat = 0
     """Wait so many seconds."""
+    wait_for: str | None = None
+    """Wait until this file exists."""
     write: dict[str, str] = {}
     """Write files: path = content."""
     append: dict[str, str] = {}

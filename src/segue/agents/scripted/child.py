@@ -64,6 +64,8 @@ def _play(entry: dict[str, Any], mode: str, names: dict[str, str], prompt: bytes
     text = _answer(entry, mode, names, prompt)
     _speak(entry, names)
     time.sleep(entry.get("delay", 0))
+    while "wait_for" in entry and not Path(fill(entry["wait_for"], names)).exists():
+        time.sleep(0.02)
     if mode == "edit":
         _edit(entry, names)
     if entry.get("orphan"):

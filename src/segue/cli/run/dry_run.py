@@ -51,7 +51,7 @@ def dry_run(
     if listing.read_as:
         output.note(listing.read_as)
     for notice in listing.notices:
-        output.warn(f"{source.address}:{notice.line}: {notice.text}")
+        output.warn(notice.show(source.address))
     tasks = pending_tasks(listing, select_tasks(listing, only, start, units))
     redact = app.redactor().text
     can, earlier = _capabilities(app), read_past(app, source, read_earlier)

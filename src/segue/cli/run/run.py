@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, IssueChoice, issue_options, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source", required=False)
+@issue_options
 @click.option(
     "--agent",
     "agents",
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 @click.option("--story", "stories", multiple=True, metavar="US1", help="Run only this story (repeatable).")
 @click.option("--phase", "phases", multiple=True, metavar="N", help="Run only this phase (repeatable).")
 @click.option("--until-checkpoint", is_flag=True, help="Run the tasks before the next checkpoint.")
+@click.option(
+    "--approve/--no-approve",
+    default=None,
+    help="Wait for your word on the plan of a build before anything is built (default on a terminal).",
+)
 @click.option("--pause-after-task", is_flag=True, help="Wait for you after each task.")
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Work on up to N tasks at once.")
 @click.option(
@@ -113,6 +119,7 @@ def run(
     stories: tuple[str, ...],
     phases: tuple[str, ...],
     until_checkpoint: bool,
+    approve: bool | None,
     pause_after_task: bool,
     restart: bool,
     fail_fast: bool,
@@ -122,14 +129,15 @@ def run(
     stay: bool,
     pr: bool,
     verbose: bool,
+    issues: IssueChoice,
     settings: CommandSettings,
     output: Printer,
 ) -> int:
     """Run the tasks of SOURCE with coding agents.
 
-    SOURCE is a plan file with headings such as `## Task 1`, a Spec Kit feature folder, or a sentence that
-    says what to build. The default is the source in the configuration, or the feature that Spec Kit itself
-    would use.
+    SOURCE is a plan file with headings such as `## Task 1`, a Spec Kit feature folder, issues on GitHub, a
+    CSV or JSON lines file, the folder of Task Master or beads, or a sentence that says what to build. The
+    default is the source in the configuration, or the feature that Spec Kit itself would use.
     Run the same command again to continue where the last run stopped.
 
     \b
@@ -142,12 +150,14 @@ def run(
       segue run plan.md --jobs 4 --dry-run           also say what that can save
       segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
       segue run specs/001-login --story US1          only the tasks of one story
+      segue run github:acme/shop --label ready       the issues with a label; or one: github:acme/shop#12
       segue run plan.md --detach && segue logs -f    in the background
       segue run plan.md --serve                      watch it in a browser
       segue run plan.md --worktree                   leave my working tree alone
       segue run plan.md --pr                         on a new branch, proposed as a pull request
       segue run plan.md --trust                      allow the project's settings, for this call only
       segue run "Build a todo app" --repo todo --agent claude      plan, build and verify step by step
+      segue run "Build a todo app" --no-approve      build without asking about the plan
       segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
     """
     import asyncio
@@ -163,6 +173,7 @@ def run(
     from segue.runtime.preconditions import Undecided
     from segue.runtime.units import Units
 
+    source = issues.name(source, settings)
     more = _agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     more |= {"delivery": "pr"} if pr else {}
@@ -176,8 +187,9 @@ def run(
         app = settings.look(say=False, **more) if dry_run else settings.load(**more)
     if dry_run:
         return print_prompts(app, source, only, start, output, units)
-    if pause_after_task:
-        more["gates"] = sorted({*app.loaded.settings.gates, "task"})
+    gates = _choose_gates(app, source, approve, pause_after_task, output.at_terminal() and not detach)
+    if gates != set(app.loaded.settings.gates):
+        more["gates"] = sorted(gates)
         app = settings.load(**more)
     page = _page_options(serve or stay, stay, detach)
     while True:
@@ -200,6 +212,24 @@ def run(
         except Undecided as undecided:
             more |= session.decide(undecided, output)
         app = settings.load(**more)
+
+
+def _choose_gates(app: App, source: str | None, approve: bool | None, pause: bool, watched: bool) -> set[str]:
+    """Return where the run waits for a person: builds from a prompt show their plan to whoever watches."""
+    from segue.domain.errors import UsageError
+    from segue.domain.events import PLAN_GATE
+    from segue.sources.recognise import is_prompt
+
+    planned = source is not None and is_prompt(source)
+    if approve and not planned:
+        raise UsageError(
+            "--approve has no effect: the tasks are written down already.",
+            hint="It is for builds from a sentence; to look before you start: --dry-run",
+        )
+    gates: set[str] = {*app.loaded.settings.gates, *(("task",) if pause else ())}
+    if planned and (watched if approve is None else approve):
+        return gates | {PLAN_GATE}
+    return gates - {PLAN_GATE} if approve is False else gates
 
 
 def _refuse_idle(app: App, order: bool | None, fail_fast: bool) -> None:

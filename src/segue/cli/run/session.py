@@ -16,7 +16,8 @@ from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, announce_page, error_text
 from segue.cli.terminal.progress import Progress
-from segue.domain.errors import AtGate, TwoLists, UsageError
+from segue.domain.errors import AtGate, AtPlan, TwoLists, UsageError
+from segue.domain.run import Run
 from segue.ports import Observer
 from segue.runtime.app import App
 from segue.runtime.background import detach
@@ -77,14 +78,25 @@ async def start(
 async def go_on(app: App, ended: SessionEnd, output: Printer, verbose: bool) -> int:
     """Ask at each gate whether the run continues, where a person is at the terminal; return the exit code."""
     while isinstance(ended.error, AtGate) and output.at_terminal():
-        if not click.confirm("Go on?", err=True):
-            break
         with app.store(read_only=True) as store:
             run = store.run(ended.run)
         assert run is not None
+        if not await _ask(app, run, ended.error, output):
+            break
+        with app.store(read_only=True) as store:
+            run = store.run(ended.run) or run
         async with reopen_run(app, run) as opened:
             ended = await show_session(opened, output, verbose)
     return ended.exit_code
+
+
+async def _ask(app: App, run: Run, gate: AtGate, output: Printer) -> bool:
+    """Ask whether a run that waits at a gate goes on."""
+    if not isinstance(gate, AtPlan):
+        return click.confirm("Go on?", err=True)
+    from segue.cli.run.approve import ask_about_plan
+
+    return await ask_about_plan(app, run, output)
 
 
 def choose_kept(error: UsageError, output: Printer) -> str:

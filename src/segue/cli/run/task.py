@@ -1,11 +1,17 @@
-"""`segue task`: list the tasks of a source, show what they wait for, accept or skip one."""
+"""`segue task`: list the tasks of a source, show what they wait for, decide about one, comment on it."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, IssueChoice, issue_options, options
 from segue.cli.terminal.output import Printer
+
+if TYPE_CHECKING:
+    from segue.domain.run import Run
+    from segue.runtime.app import App
 
 _RUN = click.option(
     "--run", "run_id", metavar="RUN", help="The run the task belongs to (default: the newest)."
@@ -14,7 +20,7 @@ _RUN = click.option(
 
 @click.group()
 def task() -> None:
-    """List the tasks of a source, show what they wait for, accept or skip one.
+    """List the tasks of a source, show what they wait for, decide about one, comment on it.
 
     \b
     Examples:
@@ -22,19 +28,22 @@ def task() -> None:
       segue task graph specs/001-login
       segue task accept 3
       segue task skip 4 --reason "no longer needed"
+      segue task comment 3 "Use the helper in dates.py"
     """
 
 
 @task.command("list")
 @click.argument("source", required=False)
+@issue_options
 @options("plan_format", "task_list", "repo", "config", "json", "color")
-def list_(source: str | None, settings: CommandSettings, output: Printer) -> None:
+def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, output: Printer) -> None:
     """List the tasks that Segue reads from SOURCE, with warnings about what it could not read.
 
     \b
     Examples:
       segue task list plan.md
       segue task list plan.md --plan-format strict --json
+      segue task list github:acme/shop --label ready
     """
     from segue.cli.terminal.output import one_line
     from segue.domain.kinds.recognise import with_kinds
@@ -42,7 +51,7 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
     from segue.system.reading import work_tree
 
     app = settings.look()
-    plan = app.source(source, work_tree(app.repo))
+    plan = app.source(issues.name(source, settings), work_tree(app.repo))
     listing = with_kinds(plan.look(), kind_rules(app))
     if output.json:
         if listing.refusal is not None:
@@ -68,17 +77,25 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
     ]
     output.table(["task", "title", "status", "kind", "build phase" if planned else "line"], rows)
     for notice in listing.notices:
-        output.warn(f"{plan.address}:{notice.line}: {notice.text}")
+        output.warn(notice.show(plan.address))
     if listing.refusal is not None:
         raise listing.refusal
 
 
 @task.command("graph")
 @click.argument("source", required=False)
+@issue_options
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid diagram.")
 @click.option("--order", is_flag=True, help="Show it as `segue run --jobs N --order` goes by it.")
 @options("plan_format", "task_list", "repo", "config", "json")
-def graph(source: str | None, mermaid: bool, order: bool, settings: CommandSettings, output: Printer) -> None:
+def graph(
+    source: str | None,
+    mermaid: bool,
+    order: bool,
+    issues: IssueChoice,
+    settings: CommandSettings,
+    output: Printer,
+) -> None:
     """Show which tasks of SOURCE wait for which, and why, when several are worked on at once.
 
     \b
@@ -96,7 +113,7 @@ def graph(source: str | None, mermaid: bool, order: bool, settings: CommandSetti
     from segue.view.graph import TaskGraph, draw_mermaid, graph_data, print_waits
 
     app = settings.look()
-    plan = app.source(source, work_tree(app.repo))
+    plan = app.source(issues.name(source, settings), work_tree(app.repo))
     listing = with_kinds(plan.look(), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
@@ -141,18 +158,71 @@ def skip(key: str, reason: str, run_id: str | None, settings: CommandSettings, o
     _decide(key, run_id, f"skipped: {reason}", True, settings, output)
 
 
+@task.command("comment")
+@click.argument("key")
+@click.argument("text")
+@_RUN
+@options("repo", "config", "database", "json")
+def comment(key: str, text: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
+    """Say what should be different about task KEY; its agent tries again with these words.
+
+    A task that is done is open again. KEY `plan` means the plan of a build that waits for your word: another
+    one is made. Nothing is launched before `segue resume`, so that you can comment on several tasks.
+
+    \b
+    Examples:
+      segue task comment 3 "Use the helper in dates.py" && segue resume
+      segue task comment plan "Start with the database, and leave out the login" && segue resume
+    """
+    import asyncio
+
+    from segue.runtime.comments import comment as store_comment
+
+    run, app = _find(run_id, settings)
+    asyncio.run(store_comment(app, run, key, text))
+    output.result({"run": run.id, "task": key, "comment": text}, f"The comment on {key} is stored.")
+    output.note(f"Send it to the agent: segue resume {run.id}")
+
+
+@task.command("edit")
+@_RUN
+@options("repo", "config", "database", "json")
+def edit(run_id: str | None, settings: CommandSettings, output: Printer) -> None:
+    """Edit the steps of a build that are still to be done, in $EDITOR.
+
+    \b
+    Examples:
+      segue task edit
+      EDITOR=nano segue task edit --run 20261115-0219
+    """
+    import asyncio
+
+    from segue.cli.run.approve import edit_in_editor
+
+    run, app = _find(run_id, settings)
+    changed = asyncio.run(edit_in_editor(app, run))
+    output.result({"run": run.id, "changed": changed}, "The plan was changed." if changed else "No changes.")
+
+
+def _find(run_id: str | None, settings: CommandSettings) -> tuple[Run, App]:
+    """Return the run that is meant, with the settings to change what is stored of it."""
+    from segue.cli.runs import find_run
+
+    app = settings.find()
+    with app.store(read_only=True) as store:
+        run = find_run(store, app, run_id)
+    return run, settings.find_for(run)
+
+
 def _decide(
     key: str, run_id: str | None, reason: str, skip: bool, settings: CommandSettings, output: Printer
 ) -> None:
     import asyncio
 
-    from segue.cli.runs import find_run
     from segue.runtime.overrides import decide
 
-    app = settings.find()
-    with app.store(read_only=True) as store:
-        run = find_run(store, app, run_id)
-    asyncio.run(decide(settings.find_for(run), run, key, reason, skip=skip))
+    run, app = _find(run_id, settings)
+    asyncio.run(decide(app, run, key, reason, skip=skip))
     state = "skipped" if skip else "done"
     data = {"run": run.id, "task": key, "state": state, "reason": reason}
     output.result(data, f"Task {key} is {state} ({reason}).")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.errors import NeedsHuman
-from segue.domain.events import NoticeGiven, PlanRevised
+from segue.domain.errors import AtPlan, NeedsHuman
+from segue.domain.events import PLAN_GATE, GatePassed, GateReached, NoticeGiven, PlanRevised
 from segue.domain.failure import Failure, FailureKind
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
@@ -33,25 +33,66 @@ OUTLINE = Phase("outline", "Plan the steps", Role.PLAN)
 
 
 async def outline(context: RunContext, building: Building) -> None:
-    """Let an agent plan the steps, once; raises NeedsHuman when it cannot."""
-    if building.outline.is_planned():
+    """Let an agent plan the steps, once, and a person approve them where the settings ask for that.
+
+    Raises NeedsHuman when there is no plan, and AtPlan until it is approved.
+    """
+    if not building.outline.is_planned():
+        await _plan(context, building)
+    if PLAN_GATE not in context.policy.gates or context.journal.steps("task/"):
         return
-    if context.journal.state(_END) is not None or context.journal.steps("task/"):
+    if context.view.gate == PLAN_GATE and context.comments(PLAN_GATE):
+        await _plan(context, building, again=True)
+    elif PLAN_GATE in context.view.passed:
+        return
+    elif context.view.gate == PLAN_GATE and context.resumed_by_person:
+        await context.emit(GatePassed(PLAN_GATE))
+        return
+    await _stop_for_approval(context, building)
+
+
+async def _stop_for_approval(context: RunContext, building: Building) -> None:
+    steps, run = len(building.outline.tasks().tasks), context.journal.run.id
+    text = f"the plan has {steps} step{'' if steps == 1 else 's'}"
+    await context.emit(GateReached(PLAN_GATE, text))
+    raise AtPlan(
+        f"The run waits for your word on the plan: {text}.",
+        kept="The plan is stored; nothing was built yet.",
+        hint=f"Look: segue task edit --run {run}   Approve: segue resume {run}   "
+        f'Reject: segue task comment plan "WHAT SHOULD BE DIFFERENT" --run {run}, then resume',
+    )
+
+
+async def _plan(context: RunContext, building: Building, *, again: bool = False) -> None:
+    """Ask for a plan; with `again`, for another one than the person was shown."""
+    if not again and (context.journal.state(_END) is not None or context.journal.steps("task/")):
         # It could not be planned before, or somebody has removed the plan: everything starts again.
         for prefix in ("run/", "task/"):
             await context.journal.redo(prefix)
     goal = context.redact(building.outline.goal)
-    question = _Question("", OUTLINE, {}, lambda complaint: outline_prompt(goal, complaint))
-    number, result = await _ask(context, building, question, first=1)
+    draft, words = (building.outline.tasks().tasks, context.comments(PLAN_GATE)) if again else ((), ())
+    question = _Question(
+        *("", OUTLINE, {}),
+        lambda complaint: outline_prompt(goal, complaint, draft=draft, comments=words),
+    )
+    number, result = await _ask(context, building, question, _first_number(context) if again else 1)
     if not result.ok:
-        await context.journal.record(_END, StepResult(False, Nothing()), StepFacts(phase="end"))
+        if not again:
+            await context.journal.record(_END, StepResult(False, Nothing()), StepFacts(phase="end"))
         run = context.journal.run.id
         raise NeedsHuman(
-            f"No plan could be made: {result.output.verdict.reason}",
+            f"No {'other ' if again else ''}plan could be made: {result.output.verdict.reason}",
             kept="The agent's answer is stored; nothing was built.",
             hint=f"Look: segue logs {run}   Try again: segue resume {run}",
         )
-    await _revise(context, building, "", number, result.output.steps, "the first plan")
+    reason = f"rejected: {' '.join(words)}" if again else "the first plan"
+    await _revise(context, building, "", number, result.output.steps, reason)
+
+
+def _first_number(context: RunContext) -> int:
+    """Return the number of the first attempt since the person was shown a plan; after a kill the same one."""
+    shown = [step for step in context.journal.steps("run/outline/") if step.started <= context.view.gate_ts]
+    return 1 + max((step.attempt for step in shown), default=0)
 
 
 async def checkpoint(context: RunContext, state: TaskState) -> PhaseEnd:

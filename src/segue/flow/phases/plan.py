@@ -38,7 +38,11 @@ async def plan(context: RunContext, state: TaskState) -> PhaseEnd:
             key=f"{state.folder}/{PLAN.name}/{now.number}",
             phase=PLAN.name,
             attempt=now.number,
-            prompt=plan_prompt(task, about, now.feedback, earlier=describe_earlier(context, task.key)),
+            prompt=plan_prompt(
+                *(task, about, now.feedback),
+                earlier=describe_earlier(context, task.key),
+                comments=context.comments(task.key),
+            ),
             mode=Mode.PLAN,
             by=now.by,
             workspace=context.workspace.root,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from segue.sim.github.account import find_issues
@@ -287,6 +288,9 @@ class Graph:
             "projectItems": _list(list),
             "reactionGroups": [],
             "participants": _list(lambda: [self.user(issue.author)]),
+            "lastEditedAt": _show_precise(issue.edited[1]) if issue.edited else None,
+            "editor": self.user(issue.edited[0]) if issue.edited else None,
+            "timelineItems": lambda given: connect(self._timeline(issue, given.get("itemTypes")), given),
             "blockedBy": _list(lambda: self._by_id(issue.blocked_by)),
             "blocking": _list(
                 lambda: self._by_id([i.id for i in repo.issues.values() if issue.id in i.blocked_by])
@@ -295,6 +299,20 @@ class Graph:
             "parent": lambda _: next(iter(self._by_id([issue.parent] if issue.parent else [])), None),
         }
         return shown if issue.pull is None else {**shown, **self._pull(repo, issue, issue.pull)}
+
+    def _timeline(self, issue: HubIssue, kinds: Sequence[str] | None) -> list[Table]:
+        wanted = {kind.replace("_", "").lower() for kind in kinds or ()}
+        return [
+            {
+                "__typename": kind,
+                "actor": self.user(actor),
+                "createdAt": _show_precise(at),
+                "label": {"name": what},
+                "currentTitle": what,
+            }
+            for kind, actor, what, at in issue.events
+            if not wanted or kind.lower() in wanted
+        ]
 
     def _by_id(self, ids: Sequence[int]) -> list[Table]:
         return [self.issue(*found) for number in ids if (found := self._ask.hub.find_issue(number))]
@@ -489,6 +507,11 @@ def _status(status: HubStatus) -> Table:
         "createdAt": show_time(status.created),
         "isRequired": False,
     }
+
+
+def _show_precise(seconds: float) -> str:
+    """Write an instant with its fraction, so that what follows within a second is in order."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def _state(issue: HubIssue) -> str:

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from segue.sim.github.answers import Exchange, GithubRefusal
 from segue.sim.github.graph import Graph, Table
 from segue.sim.github.hub import HubRepo
-from segue.sim.github.issues import add_comment, announce
+from segue.sim.github.issues import add_comment, announce, put_labels
 from segue.sim.github.objects import HubIssue, HubThread
 from segue.sim.github.pulls import add_review, add_thread, merge_pull, open_pull, pull_of, reply
 from segue.sim.github.query import BadQuery, Document, FieldNode, Spread, fill_value, parse_query
@@ -245,7 +245,7 @@ class Mutations:
         """Add labels."""
         repo, issue = self._find(given["labelableId"])
         names = [self._graph.find(one)[1].name for one in given["labelIds"]]
-        issue.labels = self._ask.hub.ensure_labels(repo, [*issue.labels, *names])
+        put_labels(self._ask, repo, issue, [*issue.labels, *names])
         announce(self._ask, repo, issue, "labeled")
         return self._subject(repo, issue)
 

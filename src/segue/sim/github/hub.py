@@ -45,6 +45,7 @@ class HubRepo(Struct):
     branches: dict[str, str]
     """Branch = commit id, as last seen."""
     bare: BareBranches | None = None
+    collaborators: list[str] = field(default_factory=list)
     labels: list[HubLabel] = field(default_factory=list)
     milestones: list[HubMilestone] = field(default_factory=list)
     issues: dict[int, HubIssue] = field(default_factory=dict)
@@ -67,7 +68,9 @@ class HubRepo(Struct):
 
     def associate(self, login: str) -> str:
         """Return what a person is to the repository."""
-        return "OWNER" if login == self.owner else "CONTRIBUTOR"
+        if login == self.owner:
+            return "OWNER"
+        return "COLLABORATOR" if login in self.collaborators else "CONTRIBUTOR"
 
     def find_label(self, name: str) -> HubLabel | None:
         """Return a label by its name, whose case does not count."""
@@ -129,6 +132,7 @@ class Hub(Struct):
         )
         if wanted.bare is not None:
             repo.bare = BareBranches(wanted.bare)
+        repo.collaborators = list(wanted.collaborators)
         repo.labels = [HubLabel(self.new_id(), label) for label in wanted.labels]
         repo.milestones = [
             HubMilestone(self.new_id(), number, title) for number, title in enumerate(wanted.milestones, 1)
@@ -146,6 +150,7 @@ class Hub(Struct):
     def _add_scripted(self, repo: HubRepo, facts: Mapping[str, Any]) -> None:
         issue = self.add_issue(repo, facts.get("user", "octocat"), facts["title"], facts.get("body"))
         issue.labels = self.ensure_labels(repo, facts.get("labels", []))
+        issue.events = [("LabeledEvent", repo.owner, name, issue.created) for name in issue.labels]
         issue.milestone = next(
             (known.number for known in repo.milestones if known.title == facts.get("milestone")), None
         )

@@ -92,10 +92,15 @@ async def edit_issue(ask: Exchange) -> Response:
 
 
 def _apply(ask: Exchange, repo: HubRepo, issue: HubIssue, body: Mapping[str, Any]) -> None:
+    now = time.time()
+    if body.get("title", issue.title) != issue.title:
+        issue.events.append(("RenamedTitleEvent", ask.login, body["title"], now))
+    if body.get("body", issue.body) != issue.body:
+        issue.edited = (ask.login, now)
     issue.title = body.get("title", issue.title)
     issue.body = body.get("body", issue.body)
     if "labels" in body:
-        issue.labels = ask.hub.ensure_labels(repo, _names(body["labels"]))
+        put_labels(ask, repo, issue, _names(body["labels"]))
     if "assignees" in body:
         issue.assignees = list(body["assignees"])
     if "milestone" in body:
@@ -105,6 +110,14 @@ def _apply(ask: Exchange, repo: HubRepo, issue: HubIssue, body: Mapping[str, Any
     elif body.get("state") == "open" and issue.state == "closed":
         issue.reopen()
     issue.updated = time.time()
+
+
+def put_labels(ask: Exchange, repo: HubRepo, issue: HubIssue, names: list[str]) -> None:
+    """Give an issue these labels, and note which are new."""
+    labels = ask.hub.ensure_labels(repo, names)
+    new = [name for name in labels if name not in issue.labels]
+    issue.events += [("LabeledEvent", ask.login, name, time.time()) for name in new]
+    issue.labels = labels
 
 
 def _names(labels: Iterable[Any]) -> list[str]:
@@ -215,7 +228,7 @@ async def add_labels(ask: Exchange) -> Response:
     issue = ask.issue(repo)
     given = ask.body if isinstance(ask.body, list) else ask.table().get("labels", [])
     kept = [] if ask.request.method == "PUT" else issue.labels
-    issue.labels = ask.hub.ensure_labels(repo, [*kept, *_names(given)])
+    put_labels(ask, repo, issue, [*kept, *_names(given)])
     issue.updated = time.time()
     announce(ask, repo, issue, "labeled")
     return JSONResponse(ask.show.labels(repo, issue.labels))

@@ -115,6 +115,10 @@ class HubIssue(Struct):
     created: float = field(default_factory=time.time)
     updated: float = field(default_factory=time.time)
     pull: HubPull | None = None
+    edited: tuple[str, float] | None = None
+    """Who changed its text last, and when."""
+    events: list[tuple[str, str, str, float]] = field(default_factory=list)
+    """What happened: the type in GraphQL, who did it, the label or title, and when."""
 
     def close(self, by: str, reason: str | None = None) -> None:
         """Close it."""

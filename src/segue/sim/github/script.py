@@ -71,6 +71,8 @@ class GithubRepo(Options, frozen=True):
     """a bare git repository whose branches it has"""
     private: bool = False
     """only tokens that name it can see it"""
+    collaborators: Sequence[str] = []
+    """logins of people who may write to it, beside its owner"""
     default_branch: str = "main"
     """its default branch, unless `bare` says another one"""
     branches: Mapping[str, str] = {}

@@ -80,7 +80,7 @@ def read_relations(line: str, names: TaskNames) -> Iterator[tuple[Sequence[str],
 def note_waits(tasks: Sequence[Task]) -> Iterator[Notice]:
     """Name tasks that wait for each other, and those that wait for later ones."""
     waits = {task.key: task.depends_on for task in tasks}
-    lines = {task.key: task.line or 1 for task in tasks}
+    lines = {task.key: task.line for task in tasks}
     place = {key: number for number, key in enumerate(waits)}
     cycles = find_cycles(waits)
     for cycle in cycles:

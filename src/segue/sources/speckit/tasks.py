@@ -102,7 +102,7 @@ def parse(data: bytes, name: str = "tasks.md", which: int | None = None) -> Pars
     notices += [*chosen.notices, *_remarks(chosen.tasks), *_stray_boxes(found, chosen, tasks)]
     return ParsedTasks(
         tuple(tasks),
-        tuple(sorted(notices, key=lambda notice: notice.line)),
+        tuple(sorted(notices, key=lambda notice: notice.line or 0)),
         0 if tasks else sum(line.shape is Shape.BOX for line in found),
         _independent_tests(lines),
         describe(chosen.rivals) if chosen.rivals else "",

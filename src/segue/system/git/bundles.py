@@ -21,6 +21,8 @@ PROTOCOLS = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file"}
 _PATIENCE = 3600.0
 _PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
 _MOST_NAMED = 5
+_PLAIN = {"LC_ALL": "C", "LANGUAGE": ""}
+"""So that what git says can be understood."""
 
 
 async def bundle_base(repo: Repository, commit: str, most: int = MOST_BYTES) -> bytes:
@@ -66,7 +68,8 @@ async def run_long(
     """Run a git that may take long, in a folder of Segue's or with a remote: it runs no hooks."""
     try:
         argv = (*QUIET, *arguments)
-        return await run_git(where, *argv, stdin=stdin, extra=extra, timeout=_PATIENCE, limit=limit)
+        variables = {**_PLAIN, **(extra or {})}
+        return await run_git(where, *argv, stdin=stdin, extra=variables, timeout=_PATIENCE, limit=limit)
     except TimeoutError as error:
         raise WorkspaceError(
             f"git {arguments[0]} did not end: {error}.",

@@ -43,7 +43,7 @@ _NEW = 600.0
 """Seconds after which a clone that was announced but does not exist was given up."""
 _LARGEST_REFS = 64 * 1024**2
 _KEEP = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
-_MIRROR = f"{_KEEP}[fetch]\n\tunpackLimit = 1\n\tfsckObjects = false\n"
+_MIRROR = f"{_KEEP}[fetch]\n\tunpackLimit = 1\n"
 """Every fetch becomes a pack, which is there as a whole or not at all."""
 
 

@@ -115,7 +115,7 @@ async def unpack(repo: Repository, packed: Packed) -> None:
 
     Whatever else is there is removed. Killed half-way, it can be repeated.
     """
-    refs = read_refs_of(packed.data)
+    refs = _read_refs(packed)
     await repo.recover(0.0)
     with as_file(packed.data) as bundle:
         exactly = ("--prune", "--atomic", "--update-head-ok")
@@ -159,7 +159,7 @@ async def bring(repo: Repository, packed: Packed, branch: str) -> str:
     Nothing else changes there. A branch that has other commits is not overwritten.
     """
     _check_branch(branch)
-    refs = read_refs_of(packed.data)
+    refs = _read_refs(packed)
     wanted = {branch: refs[_HEAD]}
     specs = [f"{_HEAD}:refs/heads/{branch}"]
     if carried := refs.get(_CARRIED):
@@ -192,6 +192,16 @@ async def deliver(repo: Repository, branch: str) -> str:
     if done.exit_code == 0:
         return f"Branch {branch} was pushed" + (" as a new branch." if flag == "*" else ".")
     raise _not_pushed(branch, f"{said}\n{done.err.decode('utf-8', 'replace')}")
+
+
+def _read_refs(packed: Packed) -> dict[str, str]:
+    """Return the refs of packed work; refuse what was not packed here."""
+    refs = read_refs_of(packed.data)
+    if {_HEAD, BASE} <= refs.keys() and (packed.head == refs[_HEAD] or f"refs/heads/{packed.head}" in refs):
+        return refs
+    raise WorkspaceError(
+        "The stored work is damaged: it does not say where it is.", kept="Nothing was changed."
+    )
 
 
 def _is_packed(name: str) -> bool:

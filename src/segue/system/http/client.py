@@ -103,14 +103,16 @@ class HttpClient:
     async def __aenter__(self) -> HttpClient:
         import httpx2
 
-        policy = self._policy
+        policy, place = self._policy, urlsplit(self._base_url)
         every = policy.connections + policy.streams
+        is_local = place.hostname in LOOPBACK
         self._client = httpx2.AsyncClient(
             headers=self._headers,
             timeout=httpx2.Timeout(policy.timeout, connect=_CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(max_connections=every, max_keepalive_connections=policy.connections),
             follow_redirects=False,  # the key must not be sent to another server
-            trust_env=urlsplit(self._base_url).hostname not in LOOPBACK,
+            trust_env=not is_local,
+            verify=not (is_local and place.scheme == "http"),  # reading the certificates takes a moment
         )
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -50,11 +50,27 @@ class Rest:
         words: RestWords = RestWords(),  # noqa: B008 - it cannot change
     ) -> None:
         self._words = words
+        self._http: HttpClient | None = None
         self._name, self._api, self._clean, self._page = name, api, clean, page
         self._headers = {"accept": "application/json", "user-agent": "segue", **headers}
         self._policy = HttpPolicy(attempts=3, pause=0.5, max_bytes=_MAX_BYTES, longest_wait=60)
         self._seen: dict[str, HttpResponse] = {}
         """The last answer to each question, with its ETag: the same one again costs nothing."""
+
+    async def __aenter__(self) -> Self:
+        """Keep connections open in a block; without one, each request opens its own."""
+        self._http = await HttpClient(self._api, self._headers, self._policy).__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        http, self._http = self._http, None
+        if http is not None:
+            await http.__aexit__(*exc)
+
+    @property
+    def address(self) -> str:
+        """Where the API is."""
+        return self._api
 
     async def get(self, path: str, kind: type[T], **query: str) -> T:
         """Return what is at a path."""
@@ -119,8 +135,11 @@ class Rest:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> HttpResponse:
         try:
-            async with HttpClient(self._api, self._headers, self._policy) as http:
-                answer = await http.request(method, path, body=body, headers=headers)
+            if self._http is not None:
+                answer = await self._http.request(method, path, body=body, headers=headers)
+            else:
+                async with HttpClient(self._api, self._headers, self._policy) as http:
+                    answer = await http.request(method, path, body=body, headers=headers)
         except HttpError as error:
             if error.unknown_host:
                 raise SegueError(

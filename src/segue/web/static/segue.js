@@ -93,7 +93,7 @@ function restoreFocus(focused, element) {
 // An input in use is left alone until the next change.
 function isBusy(element) {
   const at = document.activeElement;
-  return at && element.contains(at) && (at.tagName === "SELECT" || (at.tagName === "INPUT" && at.value !== ""));
+  return at && element.contains(at) && (["SELECT", "TEXTAREA"].includes(at.tagName) || (at.tagName === "INPUT" && at.value !== ""));
 }
 
 let refreshing = false, again = false;

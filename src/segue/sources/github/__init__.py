@@ -1,0 +1,1 @@
+"""Issues on GitHub as tasks."""

@@ -1,0 +1,322 @@
+"""Reads issues from GitHub and makes tasks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from segue.domain.criterion import Criterion
+from segue.domain.errors import SourceError
+from segue.domain.graph import Dependency, WaitKind
+from segue.domain.plain import plain
+from segue.domain.task import Notice, Task
+from segue.sources.github.address import IssueList
+from segue.sources.github.text import read_body, read_checklist, read_waits
+from segue.system.http.rest import Refused, Rest
+
+MEMBERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""Authors who may write to the repository, or belong to its organisation."""
+_MOST = 1000
+_MOST_BLOCKERS = 100
+_TITLE = 200
+_EDITED = """\
+query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { issue(number: $number) {
+    lastEditedAt editor { login }
+    timelineItems(last: 100, itemTypes: [LABELED_EVENT, RENAMED_TITLE_EVENT]) { nodes { __typename
+      ... on LabeledEvent { createdAt label { name } }
+      ... on RenamedTitleEvent { createdAt actor { login } } } } } }
+}"""
+
+
+class Person(Struct, frozen=True):
+    """Who wrote something."""
+
+    login: str = "ghost"
+    type: str = "User"
+
+
+class _IssueLabel(Struct, frozen=True):
+    name: str = ""
+
+
+class _Blockers(Struct, frozen=True):
+    total_blocked_by: int = 0
+
+
+class _Parts(Struct, frozen=True):
+    total: int = 0
+
+
+class Issue(Struct, frozen=True, kw_only=True):
+    """An issue, as far as Segue reads it."""
+
+    number: int
+    title: str
+    body: str | None = None
+    state: str = "open"
+    html_url: str = ""
+    user: Person | None = None
+    author_association: str = "NONE"
+    labels: tuple[_IssueLabel, ...] = ()
+    pull_request: dict[str, Any] | None = None
+    issue_dependencies_summary: _Blockers | None = None
+    sub_issues_summary: _Parts | None = None
+    repository_url: str = ""
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Its labels."""
+        return tuple(label.name for label in self.labels)
+
+    @property
+    def author(self) -> str:
+        """Who opened it."""
+        return self.user.login if self.user else "ghost"
+
+
+class ReadIssues(Struct, frozen=True):
+    """Issues that are tasks, and what a person should know about the others."""
+
+    tasks: tuple[Task, ...]
+    notices: tuple[Notice, ...]
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Where people look at each issue."""
+
+
+async def read_issues(rest: Rest, graphql: Rest, wanted: IssueList) -> ReadIssues:
+    """Read the issues that are meant, with what they wait for; raises SourceError."""
+    notices: list[Notice] = []
+    found = await _list(rest, wanted, notices)
+    found = _keep_known_authors(found, wanted, notices)
+    found = await _leave_edited(graphql, found, wanted, notices)
+    waits = {issue.number: await _find_waits(rest, wanted, issue, notices) for issue in found}
+    open_ones = await _find_open(rest, wanted, found, waits)
+    kept = _leave_blocked(found, wanted, waits, open_ones, notices)
+    numbers = {issue.number for issue in kept}
+    tasks = [_task(issue, sorted(waits[issue.number] & numbers)) for issue in kept]
+    return ReadIssues(tuple(tasks), tuple(notices), {str(one.number): one.html_url for one in kept})
+
+
+async def _list(rest: Rest, wanted: IssueList, notices: list[Notice]) -> list[Issue]:
+    base = f"/repos/{wanted.full_name}"
+    try:
+        if wanted.number is not None:
+            found = [await rest.get(f"{base}/issues/{wanted.number}", Issue)]
+            if found[0].pull_request is not None:
+                raise SourceError(f"{wanted.title} is a pull request, not an issue.")
+            return found
+        if wanted.query:
+            found = await rest.list("/search/issues", Issue, "items", q=_search(wanted))
+        else:
+            found = await rest.list(f"{base}/issues", Issue, **await _filters(rest, wanted))
+    except Refused as refused:
+        raise _explain(refused, wanted) from None
+    found = sorted((one for one in found if one.pull_request is None), key=lambda one: one.number)
+    if len(found) > _MOST:
+        notices.append(Notice(None, f"There are {len(found)} issues; the first {_MOST} are read."))
+    return found[:_MOST]
+
+
+def _search(wanted: IssueList) -> str:
+    words = [
+        f"repo:{wanted.full_name}",
+        "is:issue",
+        "is:open",
+        *(f'label:"{name}"' for name in wanted.labels),
+    ]
+    words += [f'milestone:"{wanted.milestone}"'] if wanted.milestone else []
+    return " ".join((*words, wanted.query))
+
+
+async def _filters(rest: Rest, wanted: IssueList) -> dict[str, str]:
+    chosen = {"state": "open", "sort": "created", "direction": "asc"}
+    if wanted.labels:
+        chosen["labels"] = ",".join(wanted.labels)
+    if wanted.milestone:
+        chosen["milestone"] = str(await _find_milestone(rest, wanted))
+    return chosen
+
+
+class _Milestone(Struct, frozen=True):
+    number: int
+    title: str
+
+
+async def _find_milestone(rest: Rest, wanted: IssueList) -> int:
+    known = await rest.list(f"/repos/{wanted.full_name}/milestones", _Milestone, state="all")
+    for milestone in known:
+        if wanted.milestone in (milestone.title, str(milestone.number)):
+            return milestone.number
+    listed = ", ".join(plain(milestone.title, 60) for milestone in known[:10]) or "none"
+    raise SourceError(
+        f"{wanted.full_name} has no milestone {wanted.milestone!r}.", hint=f"There are: {listed}"
+    )
+
+
+def _explain(refused: Refused, wanted: IssueList) -> SourceError:
+    if refused.status in (404, 403):
+        return SourceError(
+            f"{wanted.title}: there is no such thing on GitHub, or the token may not read it"
+            f" (HTTP {refused.status}).",
+            hint=refused.hint or "Check the name, and that the token may read issues",
+        )
+    return SourceError(f"{wanted.title}: {refused.message}", hint=refused.hint)
+
+
+def _keep_known_authors(found: list[Issue], wanted: IssueList, notices: list[Notice]) -> list[Issue]:
+    """Anybody may open an issue: without a label or milestone, only those of members are taken."""
+    if wanted.is_chosen:
+        return found
+    strange = [issue for issue in found if issue.author_association not in MEMBERS]
+    if strange:
+        notices.append(
+            Notice(
+                None,
+                f"Left out, because their authors are no members of the repository: {_numbers(strange)}."
+                " To take them, put a label on them and name it: --label NAME",
+            )
+        )
+    return [issue for issue in found if issue.author_association in MEMBERS]
+
+
+async def _leave_edited(
+    graphql: Rest, found: list[Issue], wanted: IssueList, notices: list[Notice]
+) -> list[Issue]:
+    """Leave out what its author, no member, has changed after a member had put the label on it."""
+    if not wanted.labels:
+        return found
+    changed = [
+        issue
+        for issue in found
+        if issue.author_association not in MEMBERS and await _is_edited(graphql, wanted, issue)
+    ]
+    if changed:
+        notices.append(
+            Notice(
+                None,
+                f"Left out, because their authors changed them after they got the label: {_numbers(changed)}."
+                " Read them, then take the label off and put it on again.",
+            )
+        )
+    return [issue for issue in found if issue not in changed]
+
+
+async def _is_edited(graphql: Rest, wanted: IssueList, issue: Issue) -> bool:
+    variables = {"owner": wanted.owner, "name": wanted.repo, "number": issue.number}
+    answer = await graphql.send(
+        "POST", "/graphql", {"query": _EDITED, "variables": variables}, dict[str, Any]
+    )
+    try:
+        facts = answer["data"]["repository"]["issue"]
+        nodes = [node for node in facts["timelineItems"]["nodes"] if node]
+    except (KeyError, TypeError):
+        return True  # what cannot be looked at is not trusted
+    names = {label.lower() for label in wanted.labels}
+    chosen = [
+        str(node["createdAt"])
+        for node in nodes
+        if node.get("__typename") == "LabeledEvent" and node["label"]["name"].lower() in names
+    ]
+    edits = [
+        str(node["createdAt"])
+        for node in nodes
+        if node.get("__typename") == "RenamedTitleEvent"
+        and (node.get("actor") or {}).get("login", issue.author) == issue.author
+    ]
+    if facts.get("lastEditedAt") and (facts.get("editor") or {}).get("login", issue.author) == issue.author:
+        edits.append(str(facts["lastEditedAt"]))
+    return bool(edits) and max(edits) > max(chosen, default="")
+
+
+async def _find_waits(rest: Rest, wanted: IssueList, issue: Issue, notices: list[Notice]) -> set[int]:
+    """Return the numbers of what an issue waits for: its text, GitHub's dependencies, and its sub-issues."""
+    found: set[int] = set()
+    elsewhere: set[str] = set()
+    for repo, number in read_waits(read_body(issue.body), wanted.full_name):
+        if repo.lower() == wanted.full_name.lower():
+            found.add(number)
+        else:
+            elsewhere.add(f"{repo}#{number}")
+    base = f"/repos/{wanted.full_name}/issues/{issue.number}"
+    lists = []
+    if issue.issue_dependencies_summary and issue.issue_dependencies_summary.total_blocked_by:
+        lists.append(f"{base}/dependencies/blocked_by")
+    if issue.sub_issues_summary and issue.sub_issues_summary.total:
+        lists.append(f"{base}/sub_issues")
+    for place in lists:
+        for other in await rest.list(place, Issue):
+            if other.repository_url.lower().endswith(f"/repos/{wanted.full_name}".lower()):
+                found.add(other.number)
+            elif other.state == "open":
+                elsewhere.add(other.html_url)
+    notices += [
+        Notice(None, f"#{issue.number} waits for {plain(name, 200)}, which is not looked at.")
+        for name in sorted(elsewhere)
+    ]
+    return found - {issue.number}
+
+
+async def _find_open(
+    rest: Rest, wanted: IssueList, found: Sequence[Issue], waits: Mapping[int, set[int]]
+) -> set[int]:
+    """Return which of the issues that are waited for are open, of those that are not listed."""
+    listed = {issue.number for issue in found}
+    others = sorted({number for numbers in waits.values() for number in numbers} - listed)
+    open_ones = set()
+    for number in others[:_MOST_BLOCKERS]:
+        try:
+            other = await rest.get(f"/repos/{wanted.full_name}/issues/{number}", Issue)
+        except Refused:
+            continue  # nothing is known about it: somebody mistyped, or it was moved
+        if other.state == "open":
+            open_ones.add(number)
+    return open_ones
+
+
+def _leave_blocked(
+    found: list[Issue],
+    wanted: IssueList,
+    waits: Mapping[int, set[int]],
+    open_ones: set[int],
+    notices: list[Notice],
+) -> list[Issue]:
+    """Leave out what waits for an open issue that is not among those to work on."""
+    stuck = set(open_ones)
+    kept = list(found)
+    while blocked := [issue for issue in kept if waits[issue.number] & stuck]:
+        for issue in blocked:
+            first = min(waits[issue.number] & stuck)
+            if wanted.number is not None:
+                notices.append(Notice(None, f"#{issue.number} waits for #{first}, which is open."))
+                return kept
+            notices.append(
+                Notice(
+                    None, f"#{issue.number} is left out: it waits for #{first}, which is open and not listed."
+                )
+            )
+            stuck.add(issue.number)
+        kept = [issue for issue in kept if issue.number not in stuck]
+    return kept
+
+
+def _task(issue: Issue, waits: Sequence[int]) -> Task:
+    key, body = str(issue.number), read_body(issue.body)
+    title = plain(issue.title, _TITLE) or f"Issue {key}"
+    keys = tuple(map(str, waits))
+    return Task(
+        key,
+        title,
+        f"{title}\n\n{body}" if body else title,
+        criteria=tuple(
+            Criterion(f"#{key}/{number}", text) for number, text in enumerate(read_checklist(body), 1)
+        ),
+        depends_on=(Dependency(keys, WaitKind.STATED, "GitHub says so"),) if keys else (),
+    )
+
+
+def _numbers(issues: Iterable[Issue]) -> str:
+    listed = [f"#{issue.number}" for issue in issues]
+    return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "")

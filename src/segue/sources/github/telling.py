@@ -1,0 +1,272 @@
+"""Tells people on GitHub how work on their issues stands: one comment per run, edited, and one label.
+
+What is to be told is written down first, and told by a thread. After a kill, or while GitHub is away, it is
+told by the next run: whoever tells it looks first for what was told already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from segue.domain.errors import SegueError, Unavailable
+from segue.domain.patience import outlast
+from segue.domain.plain import plain_lines
+from segue.domain.task import Task
+from segue.sources.github.issues import Issue, Person
+from segue.sources.options import GithubSettings
+from segue.system.files import exclusive, private_folder, write_atomic
+from segue.system.http.client import LOOPBACK
+from segue.system.http.rest import Refused, Rest
+from segue.system.reading import read_file
+
+ReportState = Literal["working", "person", "done", "skipped"]
+LABELS: Mapping[str, str] = {
+    "working": "segue:working",
+    "person": "segue:needs-person",
+    "done": "segue:done",
+}
+_WRITE_PAUSE = 1.0
+"""Seconds between two writes, as GitHub asks for."""
+_REASON = 1500
+_CLOSING = 30.0
+"""Seconds that the end of a run waits for what is still to be told."""
+
+
+class IssueReport(Struct, frozen=True, omit_defaults=True):
+    """How work on an issue stands."""
+
+    state: ReportState
+    run: str
+    reason: str = ""
+    commit: str = ""
+    branch: str = ""
+
+
+class IssueNote(Struct, frozen=True, omit_defaults=True):
+    """What is known about an issue that was worked on."""
+
+    task: Task
+    """As it was then: a closed issue is no longer listed."""
+    wanted: IssueReport | None = None
+    told: IssueReport | None = None
+    problem: str = ""
+    """Why it was not told."""
+
+
+class Notebook:
+    """The file with what is to be told, and what was."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[str, IssueNote]:
+        """Return the notes by task; none if there is no file, or an unreadable one: GitHub has the rest."""
+        try:
+            return msgspec.json.decode(read_file(self.path), type=dict[str, IssueNote])
+        except (OSError, SegueError, msgspec.MsgspecError, ValueError):
+            return {}
+
+    def change(self, key: str, change: Callable[[IssueNote | None], IssueNote | None]) -> None:
+        """Change one note, alone; None leaves it as it is."""
+        private_folder(self.path.parent)
+        with exclusive(self.path.with_name(f"{self.path.name}.lock")):
+            notes = self.read()
+            note = change(notes.get(key))
+            if note is None or note == notes.get(key):
+                return
+            notes[key] = note
+            write_atomic(self.path, msgspec.json.format(msgspec.json.encode(notes), indent=1))
+
+    def want(self, task: Task, report: IssueReport) -> None:
+        """Write down what is to be told about an issue."""
+        self.change(task.key, lambda old: IssueNote(task, report, old.told if old else None))
+
+    def pending(self) -> dict[str, IssueReport]:
+        """Return what is still to be told, by issue."""
+        notes = self.read()
+        return {k: note.wanted for k, note in notes.items() if note.wanted and note.wanted != note.told}
+
+    def problems(self) -> list[str]:
+        """Return what could not be told, a sentence each."""
+        return [
+            f"GitHub was not told about #{key}: {note.problem}"
+            for key, note in self.read().items()
+            if note.problem and note.wanted != note.told
+        ]
+
+
+class Teller:
+    """Tells what a notebook contains, in a thread of its own, or at once."""
+
+    def __init__(
+        self, notebook: Notebook, open_rest: Callable[[], Rest], repo: str, settings: GithubSettings
+    ) -> None:
+        self._notebook = notebook
+        self._open_rest = open_rest
+        self._repo = repo
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to tell in the background."""
+        self._ending.clear()
+        self._wake.set()
+        self._thread = threading.Thread(target=self._work, name="segue-github", daemon=True)
+        self._thread.start()
+
+    def notice(self) -> None:
+        """Look at the notebook: there is something new in it; without a thread, tell it now."""
+        if self._thread is None:
+            self.tell(_CLOSING)
+        else:
+            self._wake.set()
+
+    def stop(self) -> None:
+        """Wait for a moment until everything is told, and end the thread."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._ending.set()
+            self._wake.set()
+            thread.join(_CLOSING)
+
+    def tell(self, patience: float) -> None:
+        """Tell everything that is pending; what cannot be told stays in the notebook."""
+        if self._notebook.pending():
+            with ThreadPoolExecutor(1) as thread:  # the caller's own may run an event loop
+                thread.submit(asyncio.run, self._tell_all(patience)).result()
+
+    def _work(self) -> None:
+        while not self._ending.is_set() or self._notebook.pending():
+            self._wake.wait()
+            self._wake.clear()
+            ending = self._ending.is_set()
+            asyncio.run(self._tell_all(_CLOSING / 2 if ending else _CLOSING))
+            if ending:
+                return
+
+    async def _tell_all(self, patience: float) -> None:
+        with self._lock:
+            pending = self._notebook.pending()
+            try:
+                async with self._open_rest() as rest:
+                    for key, report in pending.items():
+                        problem = await self._try(rest, key, report, patience)
+                        self._note(key, report, problem)
+            except SegueError as error:  # there is no token any more
+                for key, report in pending.items():
+                    self._note(key, report, error.message)
+
+    async def _try(self, rest: Rest, key: str, report: IssueReport, patience: float) -> str:
+        """Tell one report; return why that failed, or nothing."""
+        try:
+            await outlast(lambda: self._tell(rest, key, report), patience, _ignore)
+        except (SegueError, Unavailable) as error:
+            return error.message if isinstance(error, SegueError) else str(error)
+        return ""
+
+    def _note(self, key: str, report: IssueReport, problem: str) -> None:
+        self._notebook.change(key, lambda old: _after(old, report, problem))
+
+    async def _tell(self, rest: Rest, key: str, report: IssueReport) -> None:
+        """Make the issue show the report. Doing it twice changes nothing."""
+        base = f"/repos/{self._repo}/issues/{key}"
+        issue = await rest.get(base, Issue)
+        if self._settings.comments:
+            await self._comment(rest, base, key, report)
+        if self._settings.labels:
+            await self._label(rest, base, issue, LABELS.get(report.state))
+        if self._settings.close and report.state == "done" and issue.state == "open":
+            await self._write(rest, "PATCH", base, {"state": "closed", "state_reason": "completed"})
+
+    async def _comment(self, rest: Rest, base: str, key: str, report: IssueReport) -> None:
+        """Write the run's comment; whoever must decide is told in one of its own, which notifies people."""
+        kind = "person" if report.state == "person" else "status"
+        mark = f"<!-- segue run={report.run} issue={key} {kind} -->"
+        body = f"{mark}\n{describe(report)}"
+        login = await _find_login(rest)
+        own = [
+            one
+            for one in await rest.list(f"{base}/comments", _IssueRemark)
+            if one.is_by(login) and mark in one.body
+        ]
+        if not own:
+            await self._write(rest, "POST", f"{base}/comments", {"body": body})
+        elif own[0].body != body:
+            place = f"/repos/{self._repo}/issues/comments/{own[0].id}"
+            await self._write(rest, "PATCH", place, {"body": body})
+
+    async def _label(self, rest: Rest, base: str, issue: Issue, wanted: str | None) -> None:
+        if wanted is not None and wanted not in issue.label_names:
+            await self._write(rest, "POST", f"{base}/labels", {"labels": [wanted]})
+        for name in set(LABELS.values()) & set(issue.label_names) - {wanted}:
+            try:
+                await self._write(rest, "DELETE", f"{base}/labels/{quote(name, safe='')}")
+            except Refused as refused:
+                if refused.status != 404:  # somebody else has removed it
+                    raise
+
+    async def _write(self, rest: Rest, method: str, path: str, body: Any = None) -> None:
+        await rest.do(method, path, body)
+        if urlsplit(rest.address).hostname not in LOOPBACK:
+            await asyncio.sleep(_WRITE_PAUSE)
+
+
+class _IssueRemark(Struct, frozen=True):
+    id: int
+    body: str = ""
+    user: Person | None = field(default=None)
+
+    def is_by(self, login: str) -> bool:
+        """Return whether this token wrote it; where nobody says whose it is, whether a program did."""
+        if self.user is None:
+            return False
+        return self.user.login == login if login else self.user.type == "Bot"
+
+
+async def _find_login(rest: Rest) -> str:
+    """Return whose token it is; empty for one that belongs to no person, as in Actions."""
+    try:
+        return (await rest.get("/user", Person)).login
+    except Refused:
+        return ""
+
+
+def describe(report: IssueReport) -> str:
+    """Write a report for people."""
+    run = f"run `{report.run}`"
+    match report.state:
+        case "working":
+            return f"Segue is working on this ({run})."
+        case "done":
+            commit = f" Commit {report.commit}" if report.commit else ""
+            branch = f" on branch `{report.branch}`" if commit and report.branch else ""
+            return f"Segue has done this ({run}).{commit}{branch}{'.' if commit else ''}"
+        case "skipped":
+            return f"A person decided to leave this out ({run})."
+    reason = plain_lines(report.reason, _REASON)
+    quoted = "\n".join(f"> {line}" for line in reason.split("\n"))
+    more = f"`segue logs {report.run}` shows more; `segue resume {report.run}` tries again."
+    return f"Segue needs a person here ({run}):\n\n{quoted}\n\n{more}"
+
+
+def _after(old: IssueNote | None, report: IssueReport, problem: str) -> IssueNote | None:
+    if old is None:
+        return None
+    return replace(old, problem=problem) if problem else replace(old, told=report, problem="")
+
+
+async def _ignore(_event: object) -> None:
+    """The wait for GitHub is nobody's business: the work continues meanwhile."""
