@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -279,3 +280,40 @@ def test_a_run_without_a_pull_request_is_refused(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")
     assert "no pull request" in place.segue("follow", code=2).stderr
+
+
+def test_the_agent_continues_its_last_conversation(place: Place, request: pytest.FixtureRequest) -> None:
+    place.segue("sim", "bin", str(place.root / "bin"))
+    (place.root / "bin" / "stet").unlink()
+    place.env["PATH"] = f"{place.root / 'bin'}{os.pathsep}{place.env['PATH']}"
+    place.env["CURSOR_API_KEY"] = "crsr_0123456789abcdef"
+    origin = make_origin(place)
+    url, stop = start_server(gitlab_app(None, {PROJECT: origin}))
+    request.addfinalizer(stop)
+    hosted = Hosted(place, origin, "gitlab", url)
+    request.addfinalizer(hosted.http.close)
+    flow = ("--agent", "cursor", "--flow", "execute")
+    place.segue("run", "plan.md", "--pr", *flow)
+    comment(hosted, "Please rename this.", TOKEN)
+    place.segue("follow", "--once")
+    rows = place.rows(
+        "select task, json_extract(output, '$.session') from orchestrator_steps where phase = 'execute'"
+    )
+    sessions = dict(rows)
+    assert sessions["3"]
+    assert sessions["pr-review-1"] == sessions["3"]
+    assert sessions["2"] != sessions["3"]
+
+
+def test_a_person_can_decide_about_what_came_back(hosted: Hosted) -> None:
+    place = hosted.place
+    run_ci(hosted, "failure", "FAILED test_sum")
+    hosted.settings("", script="[[on]]\nexit_code = 1\n")
+    said = place.segue("follow", "--once", code=3).stderr
+    assert "Task pr-ci-1 needs a human" in said
+    assert place.json("status", "last")["tasks"][-1]["state"] == "needs_human"
+    place.segue("task", "skip", "pr-ci-1", "--reason", "the runner is broken")
+    assert "already done" in place.segue("task", "accept", "pr-ci-1", code=2).stderr
+    place.segue("resume")
+    assert place.json("status", "last")["state"] == "done"
+    assert [task["status"] for task in place.json("task", "list", "plan.md")["tasks"]] == ["done"] * 3

@@ -96,7 +96,9 @@ def key_names(place: HostedPlace, named: bool) -> Sequence[str]:
     own = _KEYS[place.service]
     if place.service == _GITLAB:
         return own
-    return (*_KEYS["github.com"], *own) if named or place.host == "github.com" else own
+    if place.host == "github.com":
+        return _KEYS["github.com"]
+    return (*own, *_KEYS["github.com"]) if named else own
 
 
 def find_key(place: HostedPlace, named: bool, folder: Path) -> str:

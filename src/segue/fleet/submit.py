@@ -22,7 +22,7 @@ from segue.fleet.placement import needs_for
 from segue.fleet.queue import Bell, ring
 from segue.fleet.schema import address_of
 from segue.runtime.app import App
-from segue.runtime.portable import refuse_lanes
+from segue.runtime.portable import refuse_delivery, refuse_lanes
 from segue.sources.recognise import is_prompt
 from segue.store.postgres import Postgres
 from segue.system import identity
@@ -94,6 +94,7 @@ class Wanted(Struct, frozen=True):
 async def prepare(app: App, wanted: Wanted) -> list[Submission]:
     """Find everything that could be wrong before anything is submitted."""
     refuse_lanes(app)
+    refuse_delivery(app)
     settings = {key: value for key, value in app.loaded.overrides.items() if key not in _OF_MACHINES}
     _refuse_secrets(settings)
     common = Submission(

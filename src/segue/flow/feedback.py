@@ -17,7 +17,6 @@ from segue.flow.scheduler import Tally
 from segue.flow.task import run_task
 from segue.ports import Journal, Source, SourceRequest
 
-_LONGEST_REPLY = 3000
 _MOST_TITLES = 20
 
 MergeBase = Callable[[], Awaitable[tuple[str, ...]]]
@@ -46,14 +45,14 @@ async def run_feedback(context: RunContext, received: Sequence[FeedbackReceived]
         if context.journal.state(f"task/{event.task}/end") is StepState.DONE:
             continue
         ending = await _run(context, event, merge)
-        tally.add(_task(event), ending)
+        tally.add(task_of(event), ending)
         if tally.is_enough:
             break
     tally.conclude()
 
 
 async def _run(context: RunContext, event: FeedbackReceived, merge: MergeBase) -> EndOutput:
-    task, idle = _task(event), event.kind == FeedbackKind.REVIEW
+    task, idle = task_of(event), event.kind == FeedbackKind.REVIEW
     if event.kind == FeedbackKind.CONFLICT:
         files = await merge()
         idle = not files
@@ -66,12 +65,13 @@ async def _run(context: RunContext, event: FeedbackReceived, merge: MergeBase) -
     )
 
 
-def _task(event: FeedbackReceived) -> Task:
+def task_of(event: FeedbackReceived) -> Task:
+    """Return what came back as a task."""
     return Task(event.task, event.title, event.text, kind_is_given=True)
 
 
-def reply_text(journal: Journal, key: str) -> str:
-    """Return what is answered when a task is done: the agent's last paragraph, and the commit."""
+def read_reply(journal: Journal, key: str) -> tuple[str, str]:
+    """Return what is answered when a task is done: the agent's last paragraph, and the commit, if any."""
     said, commit = "", ""
     for step in journal.steps(f"task/{key}/"):
         if step.state is not StepState.DONE:
@@ -81,8 +81,7 @@ def reply_text(journal: Journal, key: str) -> str:
         elif step.phase == "end":
             commit = read_as(EndOutput, step.output).commit or ""
     paragraphs = [part.strip() for part in said.split("\n\n") if part.strip()]
-    words = paragraphs[-1][-_LONGEST_REPLY:] if paragraphs else "Done."
-    return f"{words}\n\nChanged in {commit}." if commit else f"{words}\n\nNothing was changed for this."
+    return paragraphs[-1] if paragraphs else "Done.", commit
 
 
 class FeedbackTasks(Source):

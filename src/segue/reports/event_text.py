@@ -160,7 +160,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.BridgeResult: lambda v: f"{v.status} {v.reason or v.branch or ''}".rstrip(),
     e.BridgeReminder: lambda v: f"reminder {'sent' if v.told else 'set'}: {v.message}",
     e.BridgeWebhook: lambda v: f"webhook {v.direction}: {v.agent_id} {v.outcome}",
-    e.WorkDelivered: lambda v: f"delivered ({v.delivery}): {v.url or v.branch}",
+    e.WorkDelivered: lambda v: v.text,
     e.FeedbackReceived: lambda v: f"task {v.task} from the pull request: {v.title}",
     e.FeedbackAnswered: lambda v: f"task {v.task} was answered on the pull request",
     e.FinalCommandRun: lambda v: f"{v.label}: {v.command}: exit code {v.exit_code}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from segue.ports import Delivery, Handover, Journal, Source, StepFacts, Store
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.wiring import make_delivery, raise_problems
+from segue.system.files import read_start
 from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.pushing import PushRemote, fetched_from
 from segue.system.git.repository import Repository
@@ -32,7 +34,15 @@ if TYPE_CHECKING:
 _KEPT = "Nothing was started."
 _BASE = "refs/segue/base"
 """Where the branch of the remote is kept that a pull request is for."""
+_LOG_IN = "Check the address, and let git log in there: for GitHub with gh auth setup-git"
 _STEP = "deliver"
+_HEAD = 16 * 1024
+_HEADING = re.compile(
+    r"^# +(?:Tasks|Plan|Implementation Plan|Feature Specification): *(.+?)#*$|^# +(.+?)#*$", re.MULTILINE
+)
+_SAYS_NOTHING = re.compile(
+    r"(?:the |implementation |project |work )*(?:plan|tasks|todo|task list)\W*", re.IGNORECASE
+)
 _NOTHING = Delivered(words="There is nothing to propose: the run has changed nothing.")
 
 
@@ -99,16 +109,20 @@ async def aim(app: App, services: Services, home: Repository, spec: RunSpec) -> 
             kept=_KEPT,
             hint=f"Set it back: git remote set-url {REMOTE} ADDRESS",
         )
-    base = spec.into or await _choose_base(app, home, remote)
-    raise_problems(await delivery.check(Target(base, fetched_from(address))))
+    raise_problems(await delivery.check(Target(spec.into, fetched_from(address))))
+    try:
+        base = spec.into or await _choose_base(app, home, remote)
+        said = "" if spec.into else await _compare(home, remote, base)
+    except WorkspaceError as error:
+        raise WorkspaceError(
+            f"{REMOTE} ({address}) cannot be used. {error.message}", kept=_KEPT, hint=_LOG_IN
+        ) from error
     refused = await remote.try_push("segue/try")
     if refused:
         raise WorkspaceError(
-            f"Nothing can be pushed to {REMOTE} ({address}). {refused}",
-            kept=_KEPT,
-            hint="Let git log in there, e.g. with: gh auth setup-git",
+            f"Nothing can be pushed to {REMOTE} ({address}). {refused}", kept=_KEPT, hint=_LOG_IN
         )
-    return replace(spec, into=base, remote=address), "" if spec.into else await _compare(home, remote, base)
+    return replace(spec, into=base, remote=address), said
 
 
 def _refuse_in_place(app: App) -> None:
@@ -127,7 +141,7 @@ async def _choose_base(app: App, home: Repository, remote: PushRemote) -> str:
     base = named or await pushed_branch(home, REMOTE)
     base = base or await RemoteBranches(home, REMOTE, app.state_dir / "worktrees").default_branch()
     if not await remote.head_of(base):
-        raise WorkspaceError(
+        raise UsageError(
             f"Branch {base} does not exist on {REMOTE}, so no pull request can be opened for it.",
             kept=_KEPT,
             hint=f"Push it: git push --set-upstream {REMOTE} {base}   or name another one with --base",
@@ -191,17 +205,18 @@ class Delivering(Struct, frozen=True):
         """Deliver a run that is done, and remove its work tree."""
         delivery, tree = self.delivery, self.tree
         if not delivery.needs_remote:
-            result = await tree.finish(
-                lambda: self.deliver(delivery), release, keeps=delivery.name == "branch"
-            )
-        else:
-            # What no commit can hold keeps the work tree, but not the rest from being proposed.
-            found = await self.deliver(delivery) if await self.has_work() else _NOTHING
-            result = await tree.finish(lambda: _return(found), release, keeps=True)
-            words = found.words if result.removed else f"{found.words} {result.words}"
-            result = WorktreeResult(words, found.merged, result.removed)
-        await self.journal.emit(NoticeGiven(result.words))
-        return result
+            keeps = delivery.name == "branch"
+            result = await tree.finish(lambda: self.deliver(delivery), release, keeps)
+            if not result.removed:  # what became of the work has been said otherwise
+                await self.journal.emit(NoticeGiven(result.words))
+            return result
+        # What no commit can hold keeps the work tree, but not the rest from being proposed.
+        found = await self.deliver(delivery) if await self.has_work() else _NOTHING
+        result = await tree.finish(lambda: _return(found), release, keeps=True)
+        if found is _NOTHING or not result.removed:
+            await self.journal.emit(NoticeGiven(result.words))
+        words = found.words if result.removed else f"{found.words} {result.words}"
+        return WorktreeResult(words, found.merged, result.removed)
 
     async def propose_part(self, why: NeedsHuman) -> None:
         """Propose what is done so far as a draft, where the run goes out as a pull request."""
@@ -256,7 +271,7 @@ class Delivering(Struct, frozen=True):
             branch=tree.branch,
             head=head,
             target=self.target,
-            title=clean(write_title(self.source.title, cards)),
+            title=clean(write_title(_read_heading(self.source) or self.source.title, cards)),
             text=clean(render_request(cards, run.id, note)),
             level=weakest_level(cards),
             ready=not note,
@@ -268,3 +283,13 @@ class Delivering(Struct, frozen=True):
 
 async def _return(found: Delivered) -> Delivered:
     return found
+
+
+def _read_heading(source: Source) -> str:
+    """Return the heading of the file that lists the tasks, if it says what they are about."""
+    if source.outline is not None or not source.contract_files:
+        return ""
+    text = read_start(source.contract_files[0], _HEAD).decode("utf-8", "replace")
+    found = _HEADING.search(text)
+    words = (found[1] or found[2]).strip() if found else ""
+    return "" if _SAYS_NOTHING.fullmatch(words) else words

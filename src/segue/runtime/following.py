@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import NeedsHuman, SegueError, UsageError
@@ -12,9 +13,11 @@ from segue.domain.events import FeedbackAnswered, FeedbackReceived, NoticeGiven,
 from segue.domain.patience import outlast
 from segue.domain.results import Nothing, StepResult
 from segue.domain.run import Run, RunState
+from segue.domain.task import Task, TaskStatus
 from segue.flow.context import RunContext
-from segue.flow.feedback import name_tasks, reply_text, run_feedback
+from segue.flow.feedback import name_tasks, read_reply, run_feedback, task_of
 from segue.ports import Delivery, Journal, StepFacts, Store
+from segue.reports.card.markdown import escape_markdown
 from segue.runtime.app import App
 from segue.runtime.delivering import delivery_name
 from segue.runtime.wiring import make_delivery, raise_problems
@@ -156,7 +159,9 @@ class Returned(Struct):
     async def _answer(self, delivery: Delivery, event: FeedbackReceived) -> None:
         run, spec, journal = self.opened.run, self.opened.spec, self.journal
         target, delivered = Target(spec.into, fetched_from(spec.remote)), _delivered(self.view, run)
-        key, text = f"answer/{event.task}", reply_text(journal, event.task)
+        key, (words, commit) = f"answer/{event.task}", read_reply(journal, event.task)
+        changed = f"Changed in {commit}." if commit else "Nothing was changed for this."
+        text = f"{escape_markdown(words)}\n\n{changed}"
         kind = FeedbackKind(event.kind)
         item = FeedbackItem(id=event.item, kind=kind, title=event.title, thread=event.thread)
         patience = self.opened.app.loaded.settings.limits.patience
@@ -195,6 +200,17 @@ class Returned(Struct):
 def _received(store: Store, run: str) -> list[FeedbackReceived]:
     events = store.events(run, kinds=(FeedbackReceived,))
     return [one.event for one in events if isinstance(one.event, FeedbackReceived)]
+
+
+def find_returned(store: Store, run: Run, key: str) -> Task | None:
+    """Return a task that came back from the pull request, as far as it is known."""
+    received = next((event for event in _received(store, run.id) if event.task == key), None)
+    if received is None:
+        return None
+    task = load_view(store, run).tasks.get(key)
+    done = task is not None and task.state in _DONE
+    status = TaskStatus.DONE if done else TaskStatus.PENDING
+    return replace(task_of(received), status=status)
 
 
 def _delivered(view: RunView, run: Run) -> Delivered:

@@ -157,6 +157,7 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
     await aim(app, parts.services, home, run.spec)
     with app.store(read_only=True) as known:
         tree, repo, words = await _enter(known, home, run, source)
+        words = "" if run.state is RunState.DONE else words  # its work tree was removed when it was done
     with lock_repository(repo, run.id) as lock:
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*warnings, words)))

@@ -19,6 +19,7 @@ from segue.flow.phases import PHASES
 from segue.ports import Journal, Source, StepFacts
 from segue.runtime.accepting import accept_lane
 from segue.runtime.app import App
+from segue.runtime.following import find_returned
 from segue.runtime.history import read_history
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import workplace
@@ -78,14 +79,17 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
     if run.spec.origin is not None:
         await _decide_far(app, run, key, reason, skip, via)
         return
+    with app.store(read_only=True) as known:
+        returned = find_returned(known, run, key)
     async with hold_run(app, run, via) as held:
-        task = find_task(held.source, key)
+        task = returned or find_task(held.source, key)
         if task.status is TaskStatus.DONE:
             raise UsageError(f"Task {key} is already done.", kept="Nothing was changed.")
         left = (None, None) if skip else _left(held.journal, task)
-        if run.spec.lanes and not skip:
+        if run.spec.lanes and not skip and returned is None:
             left = await accept_lane(app, held.journal, held.home, held.repo, task, left[0])
-        await _write(held.journal, task, held.by, reason, skip, held.source, left)
+        source = held.source if returned is None else None
+        await _write(held.journal, task, held.by, reason, skip, source, left)
 
 
 async def _decide_far(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:

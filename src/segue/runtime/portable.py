@@ -34,6 +34,7 @@ async def open_portable(
     past = await settle_resume(app, known, home, source, run)
     plan = plan_run(app, source, run.spec.tasks) if fresh else replan_run(app, source, run)
     refuse_lanes(app)
+    refuse_delivery(app)
     said = check_preconditions(app.loaded.settings, source) if fresh else []
     parts, warnings = await build_parts(plan, home)
     begun = plan.spec(home.root, None if fresh else run)
@@ -52,4 +53,15 @@ def refuse_lanes(app: App) -> None:
             f"jobs = {jobs} (from {app.loaded.where('jobs')}) does not fit a fleet: a run that moves from "
             "machine to machine works on one task at a time.",
             hint="Leave it out; a fleet works on many runs at once: segue submit A B C",
+        )
+
+
+def refuse_delivery(app: App) -> None:
+    """Refuse what happens with a work tree beside the user's: a run of a fleet has none."""
+    name = app.loaded.settings.delivery
+    if name is not None:
+        raise UsageError(
+            f'delivery = "{name}" (from {app.loaded.where("delivery")}) does not fit a fleet: its runs push '
+            "branches of their own.",
+            hint="Leave it out, and open the pull request from that branch",
         )

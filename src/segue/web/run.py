@@ -48,6 +48,7 @@ def query_run(request: PageRequest) -> Data:
         "open": [_describe_step(step) for step in steps if step["state"] == "started" and going],
         "tasks": [_describe_task(view, key, steps) for key in keys],
         "whole": [_describe_step(step) for step in whole if step["phase"] not in HIDDEN],
+        "pull_request": _describe_request(view),
         "lanes": query_lanes(store, run, view, going, SIZE),
         "timeline": _build_timeline(run, state, [*whole, *steps], view),
         "plan": _read_plan(request, run, view) if not going else None,
@@ -57,6 +58,14 @@ def query_run(request: PageRequest) -> Data:
         "page": number,
         "pages": pages,
     }
+
+
+def _describe_request(view: RunView) -> dict[str, Any] | None:
+    """Return the pull request of the run, if it has one whose address can be opened."""
+    found = view.delivery
+    if found is None or not found.url.startswith(("https://", "http://")):
+        return None
+    return {"number": found.number, "url": found.url, "draft": found.draft, "label": found.label}
 
 
 def _read_plan(request: PageRequest, run: Run, view: RunView) -> str | None:

@@ -43,6 +43,8 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         if ended.worktree:
             output.text(f"\n{clean(ended.worktree.words)}")
         output.note(f"Summary: {path}")
+        if ended.error is None and not opened.feedback and view.delivery is not None and view.delivery.url:
+            output.note(f"Work on what comes back: segue follow {run.id}")
         if ended.error is None and opened.source.next_step:
             output.note(opened.source.next_step)
     if ended.error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from segue.domain.delivery import is_feedback
@@ -14,6 +15,7 @@ from segue.reports.card.markdown import escape_markdown, render_markdown
 _LONGEST_TITLE = 100
 _DONE = ("done", "skipped")
 _GONE = "replanned"
+_FILE = re.compile(r"\S*(?:/|\.\w+$)\S*")
 
 
 def render_request(cards: Sequence[ProofCard], run: str, note: str = "") -> str:
@@ -39,7 +41,7 @@ def _is_answer(card: ProofCard) -> bool:
 def write_title(title: str, cards: Sequence[ProofCard]) -> str:
     """Return one line that says what the work is about: the goal, or the tasks where that is only a file."""
     names = [plain(card.title, _LONGEST_TITLE) for card in cards if card.state != _GONE]
-    if "." in title.rpartition("/")[2] or "/" in title or not title:
+    if _FILE.fullmatch(title) or not title:
         title = "; ".join(names[:2]) or title
         if len(title) > _LONGEST_TITLE:
             title = names[0]

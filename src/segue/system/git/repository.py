@@ -378,7 +378,7 @@ def _git_variables() -> list[str]:
 
 
 def _verb(args: tuple[str, ...]) -> str:
-    return next((arg for arg in args if arg.isalpha()), "")
+    return next((arg for arg in args if arg[:1] != "-" and arg.replace("-", "").isalpha()), "")
 
 
 def _said(done: Captured) -> str:
