@@ -15,14 +15,13 @@ from segue.config.worker import WorkerSettings
 from segue.domain.errors import UsageError
 from segue.domain.role import read_chain
 from segue.domain.run import RunSpec
-from segue.fleet.queue import ANY, HOUSEKEEPING, needs_of
+from segue.fleet.queue import ANY, HAS, HOUSEKEEPING, needs_of
 from segue.runtime.app import App
 from segue.runtime.doctor import agent_reports
 from segue.runtime.registry import names
 from segue.system.git.addresses import canonical_url
 
 _SYSTEMS = {"Darwin": "macos", "Linux": "linux", "Windows": "windows"}
-HAS = "has:"
 
 
 class Equipment(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import psycopg
     from procrastinate.jobs import Job
 
+HAS = "has:"
+"""How a need begins for an agent that is ready, or a program."""
 ANY = "any"
 """The queue of runs that need nothing special."""
 DRIVE = "segue.drive"
@@ -53,6 +55,16 @@ def queue_of(needs: Iterable[str]) -> str:
 def needs_of(queue: str) -> tuple[str, ...]:
     """Return the needs behind the name of a queue."""
     return () if queue == ANY else tuple(queue.split("+"))
+
+
+def are_met(needs: Iterable[str], tags: Collection[str]) -> bool:
+    """Return whether a worker with these tags has what a run needs, as far as one can tell from afar."""
+    return all(any(name in tags for name in _alternatives(need)) for need in needs)
+
+
+def _alternatives(need: str) -> list[str]:
+    """Return the tags of which one meets the need: for `has:a|b`, those of a and b."""
+    return [HAS + name for name in need.removeprefix(HAS).split("|")] if need.startswith(HAS) else [need]
 
 
 def lock_of(run: str) -> str:

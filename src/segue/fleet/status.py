@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from segue.fleet.queue import are_met, needs_of
 from segue.fleet.register import SILENT_MS
 from segue.store.database import Row, ask
 from segue.store.postgres import Postgres
@@ -105,12 +106,5 @@ def _worker(row: Row, now: int) -> WorkerStatus:
 
 def _queue(row: Row, now: int, tags: list[set[str]]) -> QueueStatus:
     name, waiting, later, oldest = row
-    needs = [] if name == "any" else name.split("+")
-    served = any(all(_meets(need, have) for need in needs) for have in tags)
+    served = any(are_met(needs_of(name), have) for have in tags)
     return QueueStatus(name, waiting, later, now - oldest if oldest is not None else None, served)
-
-
-def _meets(need: str, tags: set[str]) -> bool:
-    if not need.startswith("has:"):
-        return need in tags
-    return any(f"has:{name}" in tags for name in need.removeprefix("has:").split("|"))

@@ -11,15 +11,16 @@ import uuid
 from collections.abc import Callable, Collection
 
 from segue import __version__
-from segue.domain.errors import StoreError
-from segue.domain.run import RunState
+from segue.domain.errors import SegueError, StoreError
+from segue.domain.run import Run, RunState
 from segue.fleet import schedules
 from segue.fleet.drive import OVER, DriveEnd, Order, identify_machine
 from segue.fleet.placement import Equipment
-from segue.fleet.queue import make_queue, ring, waiting_queues
-from segue.fleet.register import AGAIN, Register, WorkerEntry, bell_of
+from segue.fleet.queue import are_met, make_queue, queue_of, ring, waiting_queues
+from segue.fleet.register import Register, WorkerEntry, bell_of
 from segue.fleet.schema import address_of
 from segue.fleet.seats import RunSeats
+from segue.fleet.tidy import tidy
 from segue.runtime.app import App
 from segue.system import identity
 
@@ -27,6 +28,10 @@ BEAT = 10.0
 """Seconds between two signs of life."""
 _POLL = 5.0
 """Seconds between two looks into the queue, for what nobody rings about."""
+_AGAIN = 5.0
+"""Seconds before a run is tried again that could not be driven."""
+_TIDY = 300.0
+"""Seconds between two looks for what is not needed any more."""
 _PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 Say = Callable[[str], None]
 
@@ -58,18 +63,19 @@ class Worker:
             with contextlib.suppress(NotImplementedError):
                 loop.add_signal_handler(number, self._end, number)
         await self._begin()
-        beat = asyncio.create_task(self._beat())
+        others = [asyncio.create_task(self._beat()), asyncio.create_task(self._keep_tidy())]
         failures = 0
         while not self._ending.is_set():
             started = time.monotonic()
             try:
                 await self._serve()
-            except Exception as error:
+            except Exception as error:  # whatever a driver or a pool makes of a broken connection
                 self._say(f"The database is away: {_first_line(error)}")
             failures = 0 if time.monotonic() - started > _PAUSES[-1] else failures + 1
             if not self._ending.is_set():
                 await _either(self._ending, _PAUSES[min(failures, len(_PAUSES)) - 1])
-        beat.cancel()
+        for other in others:
+            other.cancel()
         await self._leave()
 
     def _end(self, number: int) -> None:
@@ -112,15 +118,22 @@ class Worker:
 
     async def _drive(self, run: str) -> None:
         """Answer a bell: drive the run, and see to what follows."""
-        later = await asyncio.to_thread(self._register.refuses, run, self._machine)
-        if self._ending.is_set() or later is not None:
-            await self._ring_again(run, later or 0.0)
+        found = await asyncio.to_thread(self._register.find, run)
+        if found is None or found.state in OVER:
+            return
+        against = await asyncio.to_thread(self._register.obstacles, run, self._machine)
+        if self._ending.is_set() or against.held:
+            await ring(self._queue, [bell_of(found, time.time() + against.held)])
+            return
+        if against.failed and await self._pass_on(found):
             return
         worker = self._app.loaded.settings.worker
         slots = await asyncio.to_thread(self._register.limits)
         place = self._app.state_dir.absolute()
         order = Order(run, self._address, place, worker, tuple(slots.items()))
         end = await self._seats.drive(order)
+        if end is not None and end.killed and not self._ending.is_set():
+            end = await self._seats.drive(order)  # its agent may still be at work here
         if end is not None and not self._ending.is_set():
             await self._conclude(run, end)
 
@@ -134,13 +147,22 @@ class Worker:
                 return
         if now.state is RunState.PARKED and now.wake:
             await ring(self._queue, [bell_of(now, now.wake / 1000)])
-        elif not end.done:
-            await ring(self._queue, [bell_of(now, time.time() + AGAIN)])
+        elif not end.done and not await self._pass_on(now):
+            await ring(self._queue, [bell_of(now, time.time() + _AGAIN)])
 
-    async def _ring_again(self, run: str, seconds: float) -> None:
-        found = await asyncio.to_thread(self._register.find, run)
-        if found is not None and found.state not in OVER:
-            await ring(self._queue, [bell_of(found, time.time() + seconds)])
+    async def _pass_on(self, run: Run) -> bool:
+        """Leave a run that could not be driven here to another machine; False if no other one could.
+
+        This worker looks away from the run's queue for a while, or it would be the quickest again.
+        """
+        bell = bell_of(run)
+        others = await asyncio.to_thread(self._register.others, self._machine)
+        if not any(are_met(bell.needs, tags) for tags in others):
+            return False
+        with contextlib.suppress(ValueError):
+            self._queues.remove(queue_of(bell.needs))
+        await ring(self._queue, [bell])
+        return True
 
     async def _fire(self, name: str) -> None:
         """Begin the run of a schedule that is due."""
@@ -159,6 +181,13 @@ class Worker:
     async def _choose_queues(self) -> None:
         fitting = self._equipment.queues(await waiting_queues(self._queue))
         self._queues[:] = [name for name in fitting if not self._only or name in self._only]
+
+    async def _keep_tidy(self) -> None:
+        while True:
+            cache = self._app.loaded.settings.worker.cache_gb * 1e9
+            with contextlib.suppress(SegueError, OSError):  # the next time will do
+                await tidy(self._app.state_dir, self._register, self._machine, self._seats.runs, cache)
+            await asyncio.sleep(_TIDY)
 
     async def _beat(self) -> None:
         while True:
@@ -190,7 +219,10 @@ class Worker:
         task.add_done_callback(self._others.discard)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
+    """Return what is wrong in one line, in the words of who noticed it first."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     return (str(error) or type(error).__name__).splitlines()[0]
 
 

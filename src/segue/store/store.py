@@ -20,6 +20,7 @@ from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.boundary import Boundary
 from segue.store.claim import claim, new_owner, release
 from segue.store.database import (
+    LONG_PAUSES,
     RETRY_PAUSES,
     Database,
     Disconnected,
@@ -353,6 +354,8 @@ class SqlStore:
         if self._keeper is None:
             again = partial(open_database, self._address)
             database = persist(self._long or (), lambda _again: open_database(self._address))
+            if self._long and not self._spools:
+                database.pauses = LONG_PAUSES
             self._keeper = StoreRuntime(database, again, self._patience)
         self._keeper.users += 1
         return self._keeper
