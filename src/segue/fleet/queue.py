@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -185,11 +185,6 @@ def _job(bell: Bell, turn: int) -> Job:
 
 
 async def _turns(queue: procrastinate.App, submitters: Sequence[str]) -> list[int]:
-    """Return the turn of each new job.
-
-    A submitter's next turn comes after their own last one, but not before the turn that is being taken now:
-    who comes late neither waits for all the others nor holds them up.
-    """
     rows = await _ask(
         queue,
         "SELECT args->>'submitter' AS submitter, min((args->>'turn')::int) AS first,"
@@ -197,8 +192,18 @@ async def _turns(queue: procrastinate.App, submitters: Sequence[str]) -> list[in
         " WHERE status = 'todo' AND task_name = %(name)s GROUP BY 1",
         name=DRIVE,
     )
-    now = min((int(row["first"]) for row in rows), default=1) - 1
-    last = {str(row["submitter"]): int(row["last"]) for row in rows}
+    waiting = {str(row["submitter"]): (int(row["first"]), int(row["last"])) for row in rows}
+    return assign_turns(waiting, submitters)
+
+
+def assign_turns(waiting: Mapping[str, tuple[int, int]], submitters: Iterable[str]) -> list[int]:
+    """Return the turn of each new job; `waiting` has the first and the last turn of who waits already.
+
+    A submitter's next turn comes after their own last one, but not before the turn that is being taken now:
+    who comes late neither waits for all the others nor holds them up.
+    """
+    now = min((first for first, _ in waiting.values()), default=1) - 1
+    last = {submitter: turn for submitter, (_, turn) in waiting.items()}
     turns = []
     for submitter in submitters:
         last[submitter] = max(last.get(submitter, 0), now) + 1

@@ -135,7 +135,8 @@ async def _enqueue(
     app: App, queue: procrastinate.App, named: Mapping[str, Submission], at: datetime | None
 ) -> None:
     with app.store() as store:
-        store.enqueue({name: (f"fleet/{name}", one.spec()) for name, one in named.items()})
+        wanted = {name: (f"fleet/{name}", one.spec()) for name, one in named.items()}
+        store.enqueue(wanted, at.timestamp() if at else None)
     # A kill in between does no harm: a worker finds runs that nobody rings for.
     await ring(queue, [Bell(name, one.needs, one.priority, one.submitter, at) for name, one in named.items()])
 
